@@ -1,0 +1,32 @@
+# fedreuse: everything a new machine needs is done by the targets themselves.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test fast check clean
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## compare dense FedAvg, Top-K, Top-K with error feedback and DG-FedReuse on embedded data (two minutes)
+	$(BIN)/fedreuse demo
+
+test: $(STAMP)  ## run every test
+	$(BIN)/python -m pytest -n auto
+
+fast: $(STAMP)  ## run the tests that take seconds
+	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+check: $(STAMP)  ## format, lint, types (strict), import contract
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+clean:  ## remove the environment and caches, keep runs and data
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/*.egg-info

@@ -1,0 +1,130 @@
+"""Facts at the door: one row per envelope, one per selected client and round; boundaries are drawn over them later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from fedreuse.core.bench import Work
+
+if TYPE_CHECKING:
+    from fedreuse.core.message import Events
+    from fedreuse.engine.executors.executor import Reply
+    from fedreuse.wire.envelope import Envelope
+
+__all__ = ["EventRow", "Ledger", "LedgerRow", "row_from_plain", "row_to_plain"]
+
+_PURPOSES = {"evaluate": "evaluation", "prefetch": "prefetch"}
+Direction = Literal["down", "up"]
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One envelope. `fields` holds the numerical bytes by `group:mode`; `total_bytes` is the serialized length."""
+
+    round_number: int
+    exchange: int
+    client: int
+    direction: Direction
+    kind: str
+    purpose: str
+    status: str
+    fields: Mapping[str, int]
+    value_bytes: int
+    header_bytes: int
+    total_bytes: int
+    work: Work = Work()
+
+    def group_bytes(self, *groups: str) -> int:
+        """Numerical bytes of some groups, or of all."""
+        return sum(size for key, size in self.fields.items() if not groups or key.partition(":")[0] in groups)
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """How one selected client's contribution of one round came about."""
+
+    round_number: int
+    client: int
+    outcome: str
+    reason: str
+    age: int | None
+    score: float | None
+
+
+@dataclass
+class Ledger:
+    """The rows of a run in order; `take` hands out what is new, for the checkpoint."""
+
+    rows: list[LedgerRow] = field(default_factory=list)
+    events: list[EventRow] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def note(self, outgoing: Mapping[int, Envelope], arrived: Sequence[Reply], refused: Mapping[int, str]) -> None:
+        """One wave: every request that left, every reply that came, in time or not."""
+        sizes: dict[tuple[int, ...], dict[str, int]] = {}  # clients often share the same parcels
+        for client, envelope in outgoing.items():
+            self.rows.append(_row(client, envelope, "down", "in_time", Work(), sizes))
+        for reply in sorted(arrived, key=lambda reply: reply.client):
+            status = "refused" if reply.client in refused else reply.status
+            self.rows.append(_row(reply.client, reply.envelope, "up", status, reply.work, {}))
+
+    def close(self, round_number: int, events: Events) -> None:
+        """The round is over."""
+        self.events += [
+            EventRow(round_number, event.client, event.outcome, event.reason, event.age, event.score)
+            for event in events.clients
+        ]
+        for name, number in events.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + number
+
+
+def _row(
+    client: int, envelope: Envelope, direction: Direction, status: str, work: Work, sizes: dict[tuple[int, ...], Any]
+) -> LedgerRow:
+    key = tuple(id(parcel) for parcel in envelope.parcels.values())
+    if key not in sizes:
+        sizes[key] = _fields(envelope)
+    return LedgerRow(
+        envelope.round_number, envelope.exchange, client, direction, envelope.kind,
+        _PURPOSES.get(envelope.kind, "training"), status, sizes[key], _value_bytes(envelope),
+        envelope.size() - envelope.field_bytes, envelope.size(), work,
+    )  # fmt: skip
+
+
+def _fields(envelope: Envelope) -> dict[str, int]:
+    fields: dict[str, int] = {}
+    for group, parcel in envelope.parcels.items():
+        for block in parcel.blocks if parcel is not None else ():
+            key = f"{group}:{block.mode.name}"
+            fields[key] = fields.get(key, 0) + block.field_bytes
+    return fields
+
+
+def _value_bytes(envelope: Envelope) -> int:
+    """Flags 1 byte, numbers 4, strings their length; a silent group 1; a bare message is itself a flag."""
+    silent = sum(parcel is None for parcel in envelope.parcels.values())
+    if not envelope.parcels and not envelope.values:
+        return 1
+    return silent + sum(_value_size(value) for value in envelope.values.values())
+
+
+def _value_size(value: object) -> int:
+    if isinstance(value, bool):
+        return 1
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, tuple):
+        return sum(_value_size(inner) for inner in value)
+    return 4
+
+
+def row_to_plain(row: LedgerRow | EventRow) -> dict[str, Any]:
+    """A row as plain data."""
+    return asdict(row)
+
+
+def row_from_plain(plain: Mapping[str, Any]) -> LedgerRow:
+    """A ledger row again."""
+    return LedgerRow(**{**plain, "work": Work(**plain["work"])})

@@ -1,0 +1,22 @@
+"""What clients computed, summed over ledger rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedreuse.core.bench import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fedreuse.accounting.ledger import LedgerRow
+
+__all__ = ["total_work"]
+
+
+def total_work(rows: Sequence[LedgerRow]) -> Work:
+    """Steps, examples, gradients, FLOPs and seconds of all replies, absorbed or not: the work was done."""
+    total = Work()
+    for row in rows:
+        total += row.work
+    return total

@@ -1,0 +1,61 @@
+"""The largest coordinates of each tensor by magnitude."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.codecs.codec import codecs
+from fedreuse.errors import require
+from fedreuse.tensors import to_dense
+from fedreuse.wire.block import Block, dense_block, sparse_block
+from fedreuse.wire.parcel import Parcel, pack_tensors
+
+if TYPE_CHECKING:
+    from fedreuse.schema import Schema
+    from fedreuse.tensors import Tensors
+
+__all__ = ["TopK", "kept_count", "largest"]
+
+
+@codecs.register("top_k")
+@dataclass(frozen=True)
+class TopK:
+    """Keep the largest coordinates of each tensor by magnitude, in the smallest of dense, bitmap and index pairs."""
+
+    ratio: float = 0.2
+
+    def __post_init__(self) -> None:
+        """A ratio keeps something."""
+        require(0 < self.ratio <= 1, "top_k.ratio must be in (0, 1]", self.ratio)
+
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
+        """One block per tensor with k = min(d, max(1, floor(ratio * d))) kept coordinates."""
+        del rng
+        return pack_tensors(to_dense(tensors), schema, self._pack)
+
+    def _pack(self, flat: np.ndarray) -> Block:
+        count = kept_count(len(flat), self.ratio)
+        if count == len(flat):
+            return dense_block(flat)
+        positions = largest(flat, count)
+        return sparse_block(positions, flat[positions], len(flat))
+
+
+def kept_count(size: int, ratio: float) -> int:
+    """k of a tensor; the small term guards floor(0.2 * 5) against floating point."""
+    return min(size, max(1, floor(ratio * size + 1e-9)))
+
+
+def largest(flat: np.ndarray, count: int) -> np.ndarray:
+    """Positions of the `count` largest magnitudes, increasing; among equals the smaller position wins."""
+    magnitudes = np.abs(flat)
+    threshold = np.partition(magnitudes, len(flat) - count)[len(flat) - count]
+    kept = magnitudes > threshold
+    missing = count - int(np.count_nonzero(kept))
+    if missing:
+        kept[np.flatnonzero(magnitudes == threshold)[:missing]] = True
+    return np.flatnonzero(kept).astype(np.int32)

@@ -1,0 +1,1 @@
+"""Protocols and values that every part shares; no torch, no method, no input or output."""

@@ -1,0 +1,118 @@
+"""A method: two halves, server and client, that share nothing but messages, and the links between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from fedreuse.core.message import EMPTY, ClientId, Conversation, Message
+from fedreuse.core.needs import Needs
+from fedreuse.registry import Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fedreuse.core.bench import Bench
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.model import Model
+    from fedreuse.core.population import Population
+    from fedreuse.schema import Schema
+    from fedreuse.tensors import Tensors
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["BufferPolicy", "ClientHalf", "Link", "LinkContext", "Method", "MethodConfig", "ServerHalf", "methods"]
+
+S = TypeVar("S")
+C = TypeVar("C")
+BufferPolicy = Literal["dense", "as_weights"]
+
+
+class ServerHalf(Protocol[S]):
+    """Writes a round down as a conversation."""
+
+    def init(self, model: Model, population: Population) -> S:
+        """The state before the first round."""
+        ...
+
+    def round(self, state: S, cohort: Cohort) -> Conversation[S]:
+        """Yield requests, receive replies, return the new state and one event per selected client."""
+        ...
+
+    def model(self, state: S) -> Model:
+        """What is evaluated and deployed."""
+        ...
+
+
+class ClientHalf(Protocol[C]):
+    """Answers one request at a time."""
+
+    def init(self) -> C:
+        """The state before the first contact."""
+        ...
+
+    def answer(self, request: Message, state: C, bench: Bench) -> tuple[Message, C]:
+        """Reply to a request; the new state counts only if the server absorbs the reply."""
+        ...
+
+    def settle(self, state: C, delivered: Message) -> C:
+        """After packing: the state, given what the server will decode (empty unless `wants_delivered` is true)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LinkContext:
+    """What a link may know: the tensors' schema, the round, the client, a stream, the request's values."""
+
+    schema: Schema
+    round_number: int
+    client: ClientId
+    rng: np.random.Generator
+    values: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+
+
+class Link(Protocol):
+    """One group in one direction, two ends. State None means that nothing has crossed yet."""
+
+    def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
+        """Pack; a parcel of None is silence."""
+        ...
+
+    def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
+        """Unpack what the other end sent."""
+        ...
+
+    def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
+        """What the receiver will make of the parcel, told from the sender's new state."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """Two halves and their links; a group without a link travels dense."""
+
+    server: ServerHalf[Any]
+    client: ClientHalf[Any]
+    uplink: Mapping[str, Link] = field(default_factory=lambda: EMPTY)
+    downlink: Mapping[str, Link] = field(default_factory=lambda: EMPTY)
+
+    @property
+    def settles(self) -> bool:
+        """Whether the client half wants to see what the server will decode (it costs a decoding)."""
+        return getattr(self.client, "wants_delivered", False)
+
+
+class MethodConfig(Protocol):
+    """What the registry of methods holds: a frozen dataclass that can make its two halves."""
+
+    @property
+    def needs(self) -> Needs:
+        """What the method assumes of a run."""
+        ...
+
+    def halves(self, buffers: BufferPolicy) -> tuple[ServerHalf[Any], ClientHalf[Any]]:
+        """Server half and client half under a buffer policy."""
+        ...
+
+
+methods: Registry[MethodConfig] = Registry("methods", "fedreuse.methods")

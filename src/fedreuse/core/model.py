@@ -1,0 +1,93 @@
+"""A model, or an update of one: weights, float buffers and integer counters, each a flat vector of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.core.values import value
+from fedreuse.schema import ModelSchema
+from fedreuse.tensors import Tensors, add, sub, to_dense, weighted_sum, zeros
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Model", "apply", "combine", "difference", "from_groups", "to_groups"]
+
+BUFFER_GROUPS = ("buffers", "counters")
+
+
+@value
+class Model:
+    """Named tensors by role. An update has the same form: trained minus received, so that the server adds."""
+
+    weights: Tensors
+    buffers: Tensors
+    counters: Tensors
+
+    @property
+    def schema(self) -> ModelSchema:
+        """What the model is made of."""
+        return ModelSchema(self.weights.schema, self.buffers.schema, self.counters.schema)
+
+
+def to_groups(model: Model, main: str) -> dict[str, Tensors]:
+    """The model as message groups; `main` names the weights' group ("model" down, "update" up)."""
+    parts = {main: model.weights, "buffers": model.buffers, "counters": model.counters}
+    return {name: tensors for name, tensors in parts.items() if len(tensors.schema)}
+
+
+def from_groups(groups: Mapping[str, Tensors], main: str, like: ModelSchema) -> Model:
+    """The model that message groups carry; absent groups are empty or zero."""
+    return Model(
+        groups[main],
+        groups.get("buffers", zeros(like.buffers)),
+        groups.get("counters", zeros(like.counters)),
+    )
+
+
+def difference(trained: Model, received: Model) -> Model:
+    """Trained minus received."""
+    return Model(
+        sub(trained.weights, received.weights),
+        sub(trained.buffers, received.buffers),
+        sub(trained.counters, received.counters),
+    )
+
+
+def combine(terms: Sequence[tuple[float, Model]], like: ModelSchema) -> Model:
+    """Weighted sum of updates, role by role."""
+    return Model(
+        weighted_sum([(weight, update.weights) for weight, update in terms], like.weights),
+        weighted_sum([(weight, update.buffers) for weight, update in terms], like.buffers),
+        weighted_sum([(weight, update.counters) for weight, update in terms], like.counters),
+    )
+
+
+def apply(model: Model, direction: Model, server_lr: float = 1.0) -> tuple[Model, int]:
+    """Move a model along a direction; the server step concerns weights alone.
+
+    A variance that would become zero or negative keeps its previous value; the second result counts those.
+    """
+    moved = direction.weights.values
+    if server_lr != 1.0:
+        moved = moved * model.weights.schema.dtype.type(server_lr)
+    weights = Tensors(model.weights.schema, model.weights.values + moved)
+    buffers, num_kept = _keep_positive(model.buffers, add(model.buffers, direction.buffers))
+    return Model(weights, buffers, add(model.counters, direction.counters)), num_kept
+
+
+def _keep_positive(before: Tensors, after: Tensors) -> tuple[Tensors, int]:
+    values = to_dense(after).values
+    held, num_kept = None, 0
+    for spec, start in zip(after.schema, after.schema.offsets, strict=False):
+        if not spec.is_positive:
+            continue
+        part = slice(start, start + spec.size)
+        bad = ~(values[part] > 0)
+        if bad.any():
+            held = values.copy() if held is None else held
+            held[part] = np.where(bad, before.values[part], held[part])
+            num_kept += int(bad.sum())
+    return (after if held is None else Tensors(after.schema, held)), num_kept

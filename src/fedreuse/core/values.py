@@ -1,0 +1,126 @@
+"""State as a value: which dataclasses may be stored, and how a tree of them becomes plain data and arrays, and back.
+
+Nothing is imported or executed on the way back: a stored name selects a class that is already registered, or is refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar, dataclass_transform
+
+import numpy as np
+
+from fedreuse.errors import RunDirectoryError
+from fedreuse.schema import ModelSchema, Schema
+from fedreuse.tensors import Tensors
+
+__all__ = ["arrays_of", "flatten", "nbytes", "unflatten", "value"]
+
+T = TypeVar("T")
+_CLASSES: dict[str, type[Any]] = {}
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def value(cls: type[T]) -> type[T]:
+    """A frozen dataclass that may be part of a state: stored, sent and compared by what it holds."""
+    made: type[T] = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    _CLASSES[f"{cls.__module__}.{cls.__qualname__}"] = made
+    return made
+
+
+def flatten(tree: object, schema: ModelSchema) -> tuple[Any, list[np.ndarray]]:
+    """Plain data (what msgpack and JSON can hold) plus the arrays it refers to by position."""
+    arrays: list[np.ndarray] = []
+
+    def keep(array: np.ndarray) -> int:
+        arrays.append(array)
+        return len(arrays) - 1
+
+    def walk(node: Any) -> Any:
+        if node is None or isinstance(node, bool | int | float | str | bytes):
+            return node
+        if isinstance(node, Tensors):
+            where, names = _place(node.schema, schema)
+            return {"!": "tensors", "of": where, "names": names, "values": keep(node.values),
+                    "index": None if node.index is None else keep(node.index)}  # fmt: skip
+        if isinstance(node, np.ndarray):
+            return {"!": "array", "at": keep(node)}
+        if isinstance(node, tuple):
+            return {"!": "tuple", "items": [walk(item) for item in node]}
+        if isinstance(node, Mapping):
+            return {"!": "dict", "items": [[walk(key), walk(inner)] for key, inner in node.items()]}
+        name = f"{type(node).__module__}.{type(node).__qualname__}"
+        if name in _CLASSES:
+            fields = {field.name: walk(getattr(node, field.name)) for field in dataclasses.fields(node)}
+            return {"!": "value", "class": name, "fields": fields}
+        raise TypeError(f"{name} cannot be part of a state; decorate it with @value or use plain data and Tensors")
+
+    return walk(tree), arrays
+
+
+def unflatten(plain: Any, arrays: list[np.ndarray], schema: ModelSchema) -> Any:
+    """The tree that `flatten` took apart."""
+
+    def walk(node: Any) -> Any:
+        if not isinstance(node, dict):
+            return node
+        kind = node["!"]
+        if kind == "tensors":
+            whole: Schema = getattr(schema, node["of"])
+            index = None if node["index"] is None else arrays[node["index"]]
+            return Tensors(whole if node["names"] is None else whole.subset(node["names"]), arrays[node["values"]], index)
+        if kind == "array":
+            return arrays[node["at"]]
+        if kind == "tuple":
+            return tuple(walk(item) for item in node["items"])
+        if kind == "dict":
+            return {walk(key): walk(inner) for key, inner in node["items"]}
+        if kind == "value" and node["class"] in _CLASSES:
+            return _CLASSES[node["class"]](**{name: walk(inner) for name, inner in node["fields"].items()})
+        raise RunDirectoryError(f"stored state names {node.get('class', kind)!r}, which this program does not know")
+
+    return walk(plain)
+
+
+def arrays_of(tree: object) -> Iterator[np.ndarray]:
+    """Every array a state holds."""
+    if isinstance(tree, Tensors):
+        yield tree.values
+        if tree.index is not None:
+            yield tree.index
+    elif isinstance(tree, np.ndarray):
+        yield tree
+    elif isinstance(tree, Mapping):
+        for inner in tree.values():
+            yield from arrays_of(inner)
+    elif isinstance(tree, tuple):
+        for inner in tree:
+            yield from arrays_of(inner)
+    elif dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        for field in dataclasses.fields(tree):
+            yield from arrays_of(getattr(tree, field.name))
+
+
+def nbytes(tree: object, seen: set[int] | None = None) -> int:
+    """Bytes of the distinct arrays a state holds; `seen` carries over what was counted already."""
+    known: set[int] = set() if seen is None else seen
+    total = 0
+    for array in arrays_of(tree):
+        base = array.base if isinstance(array.base, np.ndarray) else array
+        if id(base) not in known:
+            known.add(id(base))
+            total += array.nbytes
+    return total
+
+
+def _place(part: Schema, schema: ModelSchema) -> tuple[str, list[str] | None]:
+    for where in ("weights", "buffers", "counters"):
+        whole: Schema = getattr(schema, where)
+        if part == whole:
+            return where, None
+        if len(part) and all(spec.name in whole.positions for spec in part):
+            return where, [spec.name for spec in part]
+    raise TypeError("a state holds tensors that are not part of the model")
+
+

@@ -1,0 +1,1 @@
+"""The loop that delivers: ports, executors, client stores, checkpoints; it cannot name a method."""

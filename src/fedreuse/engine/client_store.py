@@ -1,0 +1,116 @@
+"""Where client records live between exchanges: in memory, or one file per client."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from fedreuse.engine.records import ClientRecord
+from fedreuse.engine.state_file import read_state, write_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fedreuse.schema import ModelSchema
+
+__all__ = ["ClientStore", "DiskStore", "MemoryStore"]
+
+
+class ClientStore(Protocol):
+    """Records by client id; a client never seen has an empty one."""
+
+    def load(self, client: int) -> ClientRecord:
+        """What the client remembers."""
+        ...
+
+    def save(self, client: int, record: ClientRecord) -> None:
+        """Remember, before the reply is absorbed."""
+        ...
+
+    def commit(self, acks: Mapping[int, int]) -> None:
+        """The round is over: only the acknowledged memories count, what was kept for the round goes."""
+        ...
+
+    def items(self) -> Iterator[tuple[int, ClientRecord]]:
+        """Every record there is."""
+        ...
+
+
+class MemoryStore:
+    """Records in this process; a run's checkpoint holds what `changed` lists."""
+
+    def __init__(self, records: Mapping[int, ClientRecord] | None = None) -> None:
+        """Start empty, or from a checkpoint."""
+        self._records = dict(records or {})
+        self._changed: set[int] = set()
+
+    def load(self, client: int) -> ClientRecord:
+        """What the client remembers."""
+        return self._records.get(client, ClientRecord())
+
+    def save(self, client: int, record: ClientRecord) -> None:
+        """Remember."""
+        self._records[client] = record
+        self._changed.add(client)
+
+    def commit(self, acks: Mapping[int, int]) -> None:
+        """Keep the acknowledged memories of these clients only."""
+        for client, ack in acks.items():
+            if client in self._records:
+                self.save(client, self._records[client].committed(ack))
+
+    def items(self) -> Iterator[tuple[int, ClientRecord]]:
+        """Every record there is."""
+        return iter(self._records.items())
+
+    def take_changed(self) -> dict[int, ClientRecord]:
+        """Records that changed since the last call."""
+        changed = {client: self._records[client] for client in sorted(self._changed)}
+        self._changed = set()
+        return changed
+
+
+class DiskStore:
+    """One file per client, written atomically: survives the process that wrote it.
+
+    Nothing is dropped at the end of a round: the server's checkpoint may not hold that round yet, so the commit rule's
+    `durable` decides at the next contact.
+    """
+
+    def __init__(self, folder: Path, schema: ModelSchema) -> None:
+        """`folder` is made if needed."""
+        self._folder = folder
+        self._schema = schema
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def load(self, client: int) -> ClientRecord:
+        """What the client remembers; a missing file is an empty record."""
+        path = self._path(client)
+        if not path.exists():
+            return ClientRecord()
+        record = read_state(path.read_bytes(), self._schema, str(path))
+        return record if isinstance(record, ClientRecord) else ClientRecord()
+
+    def save(self, client: int, record: ClientRecord) -> None:
+        """Write beside, flush, then rename."""
+        path = self._path(client)
+        beside = path.with_suffix(".part")
+        with beside.open("wb") as file:
+            file.write(write_state(record, self._schema))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+
+    def commit(self, acks: Mapping[int, int]) -> None:
+        """Nothing: see the class."""
+
+    def items(self) -> Iterator[tuple[int, ClientRecord]]:
+        """Every record there is."""
+        for path in sorted(self._folder.glob("client-*.safetensors")):
+            client = int(path.stem.removeprefix("client-"))
+            yield client, self.load(client)
+
+    def _path(self, client: int) -> Path:
+        return self._folder / f"client-{client:07d}.safetensors"
+

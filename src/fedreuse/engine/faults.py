@@ -1,0 +1,119 @@
+"""Which replies fail to arrive in a simulation, decided in advance so that every executor sees the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, Protocol
+
+from fedreuse.errors import ConfigError, require
+from fedreuse.randomness import stream
+from fedreuse.registry import Registry, parse
+
+__all__ = ["Fate", "FaultPlan", "Listed", "ListedFault", "NoFaults", "RandomFaults", "faults"]
+
+Fate = Literal["answers", "late", "lost"]
+
+
+class FaultPlan(Protocol):
+    """What becomes of each request.
+
+    `answers`: the reply arrives. `late`: the client works and the bytes of its reply cross, but after the
+    round's deadline, so the server does not absorb them. `lost`: nothing comes back.
+    """
+
+    def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
+        """The fate of one request; exchanges count from 1 within a round."""
+        ...
+
+
+faults: Registry[FaultPlan] = Registry("faults", "fedreuse.engine.faults")
+
+
+@faults.register("none")
+@dataclass(frozen=True)
+class NoFaults:
+    """Everybody answers."""
+
+    def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:  # noqa: ARG002 - nothing fails
+        """Answers."""
+        return "answers"
+
+
+@faults.register("random")
+@dataclass(frozen=True)
+class RandomFaults:
+    """Each request is lost or late with fixed probabilities, independently of all others."""
+
+    lost: float = 0.0
+    late: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Two probabilities that leave room for each other."""
+        require(0 <= self.lost <= 1, "random.lost must be between 0 and 1", self.lost)
+        require(0 <= self.late <= 1, "random.late must be between 0 and 1", self.late)
+        total = self.lost + self.late
+        require(total <= 1, "random.lost and random.late must not add up to more than 1", total)
+
+    def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
+        """One draw: lost below `lost`, late below `lost + late`."""
+        drawn = stream(seed, f"faults {exchange_in_round}", round_number, client).random()
+        if drawn < self.lost:
+            return "lost"
+        return "late" if drawn < self.lost + self.late else "answers"
+
+
+@dataclass(frozen=True)
+class ListedFault:
+    """The fate of one client in one exchange of one round."""
+
+    round: int
+    client: int
+    fate: Fate
+    exchange: int = 1
+
+    def __post_init__(self) -> None:
+        """Rounds and exchanges count from 1, clients from 0."""
+        require(self.round >= 1, "round must be at least 1", self.round)
+        require(self.client >= 0, "client must be at least 0", self.client)
+        require(self.exchange >= 1, "exchange must be at least 1", self.exchange)
+        require(self.fate in ("answers", "late", "lost"), "fate must be answers, late or lost", self.fate)
+
+
+def _parse_entries(value: object, where: str) -> tuple[ListedFault, ...]:
+    """A list of mappings, each parsed strictly."""
+    if not isinstance(value, list | tuple):
+        raise ConfigError(f"{where}: a list of {{round, client, fate}} expected, got {value!r}")
+    entries: list[ListedFault] = [
+        _parse_entry(entry, f"{where}[{place}]") for place, entry in enumerate(value)
+    ]
+    return tuple(entries)
+
+
+def _parse_entry(value: object, where: str) -> Any:
+    return value if isinstance(value, ListedFault) else parse(ListedFault, value, where)
+
+
+@faults.register("listed")
+@dataclass(frozen=True)
+class Listed:
+    """The faults are written down one by one; everybody else answers."""
+
+    entries: tuple[ListedFault, ...] = field(metadata={"parse": _parse_entries})
+
+    def __post_init__(self) -> None:
+        """One fate for one request."""
+        if len(self._by_request) != len(self.entries):
+            keys = [(entry.round, entry.exchange, entry.client) for entry in self.entries]
+            twice = next(key for key in keys if keys.count(key) > 1)
+            raise ConfigError(
+                "listed.entries: round {}, exchange {}, client {} is listed twice; keep one".format(*twice)
+            )
+
+    def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:  # noqa: ARG002 - nothing is drawn
+        """What the list says."""
+        return self._by_request.get((round_number, exchange_in_round, client), "answers")
+
+    @cached_property
+    def _by_request(self) -> dict[tuple[int, int, int], Fate]:
+        return {(entry.round, entry.exchange, entry.client): entry.fate for entry in self.entries}

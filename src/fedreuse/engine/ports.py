@@ -1,0 +1,175 @@
+"""The border: messages become envelopes and back, through the links, at the server and at the client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.core.message import Message
+from fedreuse.core.method import LinkContext
+from fedreuse.engine.records import ClientMemory, ClientRecord, Contact, Kept, MemoryLost, ServerRecord
+from fedreuse.errors import WireError
+from fedreuse.links.plain import Plain
+from fedreuse.randomness import stream
+from fedreuse.tensors import is_finite
+from fedreuse.wire.envelope import Envelope
+
+if TYPE_CHECKING:
+    from fedreuse.core.bench import Bench
+    from fedreuse.core.message import Requests
+    from fedreuse.core.method import Link, Method
+    from fedreuse.schema import ModelSchema
+    from fedreuse.tensors import Tensors
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["FORGOT", "ServerPort", "client_answer"]
+
+FORGOT = "forgot"
+"""The kind of reply a client gives when it lost its memory: both ends then start over as at first contact."""
+_DENSE = Plain()
+
+
+class ServerPort:
+    """The server's side of the border for one round."""
+
+    def __init__(self, method: Method, record: ServerRecord, round_number: int, schema: ModelSchema, seed: int) -> None:
+        """`record` is what the round starts from; it is never changed."""
+        self._method = method
+        self._round = round_number
+        self._schema = schema
+        self._seed = seed
+        self._contacts = dict(record.contacts)
+        self._durable = record.durable_exchange
+        self._tentative: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self.exchange = record.exchange
+
+    def pack(self, requests: Requests) -> dict[int, Envelope]:
+        """One envelope per request; what is the same for many clients is encoded once."""
+        self.exchange += 1
+        self._tentative = {}
+        shared: dict[tuple[str, int], Parcel] = {}
+        return {client: self._pack_one(client, requests[client], shared) for client in sorted(requests)}
+
+    def unpack(self, replies: Mapping[int, Envelope]) -> tuple[dict[int, Message], dict[int, str]]:
+        """Absorb replies in client order: the messages, and the reasons of those that were refused."""
+        messages, refused = {}, {}
+        for client in sorted(replies):
+            envelope = replies[client]
+            if envelope.kind == FORGOT:
+                self._contacts.pop(client, None)
+                refused[client] = "the client lost its memory"
+                continue
+            try:
+                messages[client] = self._unpack_one(client, envelope)
+            except WireError as error:
+                refused[client] = str(error)
+        return messages, refused
+
+    def finish(self, state: object) -> ServerRecord:
+        """What the next round starts from."""
+        return ServerRecord(state, self._contacts, self.exchange, self._durable)
+
+    def _pack_one(self, client: int, message: Message, shared: dict[tuple[str, int], Parcel]) -> Envelope:
+        contact = self._contacts.get(client, Contact())
+        parcels: dict[str, Parcel | None] = {}
+        states = {}
+        for group, tensors in message.groups.items():
+            link = self._method.downlink.get(group, _DENSE)
+            context = self._context(group, client, "compression down", message.values)
+            before = contact.downlink.get(group)
+            key = (group, id(tensors))
+            if isinstance(link, Plain) and key in shared:
+                parcels[group] = shared[key]
+                continue
+            parcels[group], after = link.send(tensors, before, context)
+            if after is not None:
+                states[group] = after
+            if isinstance(link, Plain):
+                shared[key] = parcels[group]  # type: ignore[assignment]  # a plain link is never silent
+        self._tentative[client] = ({**contact.downlink, **states}, message.values)
+        return Envelope(
+            message.kind, self._round, self.exchange, contact.ack, contact.durable_at(self._durable),
+            message.keep, parcels, message.values,
+        )  # fmt: skip
+
+    def _unpack_one(self, client: int, envelope: Envelope) -> Message:
+        if client not in self._tentative or envelope.exchange != self.exchange:
+            raise WireError(f"client {client} answers exchange {envelope.exchange}, which it was not asked in")
+        contact = self._contacts.get(client, Contact())
+        downlink, asked = self._tentative[client]
+        groups, uplink = {}, dict(contact.uplink)
+        for group, parcel in envelope.parcels.items():
+            link = self._method.uplink.get(group, _DENSE)
+            context = self._context(group, client, "compression up", asked)
+            groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
+            if not is_finite(groups[group]):
+                raise WireError(f"group {group} holds infinite or undefined numbers")
+            if after is not None:
+                uplink[group] = after
+        durable = contact.durable_at(self._durable)
+        self._contacts[client] = Contact(self.exchange, durable, uplink, downlink)
+        return Message(envelope.kind, groups, envelope.values)
+
+    def _context(self, group: str, client: int, purpose: str, values: Mapping[str, Any]) -> LinkContext:
+        rng = stream(self._seed, f"{purpose} {group}", self._round, client)
+        return LinkContext(self._schema.of_group(group), self._round, client, rng, values)
+
+
+def client_answer(
+    method: Method, request: Envelope, record: ClientRecord, bench: Bench, client: int
+) -> tuple[Envelope, ClientRecord]:
+    """The whole client, the same function in every executor and in deployment."""
+    try:
+        memory = record.resolve(request.ack, ClientMemory(method.client.init()))
+    except MemoryLost:
+        return Envelope(FORGOT, request.round_number, request.exchange), ClientRecord()
+    message, memory = _unpack_request(method, request, memory, bench, client)
+    reply, state = method.client.answer(message, memory.state, bench)
+    envelope, delivered, uplink = _pack_reply(method, request, reply, memory, bench, client)
+    state = method.client.settle(state, delivered)
+    proposed = replace(memory, state=state, uplink=uplink)
+    return envelope, record.propose(proposed, request.exchange, request.durable)
+
+
+def _unpack_request(
+    method: Method, request: Envelope, memory: ClientMemory, bench: Bench, client: int
+) -> tuple[Message, ClientMemory]:
+    arrived: dict[str, Tensors] = {}
+    downlink = dict(memory.downlink)
+    for group, parcel in request.parcels.items():
+        link = method.downlink.get(group, _DENSE)
+        context = _client_context(bench, request, group, client, "compression down")
+        arrived[group], after = link.receive(parcel, memory.downlink.get(group), context)
+        if after is not None:
+            downlink[group] = after
+    kept = memory.kept if memory.kept is not None and memory.kept.round_number == request.round_number else None
+    groups = {**kept.groups, **arrived} if kept is not None else arrived
+    if request.keep:
+        kept = Kept(request.round_number, groups)
+    return Message(request.kind, groups, request.values), replace(memory, downlink=downlink, kept=kept)
+
+
+def _pack_reply(
+    method: Method, request: Envelope, reply: Message, memory: ClientMemory, bench: Bench, client: int
+) -> tuple[Envelope, Message, dict[str, Any]]:
+    parcels: dict[str, Parcel | None] = {}
+    uplink = dict(memory.uplink)
+    delivered: dict[str, Tensors] = {}
+    for group, tensors in reply.groups.items():
+        link: Link = method.uplink.get(group, _DENSE)
+        context = _client_context(bench, request, group, client, "compression up")
+        parcels[group], after = link.send(tensors, memory.uplink.get(group), context)
+        if after is not None:
+            uplink[group] = after
+        if method.settles:
+            delivered[group] = link.delivered(parcels[group], after, context)
+    envelope = Envelope(
+        reply.kind, request.round_number, request.exchange, request.exchange, 0, False, parcels, reply.values
+    )
+    return envelope, Message(reply.kind, delivered, reply.values), uplink
+
+
+def _client_context(bench: Bench, request: Envelope, group: str, client: int, purpose: str) -> LinkContext:
+    rng = bench.rng(f"{purpose} {group}")
+    return LinkContext(bench.schema.of_group(group), request.round_number, client, rng, request.values)

@@ -1,0 +1,64 @@
+"""The errors a person may meet: what went wrong, where, and the way out."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "FedreuseError",
+    "RunDirectoryError",
+    "RunError",
+    "UserError",
+    "WireError",
+    "require",
+    "suggest",
+]
+
+
+class FedreuseError(Exception):
+    """The root of everything this package raises on purpose."""
+
+
+class UserError(FedreuseError):
+    """A mistake that the user can mend; the command line ends with 2."""
+
+
+class ConfigError(UserError):
+    """A configuration that cannot be what it says."""
+
+
+class DataError(UserError):
+    """A dataset that is absent, damaged or not what its name says."""
+
+
+class RunDirectoryError(UserError):
+    """A run directory that is in use, foreign, incomplete or damaged."""
+
+
+class RunError(FedreuseError):
+    """A run that started well and could not go on; the command line ends with 1."""
+
+
+class WireError(FedreuseError):
+    """Bytes that are not a message of ours."""
+
+
+def require(is_met: bool, message: str, value: object) -> None:
+    """Refuse a configuration value, naming it."""
+    if not is_met:
+        raise ConfigError(f"{message}, got {value!r}")
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """A closing sentence for an unknown name: the nearest known one, or the whole list."""
+    names = sorted(known)
+    near = get_close_matches(word, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return f"known: {', '.join(names)}" if names else "nothing is known here"

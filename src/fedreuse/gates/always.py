@@ -1,0 +1,38 @@
+"""The control that never reuses: every selected client trains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedreuse.gates.gate import ProxyPlan, gates
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.cohort import Cohort
+
+__all__ = ["Always"]
+
+
+@gates.register("always")
+@dataclass(frozen=True)
+class Always:
+    """Every selected client trains; with it DG-FedReuse is FedProx."""
+
+    @property
+    def plan(self) -> ProxyPlan | None:
+        """No scores."""
+        return None
+
+    def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
+        """Everybody."""
+        del ages
+        return dict.fromkeys(cohort.clients, "always")
+
+    def choose(
+        self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
+    ) -> dict[int, str]:
+        """Nobody is left."""
+        del scores, ages, certain, cohort
+        return {}

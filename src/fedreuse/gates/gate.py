@@ -1,0 +1,80 @@
+"""What a gate is: from ages and scores, who must be fresh and why; and the quota that every gate keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Protocol
+
+from fedreuse.errors import require
+from fedreuse.registry import Registry
+
+if TYPE_CHECKING:
+    from fedreuse.core.cohort import Cohort
+
+__all__ = ["AgeLimit", "Gate", "ProxyPlan", "gates", "promote"]
+
+
+@dataclass(frozen=True)
+class ProxyPlan:
+    """How a client computes its head-gradient proxy: batches, mode, and whether the batches stay the same each round."""
+
+    num_batches: int
+    batch_size: int
+    is_deterministic: bool = False
+
+
+class Gate(Protocol):
+    """Decides who must train. Ages are those of the selected clients that have a cache."""
+
+    @property
+    def plan(self) -> ProxyPlan | None:
+        """How to score a client; None if the gate needs no scores and contacts nobody it reuses."""
+        ...
+
+    def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
+        """Clients that train whatever their score, with the reason."""
+        ...
+
+    def choose(
+        self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
+    ) -> dict[int, str]:
+        """Who else trains, with the reason; `ages` are those of the doubtful clients alone."""
+        ...
+
+
+gates: Registry[Gate] = Registry("gates", "fedreuse.gates")
+
+
+@dataclass(frozen=True)
+class AgeLimit:
+    """What all gates but `always` share: a cache of age `max_age` or more is not reused, and a share must be fresh."""
+
+    max_age: int = 4
+    quota: float = 0.3
+
+    def __post_init__(self) -> None:
+        """Ages start at 1; a share is a share."""
+        require(self.max_age >= 1, "gate.max_age must be at least 1", self.max_age)
+        require(0 <= self.quota <= 1, "gate.quota must be in [0, 1]", self.quota)
+
+    @property
+    def plan(self) -> ProxyPlan | None:
+        """No scores, unless the gate says so."""
+        return None
+
+    def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
+        """No cache, or too old."""
+        reasons = {client: "no cache" for client in cohort.clients if client not in ages}
+        return reasons | {client: "age" for client, age in ages.items() if age >= self.max_age}
+
+
+def promote(
+    chosen: dict[int, str], ranking: Mapping[int, float], num_certain: int, quota: float, cohort: Cohort
+) -> dict[int, str]:
+    """Fill the quota from the top of a ranking: larger first, then the smaller client id."""
+    wanted = ceil(quota * len(cohort.clients) - 1e-9)
+    left = sorted((client for client in ranking if client not in chosen), key=lambda client: (-ranking[client], client))
+    missing = max(0, wanted - num_certain - len(chosen))
+    return chosen | dict.fromkeys(left[:missing], "quota")

@@ -1,0 +1,60 @@
+"""The paper's gate: fresh if the head gradient has turned away from the remembered signature.
+
+    tau_t = max(tau_floor, tau_start * exp(-decay * t))        fresh iff score >= tau_t
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+from typing import TYPE_CHECKING
+
+from fedreuse.errors import require
+from fedreuse.gates.gate import AgeLimit, ProxyPlan, gates, promote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.cohort import Cohort
+
+__all__ = ["Proxy"]
+
+
+@gates.register("proxy")
+@dataclass(frozen=True)
+class Proxy(AgeLimit):
+    """Fresh if the cosine distance of head gradients reaches a threshold that falls with the rounds (the paper's gate)."""
+
+    tau_start: float = 0.9116988
+    tau_floor: float = 0.8134931
+    decay: float = 0.01
+    batches: int = 5
+    batch: int = 64
+    deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        """Thresholds are distances; a proxy needs batches of two or more."""
+        super().__post_init__()
+        require(self.tau_start >= 0, "gate.tau_start must not be negative", self.tau_start)
+        require(self.tau_floor >= 0, "gate.tau_floor must not be negative", self.tau_floor)
+        require(self.decay >= 0, "gate.decay must not be negative", self.decay)
+        require(self.batches >= 1, "gate.batches must be at least 1", self.batches)
+        require(self.batch >= 2, "gate.batch must be at least 2", self.batch)
+
+    @property
+    def plan(self) -> ProxyPlan | None:
+        """Every doubtful client is scored."""
+        return ProxyPlan(self.batches, self.batch, self.deterministic)
+
+    def threshold(self, round_number: int) -> float:
+        """tau_t, with rounds counted from 1."""
+        return max(self.tau_floor, self.tau_start * exp(-self.decay * round_number))
+
+    def choose(
+        self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
+    ) -> dict[int, str]:
+        """Scores at or above the threshold, then the quota by decreasing score."""
+        del ages
+        threshold = self.threshold(cohort.round_number)
+        chosen = {client: "score" for client, score in scores.items() if score >= threshold}
+        return promote(chosen, scores, len(certain), self.quota, cohort)

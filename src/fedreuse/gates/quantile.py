@@ -1,0 +1,49 @@
+"""A gate that is selective by construction: the highest scores of the round train, whatever their level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+from fedreuse.errors import require
+from fedreuse.gates.gate import AgeLimit, ProxyPlan, gates, promote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.cohort import Cohort
+
+__all__ = ["Quantile"]
+
+
+@gates.register("quantile")
+@dataclass(frozen=True)
+class Quantile(AgeLimit):
+    """Fresh if the score is among the highest `fraction` of this round's scores."""
+
+    fraction: float = 0.5
+    batches: int = 5
+    batch: int = 64
+    deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        """A fraction is one; a proxy needs batches of two or more."""
+        super().__post_init__()
+        require(0 <= self.fraction <= 1, "gate.fraction must be in [0, 1]", self.fraction)
+        require(self.batches >= 1, "gate.batches must be at least 1", self.batches)
+        require(self.batch >= 2, "gate.batch must be at least 2", self.batch)
+
+    @property
+    def plan(self) -> ProxyPlan | None:
+        """Every doubtful client is scored."""
+        return ProxyPlan(self.batches, self.batch, self.deterministic)
+
+    def choose(
+        self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
+    ) -> dict[int, str]:
+        """The highest scores, then the quota by decreasing score; ties go to the smaller client id."""
+        del ages
+        ranked = sorted(scores, key=lambda client: (-scores[client], client))
+        count = ceil(self.fraction * len(ranked) - 1e-9)
+        return promote(dict.fromkeys(ranked[:count], "score"), scores, len(certain), self.quota, cohort)

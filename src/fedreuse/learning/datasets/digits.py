@@ -1,0 +1,62 @@
+"""The handwritten digits that come with scikit-learn: small, real, and always at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.errors import DataError
+from fedreuse.learning.data import Data, Split, datasets
+from fedreuse.learning.datasets.facts import FACTS
+from fedreuse.learning.datasets.verification import assemble, verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Digits"]
+
+_BRIGHTEST = 16  # the pixels count the dark dots of a 4 x 4 cell
+_TEST_EVERY = 5
+
+
+@datasets.register("digits")
+@dataclass(frozen=True)
+class Digits:
+    """scikit-learn's digits: 1,797 images of 8 x 8, 10 classes; every fifth of a class is for testing."""
+
+    def load(self, folder: Path | None) -> Data:
+        """Read the digits from the installed scikit-learn and split them, always the same way."""
+        del folder  # they come with scikit-learn
+        pixels, labels = _bundled()
+        images = np.round(pixels * (255 / _BRIGHTEST)).astype(np.uint8)[:, None]
+        is_test = _every_fifth_of_each_class(labels)
+        splits = {
+            "train": Split(images[~is_test], labels[~is_test]),
+            "test": Split(images[is_test], labels[is_test]),
+        }
+        data = assemble("digits", splits)
+        try:
+            verify(data, FACTS["digits"])
+        except DataError as error:
+            raise DataError(
+                f"digits: in the installed scikit-learn: {error}; reinstall scikit-learn"
+            ) from None
+        return data
+
+
+def _bundled() -> tuple[np.ndarray, np.ndarray]:
+    # Here and not above: importing scikit-learn takes a second, which other datasets need not wait for.
+    from sklearn.datasets import load_digits  # type: ignore[import-untyped]  # scikit-learn ships no types
+
+    bunch = load_digits()
+    return bunch.images, bunch.target.astype(np.int64)
+
+
+def _every_fifth_of_each_class(labels: np.ndarray) -> np.ndarray:
+    """Stratified without a draw, so that no version of a random generator can move the split."""
+    is_test = np.zeros(len(labels), bool)
+    for label in np.unique(labels):
+        is_test[np.flatnonzero(labels == label)[_TEST_EVERY - 1 :: _TEST_EVERY]] = True
+    return is_test

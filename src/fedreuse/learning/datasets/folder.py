@@ -1,0 +1,110 @@
+"""Where the data lies: the folder of all datasets, the files of one, and the way out when they are absent."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedreuse.errors import DataError
+from fedreuse.learning.datasets.facts import FACTS, Files
+from fedreuse.learning.datasets.verification import assemble, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from fedreuse.learning.data import Data, Split
+
+__all__ = ["Found", "data_home", "find", "load_files", "way_out"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """The files of a dataset on disk: canonical name to path, and the published form they make up."""
+
+    form: Files
+    paths: dict[str, Path]
+
+
+def data_home(folder: Path | None = None) -> Path:
+    """The folder that holds all datasets: the given one, else $FEDREUSE_DATA, else the user's cache."""
+    if folder is not None:
+        return folder.expanduser()
+    return Path(os.environ.get("FEDREUSE_DATA") or "~/.cache/fedreuse").expanduser()
+
+
+def way_out(name: str) -> str:
+    """How to get a good copy of a dataset."""
+    return (
+        f"get it with `fedreuse data fetch {name}`, or point FEDREUSE_DATA at the folder that holds {name}/, "
+        "or task.path at the folder that holds the files"
+    )
+
+
+def find(name: str, path: str | None = None, folder: Path | None = None) -> Found | None:
+    """The first complete set of files of a dataset, or None."""
+    for place in _places(name, path, folder):
+        for form in FACTS[name].forms:
+            paths = {file: actual for file in form.names() if (actual := _on_disk(place, file)) is not None}
+            if len(paths) == len(form.names()):
+                return Found(form, paths)
+    return None
+
+
+def load_files(
+    name: str, path: str | None, folder: Path | None, read: Callable[[Found], dict[str, Split]]
+) -> Data:
+    """Find, read and verify a dataset that lies in files; every refusal names the file and the way out."""
+    found = find(name, path, folder)
+    if found is None:
+        raise DataError(f"{name}: {_describe_absence(name, path, folder)}; {way_out(name)}")
+    place = next(iter(found.paths.values())).parent
+    try:
+        data = assemble(name, read(found))
+        verify(data, FACTS[name], found.form)
+    except DataError as error:
+        raise DataError(f"{name}: in {place}: {error}; {way_out(name)}") from None
+    except OSError as error:
+        raise DataError(f"{name}: in {place}: cannot be read ({error}); {way_out(name)}") from None
+    return data
+
+
+def _places(name: str, path: str | None, folder: Path | None) -> Iterator[Path]:
+    """Folders to look in, the likeliest first."""
+    home = data_home(folder) if path is None else Path(path).expanduser()
+    own = home / name if path is None else home
+    yield own
+    yield own / name
+    for layout in FACTS[name].layouts:
+        yield own / layout
+        yield home / layout  # a folder that torchvision or a plain `tar x` has filled
+    below = chain(own.glob("*/"), own.glob("*/*/"))
+    yield from sorted(place for place in below if not _is_hidden(place.relative_to(own)))
+
+
+def _is_hidden(place: Path) -> bool:
+    """A fetch keeps what is not yet whole in folders whose names begin with a dot."""
+    return any(part.startswith(".") for part in place.parts)
+
+
+def _on_disk(place: Path, file: str) -> Path | None:
+    """The file as published, unpacked or packed, or with the dot that some unpackers put before idx."""
+    for name in (file, f"{file}.gz", file.replace("-idx", ".idx"), f"{file.replace('-idx', '.idx')}.gz"):
+        if (place / name).is_file():
+            return place / name
+    return None
+
+
+def _describe_absence(name: str, path: str | None, folder: Path | None) -> str:
+    """Which files are missing from the place that has most of them."""
+    best: tuple[int, Path, list[str]] | None = None
+    for place in _places(name, path, folder):
+        for form in FACTS[name].forms:
+            missing = [file for file in form.names() if _on_disk(place, file) is None]
+            present = len(form.names()) - len(missing)
+            if best is None or present > best[0]:
+                best = (present, place, missing)
+    assert best is not None  # every dataset in files has a place and a form
+    return f"not found: {', '.join(best[2])} missing from {best[1]}"

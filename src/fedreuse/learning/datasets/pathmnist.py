@@ -1,0 +1,40 @@
+"""PathMNIST of the MedMNIST collection, with its own train, validation and test splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedreuse.learning.data import Data, Split, datasets
+from fedreuse.learning.datasets.facts import FACTS
+from fedreuse.learning.datasets.folder import Found, load_files
+from fedreuse.learning.datasets.readers import read_medmnist
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["PathMnist"]
+
+_PARTS = {"train": "train", "test": "test", "validation": "val"}
+
+
+@datasets.register("pathmnist")
+@dataclass(frozen=True)
+class PathMnist:
+    """PathMNIST: tissue under the microscope, 89,996, 10,004 and 7,180 images of 3 x 28 x 28, 9 classes."""
+
+    path: str | None = None
+
+    def load(self, folder: Path | None) -> Data:
+        """Read and check pathmnist.npz."""
+        return load_files("pathmnist", self.path, folder, _read)
+
+
+def _read(found: Found) -> dict[str, Split]:
+    facts = FACTS["pathmnist"]
+    (path,) = found.paths.values()
+    channels, height, width = facts.shape
+    return {
+        split: read_medmnist(path, part, facts.examples[split], (channels, height, width))
+        for split, part in _PARTS.items()
+    }

@@ -1,0 +1,112 @@
+"""Readers of the published file formats: idx, MedMNIST npz, CIFAR binary and CIFAR python batches."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile
+
+import numpy as np
+
+from fedreuse.errors import DataError
+from fedreuse.learning.data import Split
+from fedreuse.learning.datasets.pickles import read_pickled_batch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["read_cifar_binary", "read_cifar_python", "read_idx", "read_medmnist"]
+
+_IDX_BYTES = b"\0\0\x08"  # the type byte 8 means unsigned bytes
+_CIFAR_SHAPE = (3, 32, 32)
+_CIFAR_PIXELS = 3 * 32 * 32
+
+
+def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
+    """The array of bytes in an idx file, packed or not, which must have this shape."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            header = file.read(4)
+            if len(header) < 4 or header[:3] != _IDX_BYTES:
+                raise DataError(
+                    f"{path.name}: begins with {header.hex() or 'nothing'}, expected an idx file of bytes"
+                )
+            found = tuple(np.frombuffer(file.read(4 * header[3]), ">u4").tolist())
+            if found != shape:
+                raise DataError(f"{path.name}: holds {_times(found)} values, expected {_times(shape)}")
+            wanted = int(np.prod(shape))
+            content = file.read(wanted + 1)  # one more, to notice what does not belong there
+    except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
+        raise DataError(
+            f"{path.name}: truncated or damaged ({error}), expected {_times(shape)} values"
+        ) from None
+    if len(content) != wanted:
+        state = "truncated, only" if len(content) < wanted else "too long, more than"
+        raise DataError(f"{path.name}: {state} {min(len(content), wanted)} values found, expected {wanted}")
+    return np.frombuffer(content, np.uint8).reshape(shape)
+
+
+def read_medmnist(path: Path, part: str, examples: int, shape: tuple[int, int, int]) -> Split:
+    """One part (train, val or test) of a MedMNIST npz; channels come first, as everywhere here."""
+    channels, height, width = shape
+    images = _member(path, f"{part}_images", (examples, height, width, channels))
+    labels = _member(path, f"{part}_labels", (examples, 1))
+    return Split(np.ascontiguousarray(images.transpose(0, 3, 1, 2)), labels[:, 0].astype(np.int64))
+
+
+def read_cifar_binary(path: Path, examples: int, num_label_bytes: int) -> Split:
+    """One CIFAR file of fixed records; the last label byte is the fine label."""
+    record = num_label_bytes + _CIFAR_PIXELS
+    if (found := path.stat().st_size) != examples * record:
+        raise DataError(
+            f"{path.name}: {found} bytes found, expected {examples * record} ({examples} records of {record})"
+        )
+    records = np.fromfile(path, np.uint8).reshape(examples, record)
+    images = np.ascontiguousarray(records[:, num_label_bytes:]).reshape(examples, *_CIFAR_SHAPE)
+    return Split(images, records[:, num_label_bytes - 1].astype(np.int64))
+
+
+def read_cifar_python(path: Path, examples: int, label_key: str) -> Split:
+    """One pickled CIFAR batch, read without pickle."""
+    try:
+        batch = read_pickled_batch(path.read_bytes())
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from None
+    images, labels = batch.get("data"), batch.get(label_key)
+    if not isinstance(images, np.ndarray) or not isinstance(labels, list):
+        raise DataError(
+            f"{path.name}: holds {', '.join(sorted(batch)) or 'nothing'}, expected data and {label_key}"
+        )
+    if images.shape != (examples, _CIFAR_PIXELS) or len(labels) != examples:
+        raise DataError(
+            f"{path.name}: holds {_times(images.shape)} pixels and {len(labels)} labels, "
+            f"expected {_times((examples, _CIFAR_PIXELS))} pixels and {examples} labels"
+        )
+    if not all(type(label) is int for label in labels):
+        raise DataError(f"{path.name}: {label_key} holds something that is not a number")
+    return Split(np.ascontiguousarray(images).reshape(examples, *_CIFAR_SHAPE), np.array(labels, np.int64))
+
+
+def _member(path: Path, key: str, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise DataError(f"{path.name}: a single array, expected an npz archive with {key}")
+        with archive:
+            array: np.ndarray = archive[key]
+    except KeyError:
+        raise DataError(f"{path.name}: has no {key}, which a MedMNIST file has") from None
+    except (BadZipFile, EOFError, MemoryError, RuntimeError, ValueError, zlib.error) as error:
+        raise DataError(
+            f"{path.name}: truncated or damaged ({error}), expected a MedMNIST npz file"
+        ) from None
+    if array.shape != shape or array.dtype != np.uint8:
+        raise DataError(
+            f"{path.name}: {key} is {_times(array.shape)} of {array.dtype}, expected {_times(shape)} of uint8"
+        )
+    return array
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return " x ".join(str(size) for size in shape) or "no"

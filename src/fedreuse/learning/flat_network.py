@@ -1,0 +1,157 @@
+"""A torch module whose parameters, gradients and buffers are views of flat vectors: load, read and step are single passes.
+
+Convolution weights lie channels-last inside, because that is what the kernels want; at the border everything is in
+schema order, so the layout never leaks into Top-K ties or bitmaps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from fedreuse.core.model import Model
+from fedreuse.errors import ConfigError
+from fedreuse.schema import ModelSchema, Role, Schema, TensorSpec
+from fedreuse.tensors import Tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+__all__ = ["FlatNetwork", "schema_of"]
+
+
+class FlatNetwork:
+    """Owns a module and the memory behind it."""
+
+    def __init__(self, module: nn.Module) -> None:
+        """The module's own initial values are kept."""
+        self.module = module
+        self.schema = schema_of(module)
+        self._weights = _Flat(self.schema.weights)
+        self._gradient = _Flat(self.schema.weights)
+        self._buffers = _Flat(self.schema.buffers)
+        self._counters = _Flat(self.schema.counters)
+        self._parameters = dict(_trainable(module))
+        for name, parameter in self._parameters.items():
+            self._weights.views[name].copy_(parameter.data)
+            parameter.data = self._weights.views[name]
+            parameter.grad = self._gradient.views[name]
+        for name, held, _ in _buffers(module):
+            flat = self._buffers if name in self._buffers.views else self._counters
+            flat.views[name].copy_(held)
+            _set_buffer(module, name, flat.views[name])
+        self.vector = nn.Parameter(self._weights.vector)
+        self.vector.grad = self._gradient.vector
+
+    def load(self, model: Model) -> None:
+        """Take over a model's values."""
+        self._weights.write(model.weights.values)
+        self._buffers.write(model.buffers.values)
+        self._counters.write(model.counters.values)
+
+    def read(self) -> Model:
+        """A copy of the present values."""
+        return Model(
+            Tensors(self.schema.weights, self._weights.read()),
+            Tensors(self.schema.buffers, self._buffers.read()),
+            Tensors(self.schema.counters, self._counters.read()),
+        )
+
+    def read_gradient(self, names: Collection[str]) -> Tensors:
+        """A copy of the gradient with respect to some weights."""
+        part = self.schema.weights.subset(names)
+        pieces = [self._gradient.views[spec.name].numpy().reshape(-1) for spec in part]
+        return Tensors(part, np.concatenate(pieces) if pieces else np.empty(0, part.dtype))
+
+    def place(self, tensors: Tensors) -> torch.Tensor:
+        """A weight-shaped vector in the order of `vector`."""
+        flat = _Flat(self.schema.weights)
+        flat.write(tensors.values)
+        return flat.vector
+
+    def differentiate(self, names: Collection[str] | None) -> None:
+        """Choose the weights whose gradient is wanted (None: all); the others cost no backward pass."""
+        for name, parameter in self._parameters.items():
+            parameter.requires_grad_(names is None or name in names)
+
+
+class _Flat:
+    """One flat torch vector, a view per tensor, and the way to and from schema order."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.vector = torch.zeros(schema.size, dtype=getattr(torch, schema.dtype.name))
+        self.views: dict[str, torch.Tensor] = {}
+        self._array = self.vector.numpy()
+        self._permuted: list[tuple[int, int, np.ndarray]] = []
+        for spec, start in zip(schema, schema.offsets, strict=False):
+            piece = self.vector[start : start + spec.size]
+            if len(spec.shape) == 4:
+                out, inner, height, width = spec.shape
+                view = piece.view(out, height, width, inner).permute(0, 3, 1, 2)
+                self._permuted.append((start, start + spec.size, view.numpy()))
+            else:
+                view = piece.view(spec.shape)
+            self.views[spec.name] = view
+
+    def write(self, values: np.ndarray) -> None:
+        self._array[:] = values
+        for start, stop, view in self._permuted:
+            view[...] = values[start:stop].reshape(view.shape)
+
+    def read(self) -> np.ndarray:
+        values = self._array.copy()
+        for start, stop, view in self._permuted:
+            values[start:stop] = view.reshape(-1)
+        return values
+
+
+def schema_of(module: nn.Module) -> ModelSchema:
+    """Weights are the trainable parameters; frozen parameters and float buffers are buffers; integers are counters."""
+    weights = tuple(_spec(name, parameter, "weight") for name, parameter in _trainable(module))
+    if not weights:
+        raise ConfigError(f"network: {type(module).__name__} has no trainable parameter")
+    held = [(_spec(name, tensor, _role(name, tensor), is_variance), tensor) for name, tensor, is_variance in _buffers(module)]
+    try:
+        return ModelSchema(
+            Schema(weights),
+            Schema(tuple(spec for spec, tensor in held if tensor.is_floating_point())),
+            Schema(tuple(spec for spec, tensor in held if not tensor.is_floating_point())),
+        )
+    except ValueError as error:
+        raise ConfigError(f"network: {error}; convert the module with .float() or .double() before it is used") from None
+
+
+def _trainable(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    return ((name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad)
+
+
+def _buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
+    for name, parameter in module.named_parameters():
+        if not parameter.requires_grad:
+            yield name, parameter.data, False
+    kept = module.state_dict().keys()  # a non-persistent buffer is not part of the model
+    for name, tensor in module.named_buffers():
+        if name in kept:
+            yield name, tensor, name.rpartition(".")[2] == "running_var"
+
+
+def _role(name: str, tensor: torch.Tensor) -> Role:
+    if not tensor.is_floating_point() and tensor.dtype != torch.int64:
+        raise ConfigError(f"network: buffer {name} is {tensor.dtype}; only floating point and int64 buffers can travel")
+    return "buffer" if tensor.is_floating_point() else "counter"
+
+
+def _spec(name: str, tensor: torch.Tensor, role: Role, is_positive: bool = False) -> TensorSpec:
+    return TensorSpec(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), role, is_positive)
+
+
+def _set_buffer(module: nn.Module, name: str, view: torch.Tensor) -> None:
+    path, _, leaf = name.rpartition(".")
+    owner = module.get_submodule(path)
+    if leaf in owner._parameters:
+        owner._parameters[leaf].data = view  # type: ignore[union-attr]  # a frozen parameter is never None here
+    else:
+        owner._buffers[leaf] = view

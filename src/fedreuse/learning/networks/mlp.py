@@ -1,0 +1,37 @@
+"""A small fully connected network without normalisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+from torch import nn
+
+from fedreuse.errors import require
+from fedreuse.learning.networks.network import networks
+
+__all__ = ["Mlp"]
+
+
+@networks.register("mlp")
+@dataclass(frozen=True)
+class Mlp:
+    """Fully connected layers with ReLU between them, for inputs of any shape; the last layer is called fc."""
+
+    hidden: tuple[int, ...] = (96,)
+
+    def __post_init__(self) -> None:
+        """Layers have units."""
+        require(all(units >= 1 for units in self.hidden), "network.hidden must be positive numbers", self.hidden)
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """A module that flattens its input."""
+        sizes = [prod(shape), *self.hidden]
+        layers = nn.Sequential()
+        layers.add_module("flatten", nn.Flatten())
+        for number, (before, after) in enumerate(pairwise(sizes), start=1):
+            layers.add_module(f"hidden{number}", nn.Linear(before, after))
+            layers.add_module(f"relu{number}", nn.ReLU())
+        layers.add_module("fc", nn.Linear(sizes[-1], num_classes))
+        return layers

@@ -1,0 +1,155 @@
+"""Local optimisers on one flat vector, and learning rates over rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import cos, pi
+from typing import Protocol
+
+import torch
+
+from fedreuse.errors import require
+from fedreuse.registry import Registry
+
+__all__ = ["Adam", "LearningRate", "Optimizer", "Sgd", "learning_rates", "optimizers"]
+
+
+class Optimizer(Protocol):
+    """Makes a fresh torch optimiser for every local training; its state never survives it."""
+
+    lr: float
+
+    @property
+    def momentum(self) -> float:
+        """Heavy-ball momentum, which normalisers of control variates need."""
+        ...
+
+    def make(self, vector: torch.nn.Parameter, lr: float) -> torch.optim.Optimizer:
+        """A torch optimiser at a learning rate."""
+        ...
+
+
+class LearningRate(Protocol):
+    """A factor on the local learning rate, by round."""
+
+    def factor(self, round_number: int) -> float:
+        """1 in the first round."""
+        ...
+
+
+optimizers: Registry[Optimizer] = Registry("optimizers", "fedreuse.learning.optimizers")
+learning_rates: Registry[LearningRate] = Registry("learning_rates", "fedreuse.learning.optimizers")
+
+
+@optimizers.register("sgd")
+@dataclass(frozen=True)
+class Sgd:
+    """Stochastic gradient descent with heavy-ball momentum and weight decay."""
+
+    lr: float = 0.05
+    momentum: float = 0.9
+    weight_decay: float = 1e-4
+
+    def __post_init__(self) -> None:
+        """Rates are positive, momentum is below one."""
+        require(self.lr > 0, "local.optimizer.lr must be positive", self.lr)
+        require(0 <= self.momentum < 1, "local.optimizer.momentum must be in [0, 1)", self.momentum)
+        require(self.weight_decay >= 0, "local.optimizer.weight_decay must not be negative", self.weight_decay)
+
+    def make(self, vector: torch.nn.Parameter, lr: float) -> torch.optim.Optimizer:
+        """torch's fused SGD."""
+        return torch.optim.SGD([vector], lr, self.momentum, weight_decay=self.weight_decay, fused=True)
+
+
+@optimizers.register("adam")
+@dataclass(frozen=True)
+class Adam:
+    """Adam with bias correction; its moments start at zero in every local training."""
+
+    lr: float = 1e-3
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Rates are positive, averages are averages."""
+        require(self.lr > 0, "local.optimizer.lr must be positive", self.lr)
+        require(0 <= self.beta1 < 1, "local.optimizer.beta1 must be in [0, 1)", self.beta1)
+        require(0 <= self.beta2 < 1, "local.optimizer.beta2 must be in [0, 1)", self.beta2)
+        require(self.eps > 0, "local.optimizer.eps must be positive", self.eps)
+        require(self.weight_decay >= 0, "local.optimizer.weight_decay must not be negative", self.weight_decay)
+
+    @property
+    def momentum(self) -> float:
+        """Adam has no heavy-ball buffer."""
+        return 0.0
+
+    def make(self, vector: torch.nn.Parameter, lr: float) -> torch.optim.Optimizer:
+        """torch's fused Adam."""
+        betas = (self.beta1, self.beta2)
+        return torch.optim.Adam([vector], lr, betas, self.eps, weight_decay=self.weight_decay, fused=True)
+
+
+@learning_rates.register("constant")
+@dataclass(frozen=True)
+class Constant:
+    """The same learning rate in every round."""
+
+    def factor(self, round_number: int) -> float:
+        """Always 1."""
+        del round_number
+        return 1.0
+
+
+@learning_rates.register("step")
+@dataclass(frozen=True)
+class Step:
+    """Multiply by `gamma` every `every` rounds."""
+
+    every: int = 30
+    gamma: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Steps are apart."""
+        require(self.every >= 1, "local.lr_schedule.every must be at least 1", self.every)
+        require(self.gamma > 0, "local.lr_schedule.gamma must be positive", self.gamma)
+
+    def factor(self, round_number: int) -> float:
+        """gamma ^ (full periods before this round)."""
+        return float(self.gamma ** ((round_number - 1) // self.every))
+
+
+@learning_rates.register("exponential")
+@dataclass(frozen=True)
+class Exponential:
+    """Multiply by `gamma` every round."""
+
+    gamma: float = 0.99
+
+    def __post_init__(self) -> None:
+        """A factor is positive."""
+        require(self.gamma > 0, "local.lr_schedule.gamma must be positive", self.gamma)
+
+    def factor(self, round_number: int) -> float:
+        """gamma ^ (rounds before this one)."""
+        return float(self.gamma ** (round_number - 1))
+
+
+@learning_rates.register("cosine")
+@dataclass(frozen=True)
+class Cosine:
+    """Fall from 1 to `floor` along half a cosine over `rounds` rounds, then stay."""
+
+    rounds: int = 90
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        """A fall takes time."""
+        require(self.rounds >= 2, "local.lr_schedule.rounds must be at least 2", self.rounds)
+        require(0 <= self.floor <= 1, "local.lr_schedule.floor must be in [0, 1]", self.floor)
+
+    def factor(self, round_number: int) -> float:
+        """floor + (1 - floor) * (1 + cos) / 2."""
+        progress = min(1.0, (round_number - 1) / (self.rounds - 1))
+        return self.floor + (1 - self.floor) * (1 + cos(pi * progress)) / 2

@@ -1,0 +1,195 @@
+"""What is held out: a validation share of every client's examples, and a test split that opens once."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedreuse.errors import RunDirectoryError, require
+from fedreuse.learning.data import digest_of
+from fedreuse.learning.partitions import ClientIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fedreuse.learning.data import Split
+
+__all__ = ["Opening", "SealedSplit", "hold_out"]
+
+
+def hold_out(
+    index: ClientIndex, labels: np.ndarray, share: float, rng_of: Callable[[int], np.random.Generator]
+) -> tuple[ClientIndex, ClientIndex]:
+    """Train and validation examples of every client, stratified by label.
+
+    A client with n examples holds out round(share * n), halves up, but never its last training example; so a
+    client with one example holds out nothing, and with share 0.1 neither does a client with four or fewer. Of
+    that number, a class with n_c examples provides floor(share * n_c); what is still missing comes one each
+    from the classes with the largest fractional parts, and among equal ones from a class drawn at random, so
+    that tiny clients do not all hold out the lowest label. Which examples of a class go is drawn too.
+
+    `rng_of(client)` is the client's own stream, asked once and only if the client holds out anything. The
+    share is taken as the nearest fraction with a denominator of at most a million, and counted exactly.
+    """
+    require(0 <= share < 1, "task.validation must be at least 0 and below 1", share)
+    ratio = min(Fraction(str(share)).limit_denominator(10**6), Fraction(999_999, 10**6))
+    counts = _counts(index.sizes, ratio)
+    if not counts.any():
+        return index, ClientIndex(np.zeros_like(index.offsets), np.empty(0, dtype=np.int64), index.redraws)
+    is_held_out = _choose(index, labels[index.indices], counts, ratio, _draw_keys(index, counts, rng_of))
+    return _where(index, ~is_held_out), _where(index, is_held_out)
+
+
+class SealedSplit:
+    """A test split that can be opened once per run; until then only its number of examples is known."""
+
+    __slots__ = ("__num_examples", "__split")
+
+    def __init__(self, split: Split) -> None:
+        """Seal a split."""
+        self.__split: Split | None = split
+        self.__num_examples = len(split)
+
+    def __len__(self) -> int:
+        """Number of examples."""
+        return self.__num_examples
+
+    def __repr__(self) -> str:
+        """The count and nothing else."""
+        return f"SealedSplit({len(self)} examples)"
+
+    def open(self, record: Path, model_digest: str) -> Opening:
+        """Record the opening, for one model, and hand out the split; a second opening is refused.
+
+        A run that crashed between the opening and its result comes back with the same model, bit for bit, and may finish
+        the same look: nothing can be learnt from it that the first look did not show.
+        """
+        if self.__split is None:
+            raise RunDirectoryError(
+                f"{record}: this test split is open already; one run evaluates on it once"
+            )
+        split = self.__split
+        content = {
+            "opened": datetime.now(UTC).isoformat(),
+            "digest": digest_of(split.inputs, split.labels),
+            "examples": len(split),
+            "model": model_digest,
+        }
+        found = _write_record(record, content)
+        self.__split = None
+        return Opening(split, record, found or content)
+
+
+class Opening:
+    """The one look at a test split: the examples, and the result once it is recorded."""
+
+    def __init__(self, split: Split, record: Path, content: dict[str, Any]) -> None:
+        """Made by `SealedSplit.open` alone."""
+        self.split = split
+        self._path = record
+        self._content = content
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What was found, if it was recorded."""
+        return self._content.get("result")
+
+    def record(self, result: dict[str, Any]) -> None:
+        """Write the result beside the opening."""
+        self._content = {**self._content, "result": result}
+        beside = self._path.with_suffix(".part")
+        beside.write_text(json.dumps(self._content), encoding="utf-8")
+        beside.replace(self._path)
+
+
+def _counts(sizes: np.ndarray, ratio: Fraction) -> np.ndarray:
+    """How many examples each client holds out."""
+    nearest = (2 * sizes * ratio.numerator + ratio.denominator) // (2 * ratio.denominator)
+    counts: np.ndarray = np.minimum(nearest, np.maximum(sizes - 1, 0))
+    return counts
+
+
+def _draw_keys(
+    index: ClientIndex, counts: np.ndarray, rng_of: Callable[[int], np.random.Generator]
+) -> np.ndarray:
+    """A random number for every example of the clients that hold out something."""
+    keys = np.zeros(len(index.indices))
+    for client in np.flatnonzero(counts).tolist():
+        start, end = index.offsets[client], index.offsets[client + 1]
+        keys[start:end] = rng_of(client).random(end - start)
+    return keys
+
+
+def _choose(
+    index: ClientIndex, labels: np.ndarray, counts: np.ndarray, ratio: Fraction, keys: np.ndarray
+) -> np.ndarray:
+    """Which places of the index are held out, for all clients at once; a group is one class at one client."""
+    client_of = np.repeat(np.arange(index.num_clients), index.sizes)
+    order = np.lexsort((keys, labels, client_of))
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = (np.diff(client_of[order]) != 0) | (np.diff(labels[order]) != 0)
+    starts = np.flatnonzero(is_first)
+    group_of = np.cumsum(is_first) - 1
+    client_of_group = client_of[order[starts]]
+
+    taken, remainder = np.divmod(np.bincount(group_of) * ratio.numerator, ratio.denominator)
+    missing = counts.copy()
+    np.subtract.at(missing, client_of_group, taken)
+    ranked = np.lexsort((keys[order[starts]], -remainder, client_of_group))
+    groups_before = np.searchsorted(client_of_group, client_of_group)  # groups lie in the order of clients
+    rank = np.empty_like(ranked)
+    rank[ranked] = np.arange(len(ranked)) - groups_before
+    taken += rank < missing[client_of_group]
+
+    is_held_out = np.empty(len(order), dtype=bool)
+    is_held_out[order] = np.arange(len(order)) - starts[group_of] < taken[group_of]
+    return is_held_out
+
+
+def _where(index: ClientIndex, is_kept: np.ndarray) -> ClientIndex:
+    """The part of an index whose places are kept."""
+    kept_before = np.concatenate([[0], np.cumsum(is_kept)])
+    return ClientIndex(kept_before[index.offsets], index.indices[is_kept], index.redraws)
+
+
+def _write_record(record: Path, content: dict[str, Any]) -> dict[str, Any] | None:
+    """Create the record exclusively: of two processes one succeeds; the record of the same model is handed back."""
+    try:
+        descriptor = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        if (known := _read_record(record)).get("model") == content["model"]:
+            return known
+        raise RunDirectoryError(
+            f"{record}: the test split of this run was opened before ({_told(record)}), and a run may do "
+            "so once; start a new run in a new directory"
+        ) from None
+    except OSError as error:
+        raise RunDirectoryError(
+            f"{record}: the opening of the test split cannot be recorded ({error})"
+        ) from None
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    return None
+
+
+def _read_record(record: Path) -> dict[str, Any]:
+    """What a record says; an unreadable one says nothing."""
+    try:
+        content = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _told(record: Path) -> str:
+    """When the record says it was opened."""
+    opened = _read_record(record).get("opened")
+    return f"at {opened}" if opened else "the record is incomplete"

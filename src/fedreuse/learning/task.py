@@ -1,0 +1,105 @@
+"""What is learnt: a dataset, how it is dealt to clients, what is held out, what is minimised and reported."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.errors import ConfigError, require, suggest
+from fedreuse.learning.data import Data, Dataset, datasets
+from fedreuse.learning.objectives import Loss, Metric, losses, metrics
+from fedreuse.learning.partitions import Partition, partitions
+from fedreuse.learning.splits import SealedSplit, hold_out
+from fedreuse.randomness import stream
+from fedreuse.registry import named_plain, parse, part
+
+if TYPE_CHECKING:
+    from fedreuse.learning.data import Split
+    from fedreuse.learning.partitions import ClientIndex
+
+__all__ = ["PreparedTask", "Task", "parse_task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A dataset and how it becomes a federation; in a configuration the dataset's own keys stand beside these."""
+
+    dataset: Dataset = part(datasets)
+    clients: int = 50
+    partition: Partition = part(partitions, {"name": "dirichlet", "alpha": 0.5})
+    validation: float = 0.1
+    loss: Loss = part(losses, "cross_entropy")
+    metric: Metric = part(metrics, "accuracy")
+
+    def __post_init__(self) -> None:
+        """There is somebody, and a share is a share."""
+        require(self.clients >= 1, "clients must be at least 1", self.clients)
+        require(0 <= self.validation < 1, "validation must be in [0, 1)", self.validation)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The mapping of a configuration file: the dataset's name and keys beside ours."""
+        own = {
+            field.name: named_plain(field.metadata["registry"], getattr(self, field.name))
+            if "registry" in field.metadata
+            else getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "dataset"
+        }
+        return {**named_plain(datasets, self.dataset), **own}
+
+    def prepare(self, seed: int) -> PreparedTask:
+        """Read the data, deal it, hold out validation, seal the test split."""
+        data = self.dataset.load(None)
+        index = self.partition.split(data.train.labels, self.clients, stream(seed, "partition"))
+        share = 0.0 if data.validation is not None else self.validation
+        training, validation = hold_out(
+            index, data.train.labels, share, lambda client: stream(seed, "validation", 0, client)
+        )
+        official = data.validation if self.validation else None
+        sealed = SealedSplit(data.test)
+        open_data = dataclasses.replace(data, test=_no_examples(data.test), validation=None)
+        return PreparedTask(self, open_data, data.digest, training, validation, official, sealed)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTask:
+    """The data in memory; the test examples are reachable through the sealed split alone."""
+
+    task: Task
+    data: Data
+    digest: str
+    training: ClientIndex
+    validation: ClientIndex
+    official_validation: Split | None
+    test: SealedSplit
+
+    @property
+    def has_validation(self) -> bool:
+        """Whether anything may be selected."""
+        return self.official_validation is not None or len(self.validation.indices) > 0
+
+
+def parse_task(value: object, where: str) -> Task:
+    """Keys of the task are the task's, the others belong to the dataset that `name` selects."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}: a mapping expected, for example {{name: digits, clients: 20}}; got {value!r}")
+    own = {field.name for field in dataclasses.fields(Task)} - {"dataset"}
+    name = value.get("name")
+    if not isinstance(name, str):
+        raise ConfigError(f"{where}: a name is missing; name a dataset, for example {{name: digits}}")
+    rest = {key: inner for key, inner in value.items() if key not in own}
+    if ":" not in name:
+        cls = datasets.get(name, where)
+        known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # a dataclass, by registration
+        for key in rest.keys() - known - {"name"}:
+            raise ConfigError(f"{where}.{key}: unknown key; {suggest(str(key), own | known)}")
+    task: Task = parse(Task, {"dataset": rest, **{key: value[key] for key in own & value.keys()}}, where)
+    return task
+
+
+def _no_examples(split: Split) -> Split:
+    return dataclasses.replace(split, inputs=split.inputs[:0], labels=split.labels[:0])
+
+

@@ -1,0 +1,295 @@
+"""Local training, proxies and evaluation in torch: one network, one thread, every draw from a named stream."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from fedreuse.core.bench import Metrics, Trained, Work
+from fedreuse.core.model import Model
+from fedreuse.errors import require
+from fedreuse.learning.augmentation import crop_and_flip
+from fedreuse.learning.flat_network import FlatNetwork
+from fedreuse.learning.objectives import Loss, Metric
+from fedreuse.learning.optimizers import LearningRate, Optimizer, learning_rates, optimizers
+from fedreuse.randomness import stream, stream_seed
+from fedreuse.registry import part
+
+if TYPE_CHECKING:
+    from fedreuse.core.bench import Bench
+    from fedreuse.corrections import Correction
+    from fedreuse.learning.data import Data, Split
+    from fedreuse.learning.networks.network import Network
+    from fedreuse.learning.partitions import ClientIndex
+    from fedreuse.schema import ModelSchema
+    from fedreuse.tensors import Tensors
+
+__all__ = ["Local", "TorchBench", "Trainer", "initial_network"]
+
+_EVALUATION_BATCH = 1000
+
+
+@dataclass(frozen=True)
+class Local:
+    """How a client trains: epochs, batch size, optimiser, learning rate over rounds, clipping."""
+
+    epochs: int = 3
+    batch: int = 128
+    optimizer: Optimizer = part(optimizers, "sgd")
+    lr_schedule: LearningRate = part(learning_rates, "constant")
+    clip_norm: float | None = None
+
+    def __post_init__(self) -> None:
+        """Training does something."""
+        require(self.epochs >= 1, "epochs must be at least 1", self.epochs)
+        require(self.batch >= 2, "batch must be at least 2", self.batch)
+        require(self.clip_norm is None or self.clip_norm > 0, "clip_norm must be positive", self.clip_norm)
+
+
+def initial_network(network: Network, shape: tuple[int, ...], num_classes: int, seed: int) -> FlatNetwork:
+    """A network with the initial weights of a seed: the same for every method."""
+    _seed_torch(seed, "init", 0, -1)
+    return FlatNetwork(network.build(shape, num_classes))
+
+
+class Trainer:
+    """What all clients of one process share: the network, the data, the rules of training."""
+
+    def __init__(
+        self,
+        network: FlatNetwork,
+        data: Data,
+        clients: tuple[ClientIndex, ClientIndex],
+        local: Local,
+        objective: tuple[Loss, Metric],
+        seed: int,
+    ) -> None:
+        """`clients` are the training and validation indices; one torch thread, for speed and for equal bits."""
+        torch.set_num_threads(1)
+        self.network = network
+        self.local = local
+        self.seed = seed
+        self.loss, self.metric = objective
+        self.training, self.validation = clients
+        self._data = data
+        self._inputs = torch.from_numpy(np.ascontiguousarray(data.train.inputs))
+        self._labels = torch.from_numpy(np.ascontiguousarray(data.train.labels))
+        self._flops: dict[tuple[str, ...] | None, int] = {}
+
+    def bench(self, client: int, round_number: int) -> TorchBench:
+        """One client in one round."""
+        return TorchBench(self, client, round_number)
+
+    def batch(self, index: np.ndarray, augment: np.random.Generator | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Examples by position, augmented and normalised."""
+        at = torch.from_numpy(np.ascontiguousarray(index, dtype=np.int64))
+        inputs = self._inputs[at]
+        if augment is not None:
+            inputs = crop_and_flip(inputs, augment)
+        return self.normalise(inputs), self._labels[at]
+
+    def normalise(self, inputs: torch.Tensor) -> torch.Tensor:
+        """uint8 images become (x / 255 - mean) / std, channels last; other inputs stay as they are."""
+        if inputs.dtype != torch.uint8:
+            return inputs
+        per_channel = (1, -1, *[1] * (inputs.dim() - 2))
+        mean = torch.tensor(self._data.mean).view(per_channel)
+        std = torch.tensor(self._data.std).view(per_channel)
+        scaled = inputs.float().div_(255).sub_(mean).div_(std)
+        return scaled.contiguous(memory_format=torch.channels_last) if scaled.dim() == 4 else scaled
+
+    @property
+    def is_augmented(self) -> bool:
+        """Whether training sees cropped and mirrored images."""
+        return self._data.is_augmented
+
+    def evaluate(self, model: Model, split: Split | None = None, index: np.ndarray | None = None) -> Metrics:
+        """Sums of loss and metric over a split, or over training examples by position."""
+        self.network.load(model)
+        self.network.module.eval()
+        if split is not None:
+            inputs = torch.from_numpy(np.ascontiguousarray(split.inputs))
+            labels = torch.from_numpy(np.ascontiguousarray(split.labels))
+        else:
+            at = torch.from_numpy(np.ascontiguousarray(index, dtype=np.int64))
+            inputs, labels = self._inputs[at], self._labels[at]
+        loss, score = 0.0, 0.0
+        with torch.inference_mode():
+            for start in range(0, len(labels), _EVALUATION_BATCH):
+                some = slice(start, start + _EVALUATION_BATCH)
+                outputs = self.network.module(self.normalise(inputs[some]))
+                loss += float(self.loss(outputs, labels[some])) * len(labels[some])
+                score += float(self.metric(outputs, labels[some]))
+        return Metrics(len(labels), loss, score)
+
+    def flops_per_example(self, names: Collection[str] | None) -> int:
+        """FLOPs of one forward and backward pass (None: all weights), counted once on two examples."""
+        key = None if names is None else tuple(sorted(names))
+        if key not in self._flops:
+            before = self.network.read()
+            inputs, labels = self.batch(np.zeros(2, np.int64), None)
+            self.network.differentiate(names)
+            self.network.module.train()
+            with FlopCounterMode(display=False) as counter:
+                self.loss(self.network.module(inputs), labels).backward()
+            self.network.differentiate(None)
+            self.network.load(before)
+            self._flops[key] = counter.get_total_flops() // 2
+        return self._flops[key]
+
+
+class TorchBench:
+    """One client in one round: its data, its streams, and a meter."""
+
+    def __init__(self, trainer: Trainer, client: int, round_number: int) -> None:
+        """Cheap to make: everything heavy is shared."""
+        self._trainer = trainer
+        self._client = client
+        self._round = round_number
+        self._index = trainer.training.of(client)
+        self.schema: ModelSchema = trainer.network.schema
+        self.work = Work()
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """The stream of a purpose for this client and round."""
+        return stream(self._trainer.seed, purpose, self._round, self._client)
+
+    def train(
+        self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
+    ) -> Trained:
+        """Local training from a model: the configured epochs, or a number of steps."""
+        trainer, began = self._trainer, perf_counter()
+        network, local = trainer.network, trainer.local
+        network.load(start)
+        network.differentiate(None)
+        network.module.train()
+        _seed_torch(trainer.seed, f"torch {purpose}", self._round, self._client)
+        lr = local.optimizer.lr * local.lr_schedule.factor(self._round)
+        optimizer = local.optimizer.make(network.vector, lr)
+        correct = _Corrector(network, correction, lr)
+        augment = self.rng(f"augment {purpose}") if trainer.is_augmented else None
+        epochs = local.epochs if steps is None else None
+        num_steps = num_examples = 0
+        for index in self._batches(self.rng(purpose), local.batch, epochs, steps):
+            inputs, labels = trainer.batch(index, augment)
+            _gradient_of(network).zero_()
+            trainer.loss(network.module(inputs), labels).backward()
+            if local.clip_norm is not None:
+                _clip(_gradient_of(network), local.clip_norm)
+            correct.before_step()
+            optimizer.step()
+            correct.after_step()
+            num_steps += 1
+            num_examples += len(index)
+        flops = num_examples * trainer.flops_per_example(None)
+        trained = network.read()
+        self.work += Work(num_steps, num_examples, 0, 0, flops, perf_counter() - began)
+        return Trained(trained, num_steps, len(self._index), lr, local.optimizer.momentum)
+
+    def gradient(
+        self,
+        at: Model,
+        names: Collection[str],
+        *,
+        num_batches: int | None,
+        batch_size: int,
+        purpose: str,
+        is_deterministic: bool = False,
+    ) -> Tensors:
+        """Sum over batches of the mean loss gradient with respect to the named weights.
+
+        The network is loaded afresh for whatever comes next, so the running statistics that training mode changes here
+        are thrown away.
+        """
+        trainer, began = self._trainer, perf_counter()
+        network = trainer.network
+        network.load(at)
+        network.differentiate(names)
+        network.module.train(not is_deterministic)
+        round_number = 0 if is_deterministic else self._round
+        _seed_torch(trainer.seed, f"torch {purpose}", round_number, self._client)
+        rng = stream(trainer.seed, purpose, round_number, self._client)
+        augment = self.rng(f"augment {purpose}") if trainer.is_augmented and not is_deterministic else None
+        _gradient_of(network).zero_()
+        num_gradients = num_examples = 0
+        for index in self._batches(rng, batch_size, 1, num_batches):
+            inputs, labels = trainer.batch(index, augment)
+            trainer.loss(network.module(inputs), labels).backward()
+            num_gradients += 1
+            num_examples += len(index)
+        network.differentiate(None)
+        gradient = network.read_gradient(names)
+        flops = num_examples * trainer.flops_per_example(names)
+        self.work += Work(0, 0, num_gradients, num_examples, flops, perf_counter() - began)
+        return gradient
+
+    def evaluate(self, model: Model) -> Metrics:
+        """The model on this client's validation examples."""
+        return self._trainer.evaluate(model, index=self._trainer.validation.of(self._client))
+
+    def _batches(
+        self, rng: np.random.Generator, size: int, epochs: int | None, limit: int | None
+    ) -> Iterator[np.ndarray]:
+        """Shuffled batches, epoch after epoch (None: without end), up to a limit.
+
+        A trailing batch of one is dropped: BatchNorm cannot train on it.
+        """
+        starts = range(0, len(self._index) - 1, size)
+        epoch_numbers = range(epochs) if epochs is not None else count()
+        shuffled = (self._index[rng.permutation(len(self._index))] for _ in epoch_numbers if len(starts))
+        batches = (order[start : start + size] for order in shuffled for start in starts)
+        return islice(batches, limit)
+
+
+class _Corrector:
+    """Adds a correction to every step: gradient + shift + pull * (w - anchor)."""
+
+    def __init__(self, network: FlatNetwork, correction: Correction | None, lr: float) -> None:
+        self._vector = network.vector.data
+        self._gradient = _gradient_of(network)
+        self._lr = lr
+        self._is_before = correction is not None and correction.place == "before_momentum"
+        self._is_after = correction is not None and correction.place == "after_momentum"
+        self._pull = 0.0 if correction is None else correction.pull
+        has_anchor = correction is not None and correction.anchor is not None and self._pull
+        self._anchor = network.place(correction.anchor) if has_anchor else None  # type: ignore[union-attr,arg-type]
+        has_shift = correction is not None and correction.shift is not None
+        self._shift = network.place(correction.shift) if has_shift else None  # type: ignore[union-attr,arg-type]
+
+    def before_step(self) -> None:
+        if self._is_before:
+            self._add_to(self._gradient, 1.0)
+
+    def after_step(self) -> None:
+        if self._is_after:
+            self._add_to(self._vector, -self._lr)
+
+    def _add_to(self, target: torch.Tensor, factor: float) -> None:
+        if self._anchor is not None:
+            target.add_(self._vector - self._anchor, alpha=factor * self._pull)
+        if self._shift is not None:
+            target.add_(self._shift, alpha=factor)
+
+
+def _gradient_of(network: FlatNetwork) -> torch.Tensor:
+    gradient = network.vector.grad
+    assert gradient is not None
+    return gradient
+
+
+def _clip(gradient: torch.Tensor, norm: float) -> None:
+    length = float(torch.linalg.vector_norm(gradient))
+    if length > norm:
+        gradient.mul_(norm / length)
+
+
+def _seed_torch(seed: int, purpose: str, round_number: int, client: int) -> None:
+    """Seed torch's own generator from a stream: initial weights and dropout draw from it."""
+    torch.manual_seed(stream_seed(seed, purpose, round_number, client) >> 65)  # noqa: TID251  (the one place)

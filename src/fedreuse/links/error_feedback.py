@@ -1,0 +1,54 @@
+"""Fed-EF: what a lossy codec drops is remembered and added to the next update.
+
+    c_t   = C(delta_t + e_t)                    sent
+    e_t+1 = delta_t + e_t - decoded(c_t)        waits at the client until it takes part again
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.errors import WireError, require
+from fedreuse.links.link import links
+from fedreuse.registry import part
+from fedreuse.tensors import Tensors, add, scale, sub
+
+if TYPE_CHECKING:
+    from fedreuse.core.method import LinkContext
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["ErrorFeedback"]
+
+
+@links.register("error_feedback")
+@dataclass(frozen=True)
+class ErrorFeedback:
+    """Remember what the codec drops and add it to the next update; `decay` 1 is Fed-EF, less forgets."""
+
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        """A residual may fade, not grow."""
+        require(0 < self.decay <= 1, "error_feedback.decay must be in (0, 1]", self.decay)
+
+    def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
+        """Send the codec's view of update plus residual; keep the rest."""
+        residual = state if state is None or self.decay == 1 else scale(state, self.decay)
+        wanted = tensors if residual is None else add(tensors, residual)
+        parcel = self.codec.encode(wanted, context.schema, context.rng)
+        return parcel, sub(wanted, parcel.decode(context.schema))
+
+    def receive(self, parcel: Parcel | None, state: None, context: LinkContext) -> tuple[Tensors, None]:
+        """Decode; the receiver has no memory."""
+        del state
+        if parcel is None:
+            raise WireError("error feedback is never silent")
+        return parcel.decode(context.schema), None
+
+    def delivered(self, parcel: Parcel | None, state: Tensors, context: LinkContext) -> Tensors:
+        """The decoded parcel."""
+        del state
+        return self.receive(parcel, None, context)[0]

@@ -1,0 +1,27 @@
+"""The registry of links, and how a configuration names one: a link, or a codec that is then sent plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fedreuse.codecs.codec import codecs
+from fedreuse.core.method import Link
+from fedreuse.errors import ConfigError, suggest
+from fedreuse.registry import Registry
+
+__all__ = ["links", "parse_link"]
+
+links: Registry[Link] = Registry("links", "fedreuse.links")
+
+
+def parse_link(spec: object, where: str) -> Link:
+    """A link by name, or a codec by name, which becomes a plain link."""
+    name = spec.get("name") if isinstance(spec, Mapping) else spec
+    if not isinstance(name, str):
+        raise ConfigError(f"{where}: a name is missing, for example {{name: top_k, ratio: 0.2}}; got {spec!r}")
+    if name in codecs.names():
+        return links.parse({"name": "plain", "codec": spec}, where)
+    if ":" not in name and name not in links.names():
+        known = [*links.names(), *codecs.names()]
+        raise ConfigError(f"{where}: '{name}' is neither a link nor a codec; {suggest(name, known)}")
+    return links.parse(spec, where)

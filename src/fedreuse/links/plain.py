@@ -1,0 +1,42 @@
+"""Encode, send, decode: a link without memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.errors import WireError
+from fedreuse.links.link import links
+from fedreuse.registry import part
+
+if TYPE_CHECKING:
+    from fedreuse.core.method import LinkContext
+    from fedreuse.tensors import Tensors
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["Plain"]
+
+
+@links.register("plain")
+@dataclass(frozen=True)
+class Plain:
+    """Send what the codec makes of the tensors; what it drops is gone."""
+
+    codec: Codec = part(codecs, "dense")
+
+    def send(self, tensors: Tensors, state: None, context: LinkContext) -> tuple[Parcel, None]:
+        """Encode."""
+        del state
+        return self.codec.encode(tensors, context.schema, context.rng), None
+
+    def receive(self, parcel: Parcel | None, state: None, context: LinkContext) -> tuple[Tensors, None]:
+        """Decode."""
+        del state
+        if parcel is None:
+            raise WireError("a plain link is never silent")
+        return parcel.decode(context.schema), None
+
+    def delivered(self, parcel: Parcel | None, state: None, context: LinkContext) -> Tensors:
+        """The same decoding."""
+        return self.receive(parcel, state, context)[0]

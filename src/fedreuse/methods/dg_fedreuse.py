@@ -1,0 +1,252 @@
+"""DG-FedReuse: selected clients whose head gradient still points the old way let the server reuse their cached update.
+
+    D_i   = 1 - clip(<p_i, h_i> / (|p_i| |h_i| + 1e-12), -1, 1)       score of client i: proxy against signature
+    A_t   = no cache, or D_i >= tau_t, or age a_i >= max_age; filled up to the quota by decreasing D_i
+    x_i   = fresh update of F_i + mu/2 |w - w_t|^2                    i in A_t; cached, and h_i <- ema h_i + (1 - ema) p'_i
+    x_i   = rho^a_i * cached update                                   otherwise
+    w_t+1 = w_t + server_lr * sum_S omega_i x_i                       omega_i = n_i / sum_S n_j
+
+Clients that are certain to train (no cache, too old) train in the first exchange; only the others are asked for a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.method import methods
+from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
+from fedreuse.core.needs import Needs
+from fedreuse.core.values import value
+from fedreuse.corrections import proximal
+from fedreuse.errors import require
+from fedreuse.gates.gate import Gate, gates
+from fedreuse.methods.averaging import updates_of
+from fedreuse.registry import part
+from fedreuse.tensors import Tensors, add, dot, scale
+
+if TYPE_CHECKING:
+    from fedreuse.core.bench import Bench
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Conversation, Replies, Requests
+    from fedreuse.core.method import BufferPolicy
+    from fedreuse.core.population import Population
+
+__all__ = ["CachedUpdate", "DgClient", "DgFedReuse", "DgServer", "DgState", "Signature", "score"]
+
+
+@methods.register("dg_fedreuse")
+@dataclass(frozen=True)
+class DgFedReuse:
+    """Reuse a client's cached update, decayed by age, while its head gradient keeps its direction."""
+
+    gate: Gate = part(gates, "proxy")
+    rho: float = 0.7279635
+    mu: float = 3.4156e-4
+    server_lr: float = 1.0
+    renormalise: bool = False
+    reused: Literal["contribute", "drop"] = "contribute"
+    cover_lost: bool = False
+    signature_ema: float = 0.9
+
+    def __post_init__(self) -> None:
+        """Decays decay, a pull pulls."""
+        require(0 <= self.rho <= 1, "method.rho must be in [0, 1]", self.rho)
+        require(self.mu >= 0, "method.mu must not be negative", self.mu)
+        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+        require(0 <= self.signature_ema < 1, "method.signature_ema must be in [0, 1)", self.signature_ema)
+
+    @property
+    def needs(self) -> Needs:
+        """A head gradient, if the gate looks at one."""
+        return Needs(gradients=self.gate.plan is not None)
+
+    def halves(self, buffers: BufferPolicy) -> tuple[DgServer, DgClient]:
+        """Both halves read this configuration; under `as_weights` the server caches buffers too."""
+        return DgServer(self, caches_buffers=buffers == "as_weights"), DgClient(self)
+
+
+@value
+class CachedUpdate:
+    """What a client last sent, as the server decoded it, and in which round."""
+
+    update: Model
+    round_number: int
+
+
+@value
+class DgState:
+    """The model and one cached update per client that has trained."""
+
+    model: Model
+    cache: Mapping[int, CachedUpdate]
+
+
+@value
+class Signature:
+    """The client's reference proxy; None before its first training."""
+
+    head: Tensors | None
+
+
+@dataclass(frozen=True)
+class DgServer:
+    """Asks, decides, merges."""
+
+    config: DgFedReuse
+    caches_buffers: bool
+
+    def init(self, model: Model, population: Population) -> DgState:
+        """The state before the first round."""
+        del population
+        return DgState(model, {})
+
+    def model(self, state: DgState) -> Model:
+        """What is evaluated and deployed."""
+        return state.model
+
+    def round(self, state: DgState, cohort: Cohort) -> Conversation[DgState]:
+        """Train the certain and score the doubtful; then train whom the gate chooses; then merge."""
+        gate = self.config.gate
+        now = cohort.round_number
+        ages = {client: now - state.cache[client].round_number for client in cohort.clients if client in state.cache}
+        fresh = gate.certain(ages, cohort)
+        doubtful = {client: age for client, age in ages.items() if client not in fresh}
+        model = to_groups(state.model, "model")
+        if gate.plan is None:
+            fresh |= gate.choose({}, doubtful, fresh, cohort)
+            scores: dict[int, float] = {}
+            replies = yield dict.fromkeys(sorted(fresh), Message("train", model))
+        else:
+            replies = yield _ask(fresh, doubtful, model)
+            scores = {client: _finite(replies[client].values["score"]) for client in doubtful if client in replies}
+            chosen = gate.choose(scores, doubtful, fresh, cohort)
+            replies = {client: reply for client, reply in replies.items() if client in fresh}
+            if chosen:
+                replies = replies | dict((yield dict.fromkeys(sorted(chosen), Message("train"))))
+            fresh |= chosen
+        events = self._events(cohort, ages, scores, fresh, replies)
+        return self._merge(state, cohort, updates_of(replies, state.model), events)
+
+    def _events(
+        self,
+        cohort: Cohort,
+        ages: Mapping[int, int],
+        scores: Mapping[int, float],
+        fresh: Mapping[int, str],
+        replies: Replies,
+    ) -> list[Event]:
+        events = []
+        for client in cohort.clients:
+            event = Event(client, "lost", fresh.get(client, ""), ages.get(client), scores.get(client))
+            is_silent = self.config.gate.plan is not None and client not in fresh and client not in scores
+            if client in replies:
+                event = replace(event, outcome="fresh")
+            elif client in fresh or is_silent:
+                # too old to be reused is too old to cover a loss
+                if self.config.cover_lost and client in ages and fresh.get(client) != "age":
+                    event = replace(event, outcome="reused", reason="covered")
+            else:
+                event = replace(event, outcome="reused" if self.config.reused == "contribute" else "dropped")
+            events.append(event)
+        return events
+
+    def _merge(
+        self, state: DgState, cohort: Cohort, updates: Mapping[int, Model], events: list[Event]
+    ) -> tuple[DgState, Events]:
+        decays = {event.client: self.config.rho**event.age for event in events if event.outcome == "reused"}  # type: ignore[operator]  # a reused client has an age
+        if not updates and not decays:
+            return state, Events(tuple(events))  # nobody contributes: the model stands still
+        shares = cohort.population.ratio_weights(sorted([*updates, *decays]))
+        if self.config.renormalise:
+            total = sum(share * decays.get(client, 1.0) for client, share in shares.items())
+            shares = {client: share / total for client, share in shares.items()} if total else shares
+        terms = [
+            (shares[client], updates[client])
+            if client in updates
+            else (shares[client] * decays[client], state.cache[client].update)
+            for client in shares
+        ]
+        schema = state.model.schema
+        direction = combine(terms, schema)
+        if not self.caches_buffers and updates:
+            among = cohort.population.ratio_weights(updates)
+            averaged = combine([(among[client], update) for client, update in updates.items()], schema)
+            direction = Model(direction.weights, averaged.buffers, averaged.counters)
+        moved, num_kept = apply(state.model, direction, self.config.server_lr)
+        cached = {client: CachedUpdate(self._to_cache(update), cohort.round_number) for client, update in updates.items()}
+        return DgState(moved, {**state.cache, **cached}), Events(tuple(events), {"kept variances": num_kept})
+
+    def _to_cache(self, update: Model) -> Model:
+        if self.caches_buffers:
+            return update
+        return Model(update.weights, _nothing(update.buffers), _nothing(update.counters))
+
+
+@dataclass(frozen=True)
+class DgClient:
+    """Scores its head gradient against the signature, or trains and renews the signature."""
+
+    config: DgFedReuse
+
+    def init(self) -> Signature:
+        """No signature before the first training."""
+        return Signature(None)
+
+    def answer(self, request: Message, state: Signature, bench: Bench) -> tuple[Message, Signature]:
+        """A score for a score, an update for a training request."""
+        received = from_groups(request.groups, "model", bench.schema)
+        if request.kind == "score":
+            distance = 1.0 if state.head is None else score(self._proxy(received, bench, "gate proxy"), state.head)
+            return Message("score", values={"score": distance}), state
+        trained = bench.train(received, proximal(received.weights, self.config.mu))
+        reply = Message("update", to_groups(difference(trained.model, received), "update"))
+        if self.config.gate.plan is None:
+            return reply, state  # nobody will ask for a score
+        reference = self._proxy(received, bench, "refresh proxy")
+        if state.head is None:
+            return reply, Signature(reference)
+        ema = self.config.signature_ema
+        return reply, Signature(add(scale(state.head, ema), scale(reference, 1 - ema)))
+
+    def settle(self, state: Signature, delivered: Message) -> Signature:
+        """Nothing depends on what arrived."""
+        del delivered
+        return state
+
+    def _proxy(self, received: Model, bench: Bench, purpose: str) -> Tensors:
+        plan = self.config.gate.plan
+        assert plan is not None
+        return bench.gradient(
+            received,
+            bench.schema.head(),
+            num_batches=plan.num_batches,
+            batch_size=plan.batch_size,
+            purpose="fixed proxy" if plan.is_deterministic else purpose,
+            is_deterministic=plan.is_deterministic,
+        )
+
+
+def score(proxy: Tensors, signature: Tensors) -> float:
+    """Clipped cosine distance, in [0, 2]; a zero vector is at distance 1."""
+    norms = np.sqrt(dot(proxy, proxy)) * np.sqrt(dot(signature, signature))
+    return float(1 - np.clip(dot(proxy, signature) / (norms + 1e-12), -1, 1))
+
+
+def _ask(certain: Mapping[int, str], doubtful: Mapping[int, int], model: Mapping[str, Tensors]) -> Requests:
+    train, scoring = Message("train", model), Message("score", model, keep=True)
+    return {client: train for client in sorted(certain)} | {client: scoring for client in sorted(doubtful)}
+
+
+def _finite(number: object) -> float:
+    """A score that is not a number counts as a turned gradient: the client trains."""
+    return float(number) if isinstance(number, float) and np.isfinite(number) else 1.0
+
+
+def _nothing(tensors: Tensors) -> Tensors:
+    """The same tensors with no coordinate kept."""
+    return Tensors(tensors.schema, np.empty(0, tensors.schema.dtype), np.empty(0, np.int32))

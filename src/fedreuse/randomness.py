@@ -1,0 +1,20 @@
+"""Named random streams: the only source of random generators, so that no method shifts the draws of another."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+
+__all__ = ["stream", "stream_seed"]
+
+
+def stream(seed: int, purpose: str, round_number: int = 0, client: int = -1) -> np.random.Generator:
+    """The generator of one purpose in one round at one client (round 0: before the first; client -1: the server)."""
+    return np.random.Generator(np.random.PCG64(stream_seed(seed, purpose, round_number, client)))
+
+
+def stream_seed(seed: int, purpose: str, round_number: int = 0, client: int = -1) -> int:
+    """128 bits that stand for the stream, for libraries that want a number."""
+    key = f"{seed}\0{purpose}\0{round_number}\0{client}".encode()
+    return int.from_bytes(blake2b(key, digest_size=16).digest(), "little")

@@ -1,0 +1,139 @@
+"""Names, shapes, dtypes, layers and roles of a model's tensors: what both ends agree on before anything travels."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from math import prod
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+__all__ = ["ModelSchema", "Role", "Schema", "TensorSpec"]
+
+Role = Literal["weight", "buffer", "counter"]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """One tensor of a model. `is_positive` marks a variance: a value at or below zero would break the network."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    role: Role = "weight"
+    is_positive: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return prod(self.shape)
+
+    @property
+    def width(self) -> int:
+        """Bytes of one coordinate."""
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def dense_bytes(self) -> int:
+        """Bytes of all coordinates."""
+        return self.size * self.width
+
+    @property
+    def layer(self) -> str:
+        """The module the tensor belongs to."""
+        return self.name.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """An ordered list of tensors of one dtype that lie one after another in a flat vector."""
+
+    specs: tuple[TensorSpec, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        """A flat vector has one dtype and each name once."""
+        if len({spec.dtype for spec in self.specs}) > 1:
+            raise ValueError(f"one dtype per schema, got {sorted({spec.dtype for spec in self.specs})}")
+        if len({spec.name for spec in self.specs}) != len(self.specs):
+            raise ValueError("tensor names must be unique")
+
+    def __iter__(self) -> Iterator[TensorSpec]:
+        """The tensors in order."""
+        return iter(self.specs)
+
+    def __len__(self) -> int:
+        """Number of tensors."""
+        return len(self.specs)
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The dtype of the flat vector."""
+        return np.dtype(self.specs[0].dtype if self.specs else "float32")
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each tensor starts; one more entry for the end."""
+        ends = [0]
+        for spec in self.specs:
+            ends.append(ends[-1] + spec.size)
+        return tuple(ends)
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of all tensors."""
+        return self.offsets[-1]
+
+    @property
+    def dense_bytes(self) -> int:
+        """Bytes of all tensors."""
+        return self.size * self.dtype.itemsize
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Place of each name in the order."""
+        return {spec.name: position for position, spec in enumerate(self.specs)}
+
+    def subset(self, names: Collection[str]) -> Schema:
+        """The named tensors, in this schema's order."""
+        unknown = set(names) - self.positions.keys()
+        if unknown:
+            raise KeyError(f"no such tensors: {sorted(unknown)}")
+        return self if len(names) == len(self.specs) else Schema(tuple(s for s in self.specs if s.name in names))
+
+
+@dataclass(frozen=True)
+class ModelSchema:
+    """Every tensor of a model, by role. Each role is a schema of its own and travels as groups of its own."""
+
+    weights: Schema
+    buffers: Schema = field(default_factory=Schema)
+    counters: Schema = field(default_factory=Schema)
+
+    def of_group(self, group: str) -> Schema:
+        """The schema that a message group follows: `buffers` and `counters` are their own, all others are weight-shaped."""
+        return {"buffers": self.buffers, "counters": self.counters}.get(group, self.weights)
+
+    @property
+    def dense_bytes(self) -> int:
+        """Bytes of one dense model."""
+        return self.weights.dense_bytes + self.buffers.dense_bytes + self.counters.dense_bytes
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash both ends compare once."""
+        rows = [
+            [spec.name, list(spec.shape), spec.dtype, spec.role, spec.is_positive]
+            for schema in (self.weights, self.buffers, self.counters)
+            for spec in schema
+        ]
+        return sha256(json.dumps(rows).encode()).hexdigest()
+
+    def head(self, marks: Collection[str] = ("classifier", "fc")) -> tuple[str, ...]:
+        """Names of the weights whose name contains one of the marks, as the paper finds the head."""
+        return tuple(spec.name for spec in self.weights if any(mark in spec.name for mark in marks))

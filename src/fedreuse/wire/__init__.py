@@ -1,0 +1,1 @@
+"""What crosses the border, to and from bytes: blocks in parcels in envelopes."""

@@ -1,0 +1,160 @@
+"""One message on the wire: who it belongs to, its parcels and values, and exactly how many bytes that is.
+
+Layout: magic `FR`, version (1 byte), header length (4), CRC-32 of all that follows (4), header (msgpack), then the
+arrays of all blocks one after another, little-endian. Names, shapes and dtypes never travel: both ends hold the schema.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import msgpack
+import numpy as np
+
+from fedreuse.errors import WireError
+from fedreuse.wire.block import MODES, Block, Mode
+from fedreuse.wire.parcel import Parcel
+
+if TYPE_CHECKING:
+    from fedreuse.schema import ModelSchema, Schema
+
+__all__ = ["VERSION", "Envelope"]
+
+VERSION = 1
+_FRAME = struct.Struct("<2sBII")
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """A packed message. `ack` names the exchange it builds on, `durable` the last one inside a server checkpoint."""
+
+    kind: str
+    round_number: int
+    exchange: int
+    ack: int = 0
+    durable: int = 0
+    keep: bool = False
+    parcels: Mapping[str, Parcel | None] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def header(self) -> bytes:
+        """Everything but the arrays."""
+        parcels = [
+            [group, None] if parcel is None else [group, *_describe(parcel)] for group, parcel in self.parcels.items()
+        ]
+        addresses = [self.round_number, self.exchange, self.ack, self.durable]
+        packed: bytes = msgpack.packb([self.kind, addresses, self.keep, dict(self.values), parcels])
+        return packed
+
+    @property
+    def field_bytes(self) -> int:
+        """Bytes of all numerical fields."""
+        return sum(parcel.field_bytes for parcel in self.parcels.values() if parcel is not None)
+
+    def size(self) -> int:
+        """Length of `to_bytes()`, without making it."""
+        return _FRAME.size + len(self.header) + self.field_bytes
+
+    def to_bytes(self) -> bytes:
+        """The message as it is sent."""
+        body = [self.header]
+        for parcel in self.parcels.values():
+            if parcel is not None:
+                body += [np.ascontiguousarray(array).data for block in parcel.blocks for array in block.fields]
+        checksum = 0
+        for piece in body:
+            checksum = crc32(piece, checksum)
+        return b"".join([_FRAME.pack(b"FR", VERSION, len(self.header), checksum), *body])
+
+    @staticmethod
+    def from_bytes(data: bytes, schema: ModelSchema) -> Envelope:
+        """The message again; anything malformed ends in a WireError."""
+        if len(data) < _FRAME.size:
+            raise WireError(f"a message has at least {_FRAME.size} bytes, got {len(data)}")
+        magic, version, header_bytes, checksum = _FRAME.unpack_from(data)
+        if magic != b"FR":
+            raise WireError("not a fedreuse message: it does not start with FR")
+        if version != VERSION:
+            raise WireError(f"message version {version}, this program speaks version {VERSION}")
+        view = memoryview(data)[_FRAME.size :]
+        if header_bytes > len(view):
+            raise WireError(f"the header claims {header_bytes} bytes, {len(view)} are there")
+        if crc32(view) != checksum:
+            raise WireError("checksum mismatch: the message was damaged on its way")
+        reader = _Reader(view[header_bytes:])
+        try:
+            kind, addresses, keep, values, groups = msgpack.unpackb(view[:header_bytes], use_list=False)
+            round_number, exchange, ack, durable = addresses
+            parcels = {entry[0]: _read_parcel(entry, schema.of_group(entry[0]), reader) for entry in groups}
+        except WireError:
+            raise
+        except (ValueError, TypeError, KeyError, IndexError, msgpack.UnpackException, RecursionError) as error:
+            raise WireError(f"malformed header: {error}") from None
+        if not isinstance(kind, str) or not isinstance(values, dict) or not isinstance(keep, bool):
+            raise WireError("malformed header: kind, values or keep of a wrong type")
+        if not all(isinstance(number, int) and number >= 0 for number in addresses):
+            raise WireError("malformed header: round and exchange numbers must not be negative")
+        reader.close()
+        return Envelope(kind, round_number, exchange, ack, durable, keep, parcels, values)
+
+
+def _describe(parcel: Parcel) -> list[Any]:
+    modes = bytes(block.mode.code for block in parcel.blocks)
+    counts = [block.count for block in parcel.blocks if block.mode.has_count]
+    return [modes, counts, dict(parcel.notes)]
+
+
+def _read_parcel(entry: tuple[Any, ...], schema: Schema, reader: _Reader) -> Parcel | None:
+    if entry[1] is None:
+        return None
+    _, modes, counts, notes = entry
+    if len(modes) != len(schema):
+        raise WireError(f"group {entry[0]}: {len(schema)} tensors in the schema, {len(modes)} in the message")
+    left = iter(counts)
+    blocks = []
+    for spec, code in zip(schema, modes, strict=True):
+        mode = MODES.get(code)
+        if mode is None:
+            raise WireError(f"{spec.name}: unknown mode {code}")
+        count = _count(mode, spec.size, left, spec.name)
+        block = Block(mode, count, tuple(reader.take(dtype, length) for dtype, length in mode.layout(spec, count)))
+        mode.positions(block, spec)  # refuses unsorted, repeated or excess coordinates
+        blocks.append(block)
+    if next(left, None) is not None:
+        raise WireError(f"group {entry[0]}: more counts than sparse tensors")
+    return Parcel(tuple(blocks), dict(notes))
+
+
+def _count(mode: Mode, size: int, left: Any, name: str) -> int:
+    if not mode.has_count:
+        return size if mode.name == "dense" else 0
+    count = next(left, None)
+    if not isinstance(count, int) or not 0 <= count <= size:
+        raise WireError(f"{name}: {count} kept coordinates of {size}")
+    return count
+
+
+class _Reader:
+    """Takes arrays off the front of a buffer, never beyond its end."""
+
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+        self._at = 0
+
+    def take(self, dtype: np.dtype[np.generic], length: int) -> np.ndarray:
+        end = self._at + dtype.itemsize * length
+        if end > len(self._view):
+            raise WireError(f"the message ends {end - len(self._view)} bytes early")
+        array = np.frombuffer(self._view, dtype, length, self._at)
+        self._at = end
+        return array
+
+    def close(self) -> None:
+        if self._at != len(self._view):
+            raise WireError(f"{len(self._view) - self._at} bytes left over")

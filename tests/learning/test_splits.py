@@ -1,0 +1,253 @@
+"""Held-out examples: stratified, exact, deterministic; and a test split that opens once."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fedreuse.errors
+from fedreuse.errors import ConfigError, RunDirectoryError
+from fedreuse.learning.data import Split, digest_of
+from fedreuse.learning.partitions import ClientIndex, Dirichlet, Iid
+from fedreuse.learning.splits import SealedSplit, hold_out
+from fedreuse.randomness import stream
+
+
+def rng_of(client: int) -> np.random.Generator:
+    return stream(3, "validation", 0, client)
+
+
+class Streams:
+    """The clients' streams of another seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, client: int) -> np.random.Generator:
+        return stream(self.seed, "validation", 0, client)
+
+
+def one_client(labels: list[int]) -> ClientIndex:
+    return ClientIndex(np.array([0, len(labels)]), np.arange(len(labels)))
+
+
+def held_labels(labels: list[int], share: float) -> list[int]:
+    _, validation = hold_out(one_client(labels), np.array(labels), share, rng_of)
+    return sorted(np.array(labels)[validation.indices].tolist())
+
+
+# hold_out
+
+
+def test_by_hand() -> None:
+    # 25 examples, share 0.2: round(5.0) = 5; floors 0.2 * (13, 7, 5) = 2, 1, 1 and remainders .6, .4, 0:
+    # the fifth comes from class 0
+    assert held_labels([0] * 13 + [1] * 7 + [2] * 5, 0.2) == [0, 0, 0, 1, 2]
+
+
+def test_exact_where_floats_would_not_be() -> None:
+    # 0.29 * 100 is 28.999... in floats; 29 of 100
+    assert held_labels([0] * 100, 0.29) == [0] * 29
+    # 0.1 * 30 = 3 with classes of 10: one each
+    assert held_labels([0] * 10 + [1] * 10 + [2] * 10, 0.1) == [0, 1, 2]
+    assert len(held_labels([0] * 9, 1 / 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("num_examples", "share", "expected"),
+    [
+        (1, 0.5, 0),
+        (2, 0.5, 1),
+        (2, 0.9, 1),
+        (4, 0.1, 0),
+        (5, 0.1, 1),
+        (14, 0.1, 1),
+        (15, 0.1, 2),
+        (3, 0.999, 2),
+        (1000, 0.001, 1),
+    ],
+)
+def test_tiny_clients(num_examples: int, share: float, expected: int) -> None:
+    # halves go up, and one training example always stays
+    assert len(held_labels([0] * num_examples, share)) == expected
+
+
+def test_equal_remainders_do_not_favour_a_label() -> None:
+    # 400 clients with five examples of five classes hold out one each: 80 per class, standard deviation 8
+    index = ClientIndex(np.arange(401) * 5, np.arange(2000))
+    _, validation = hold_out(index, np.arange(2000) % 5, 0.2, rng_of)
+    counts = np.bincount(np.arange(2000)[validation.indices] % 5, minlength=5)
+    assert validation.sizes.tolist() == [1] * 400
+    assert np.abs(counts - 80).max() < 5 * 8
+
+
+clients = st.lists(st.lists(st.integers(0, 4), max_size=40), min_size=1, max_size=8)
+
+
+@settings(deadline=None)
+@given(clients, st.floats(0, 0.95))
+def test_disjoint_complete_and_stratified(labels_of: list[list[int]], share: float) -> None:
+    sizes = [len(labels) for labels in labels_of]
+    labels = np.array([label for own in labels_of for label in own], dtype=np.int64)
+    index = ClientIndex(np.cumsum([0, *sizes]), np.arange(len(labels)), redraws=2)
+    train, validation = hold_out(index, labels, share, rng_of)
+    assert (train.redraws, validation.redraws) == (2, 2)
+    for client, size in enumerate(sizes):
+        kept, held = train.of(client), validation.of(client)
+        assert sorted([*kept, *held]) == index.of(client).tolist()
+        assert kept.tolist() == sorted(kept)
+        assert len(kept) >= min(size, 1)
+        assert abs(len(held) - share * size) <= 0.5 + 1e-4 or len(kept) == 1
+        for label in range(5):
+            own = int((labels[index.of(client)] == label).sum())
+            assert abs(int((labels[held] == label).sum()) - share * own) < 1 + 1e-4
+
+
+def test_a_client_does_not_depend_on_the_others() -> None:
+    labels = np.arange(200) % 4
+    both = ClientIndex(np.array([0, 80, 200]), np.arange(200))
+    alone = ClientIndex(np.array([0, 0, 120]), np.arange(80, 200))
+    assert (
+        hold_out(both, labels, 0.15, rng_of)[1].of(1).tolist()
+        == hold_out(alone, labels, 0.15, rng_of)[1].of(1).tolist()
+    )
+
+
+def test_streams_decide_and_repeat() -> None:
+    labels = np.arange(300) % 3
+    index = Iid().split(labels, 5, stream(1, "partition"))
+    first = hold_out(index, labels, 0.2, rng_of)
+    again = hold_out(index, labels, 0.2, rng_of)
+    other = hold_out(index, labels, 0.2, Streams(4))
+    assert [part.digest for part in first] == [part.digest for part in again]
+    assert first[1].digest != other[1].digest
+    assert first[1].sizes.tolist() == other[1].sizes.tolist()
+
+
+def test_which_examples_of_a_class_go_is_drawn() -> None:
+    index, labels = one_client([0] * 100), np.zeros(100, dtype=np.int64)
+    first, second = (hold_out(index, labels, 0.1, Streams(seed))[1] for seed in (1, 2))
+    assert first.digest != second.digest
+    assert first.indices.tolist() != list(range(10))
+
+
+def test_no_share_holds_out_nothing_and_draws_nothing_for_a_million() -> None:
+    def never(client: int) -> np.random.Generator:
+        raise AssertionError(client)
+
+    index = Iid().split(np.zeros(1_000_000, dtype=np.int64), 1_000_000, stream(1, "partition"))
+    train, validation = hold_out(index, np.zeros(1_000_000, dtype=np.int64), 0.0, never)
+    assert train.digest == index.digest
+    assert validation.num_clients == 1_000_000
+    assert len(validation.indices) == 0
+
+
+def test_ten_percent_of_a_skewed_thousand() -> None:
+    labels = np.arange(60_000) % 10
+    index = Dirichlet(0.1, on_small="move").split(labels, 1000, stream(1, "partition"))
+    train, validation = hold_out(index, labels, 0.1, rng_of)
+    assert len(train.indices) + len(validation.indices) == 60_000
+    assert validation.sizes.tolist() == [(size + 5) // 10 for size in index.sizes]
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0, 1.5, float("nan")])
+def test_a_share_must_leave_something(share: float) -> None:
+    with pytest.raises(ConfigError, match=r"task\.validation must be at least 0 and below 1, got"):
+        hold_out(one_client([0, 1]), np.array([0, 1]), share, rng_of)
+
+
+# SealedSplit
+
+
+def split() -> Split:
+    return Split(np.arange(12, dtype=np.float32).reshape(6, 2), np.arange(6))
+
+
+def test_opening_records_first_and_hands_out_the_data(tmp_path: Path) -> None:
+    data = split()
+    opened = SealedSplit(data).open(tmp_path / "test-opened.json")
+    record = json.loads((tmp_path / "test-opened.json").read_text())
+    assert opened is data
+    assert record["digest"] == digest_of(data.inputs, data.labels)
+    assert record["examples"] == 6
+    assert abs((datetime.now(UTC) - datetime.fromisoformat(record["opened"])).total_seconds()) < 600
+
+
+def test_a_second_opening_is_refused(tmp_path: Path) -> None:
+    record = tmp_path / "test-opened.json"
+    sealed = SealedSplit(split())
+    sealed.open(record)
+    written = record.read_bytes()
+    when = json.loads(written)["opened"]
+    with pytest.raises(RunDirectoryError, match="one run evaluates on it once"):
+        sealed.open(tmp_path / "elsewhere.json")
+    assert not (tmp_path / "elsewhere.json").exists()
+    with pytest.raises(RunDirectoryError) as caught:
+        SealedSplit(split()).open(record)
+    assert f"opened before (at {when})" in str(caught.value)
+    assert "new run in a new directory" in str(caught.value)
+    assert record.read_bytes() == written
+
+
+def test_another_process_is_refused_too(tmp_path: Path) -> None:
+    record = tmp_path / "test-opened.json"
+    SealedSplit(split()).open(record)
+    program = (
+        "import sys, numpy as np; from pathlib import Path; from fedreuse.learning.data import Split; "
+        "from fedreuse.learning.splits import SealedSplit; "
+        "SealedSplit(Split(np.zeros((1, 1)), np.zeros(1, int))).open(Path(sys.argv[1]))"
+    )
+    source = Path(fedreuse.errors.__file__).parents[1]
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(record)],
+        env={**os.environ, "PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert "RunDirectoryError" in ended.stderr
+
+
+def test_an_empty_record_of_a_crash_counts_as_opened(tmp_path: Path) -> None:
+    record = tmp_path / "test-opened.json"
+    record.touch()
+    sealed = SealedSplit(split())
+    with pytest.raises(RunDirectoryError, match="the record is incomplete"):
+        sealed.open(record)
+    assert len(sealed.open(tmp_path / "other.json")) == 6  # a refusal hands out nothing and keeps the seal
+
+
+def test_a_record_that_cannot_be_written_keeps_the_seal(tmp_path: Path) -> None:
+    sealed = SealedSplit(split())
+    with pytest.raises(RunDirectoryError, match="cannot be recorded"):
+        sealed.open(tmp_path / "absent" / "test-opened.json")
+    assert len(sealed.open(tmp_path / "test-opened.json")) == 6
+
+
+def test_only_the_count_is_known(tmp_path: Path) -> None:
+    sealed = SealedSplit(split())
+    assert len(sealed) == 6
+    assert repr(sealed) == "SealedSplit(6 examples)"
+    assert not [name for name in dir(sealed) if not name.startswith("_") and name != "open"]
+    assert not hasattr(sealed, "__dict__")
+    sealed.open(tmp_path / "record.json")
+    assert len(sealed) == 6
+
+
+def test_a_copy_in_another_process_is_sealed_as_well(tmp_path: Path) -> None:
+    sealed = SealedSplit(split())
+    copied = pickle.loads(pickle.dumps(sealed))
+    sealed.open(tmp_path / "record.json")
+    with pytest.raises(RunDirectoryError):
+        copied.open(tmp_path / "record.json")
