@@ -1,8 +1,8 @@
 """fedreuse: federated learning with cached-update reuse, its closest relatives, and honest byte accounting.
 
-    from fedreuse import load, run
-    directory = run(load("config.yaml"))
-    directory.summary, directory.metric("validation_score"), directory.traffic()
+from fedreuse import load, run
+directory = run(load("config.yaml"))
+directory.summary, directory.metric("validation_score"), directory.traffic()
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class ModelSchema:
     counters: Schema = field(default_factory=Schema)
 
     def of_group(self, group: str) -> Schema:
-        """The schema that a message group follows: `buffers` and `counters` are their own, all others are weight-shaped."""
+        """The schema a message group follows: `buffers` and `counters` are their own, all others are weight-shaped."""
         return {"buffers": self.buffers, "counters": self.counters}.get(group, self.weights)
 
     @property

@@ -57,9 +57,7 @@ def test_random_fates_differ_between_seeds_rounds_exchanges_and_clients() -> Non
     assert base != [plan.fate(1, 1, 2, client) for client in range(64)]
 
 
-@pytest.mark.parametrize(
-    "fields", [{"lost": -0.1}, {"late": 1.1}, {"lost": 0.6, "late": 0.6}, {"lost": float("nan")}]
-)
+@pytest.mark.parametrize("fields", [{"lost": -0.1}, {"late": 1.1}, {"lost": 0.6, "late": 0.6}, {"lost": float("nan")}])
 def test_random_refuses_what_are_not_probabilities(fields: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=r"^faults: random\.(lost|late) .*, got "):
         faults.parse({"name": "random", **fields}, "faults")

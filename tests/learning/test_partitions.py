@@ -79,10 +79,7 @@ def test_index_with_fractions_is_refused() -> None:
 
 def test_digest_follows_owners_and_not_the_width_of_the_numbers() -> None:
     base = ClientIndex(np.array([0, 1, 3]), np.array([0, 1, 2]))
-    assert (
-        base.digest
-        == ClientIndex(np.array([0, 1, 3], dtype=np.int32), np.array([0, 1, 2], dtype=np.int16)).digest
-    )
+    assert base.digest == ClientIndex(np.array([0, 1, 3], dtype=np.int32), np.array([0, 1, 2], dtype=np.int16)).digest
     assert base.digest != ClientIndex(np.array([0, 2, 3]), np.array([0, 1, 2])).digest
     assert base.digest != ClientIndex(np.array([0, 1, 3]), np.array([1, 0, 2])).digest
 
@@ -97,9 +94,7 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == ["partition.npz"]
 
 
-def test_a_failed_save_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "partition.npz"
     old = ClientIndex.from_owners(np.array([0, 1]), num_clients=2)
     old.save(path)
@@ -423,9 +418,7 @@ def test_shards_need_an_example_each_and_the_minimum() -> None:
 
 def test_shards_refuse_a_client_that_uneven_shards_leave_too_small() -> None:
     # 15 examples in 6 shards of 2 3 2 3 2 3; the client that is dealt the first and the third has 4
-    with pytest.raises(
-        ConfigError, match="client 0 has 4 examples, below min_examples 5; take fewer clients"
-    ):
+    with pytest.raises(ConfigError, match="client 0 has 4 examples, below min_examples 5; take fewer clients"):
         Shards(2, min_examples=5).split(np.zeros(15, dtype=np.int64), 3, Skewed())  # type: ignore[arg-type]
 
 

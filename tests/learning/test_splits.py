@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
-import pickle
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -175,37 +175,44 @@ def split() -> Split:
 
 def test_opening_records_first_and_hands_out_the_data(tmp_path: Path) -> None:
     data = split()
-    opened = SealedSplit(data).open(tmp_path / "test-opened.json")
+    opening = SealedSplit(data).open(tmp_path / "test-opened.json", "model a")
     record = json.loads((tmp_path / "test-opened.json").read_text())
-    assert opened is data
+    assert opening.split is data
+    assert opening.result is None
     assert record["digest"] == digest_of(data.inputs, data.labels)
-    assert record["examples"] == 6
+    assert (record["examples"], record["model"]) == (6, "model a")
     assert abs((datetime.now(UTC) - datetime.fromisoformat(record["opened"])).total_seconds()) < 600
 
 
-def test_a_second_opening_is_refused(tmp_path: Path) -> None:
-    record = tmp_path / "test-opened.json"
+def test_an_opened_split_is_not_opened_again(tmp_path: Path) -> None:
     sealed = SealedSplit(split())
-    sealed.open(record)
-    written = record.read_bytes()
-    when = json.loads(written)["opened"]
-    with pytest.raises(RunDirectoryError, match="one run evaluates on it once"):
-        sealed.open(tmp_path / "elsewhere.json")
+    sealed.open(tmp_path / "test-opened.json", "model a")
+    for record in ("test-opened.json", "elsewhere.json"):
+        with pytest.raises(RunDirectoryError, match="one run evaluates on it once"):
+            sealed.open(tmp_path / record, "model a")
     assert not (tmp_path / "elsewhere.json").exists()
+
+
+def test_a_second_opening_for_another_model_is_refused(tmp_path: Path) -> None:
+    record = tmp_path / "test-opened.json"
+    SealedSplit(split()).open(record, "model a")
+    written = record.read_bytes()
+    sealed = SealedSplit(split())
     with pytest.raises(RunDirectoryError) as caught:
-        SealedSplit(split()).open(record)
-    assert f"opened before (at {when})" in str(caught.value)
+        sealed.open(record, "model b")
+    assert f"opened before (at {json.loads(written)['opened']})" in str(caught.value)
     assert "new run in a new directory" in str(caught.value)
     assert record.read_bytes() == written
+    assert sealed.open(tmp_path / "other.json", "model b").split is not None  # a refusal keeps the seal
 
 
 def test_another_process_is_refused_too(tmp_path: Path) -> None:
     record = tmp_path / "test-opened.json"
-    SealedSplit(split()).open(record)
+    SealedSplit(split()).open(record, "model a")
     program = (
         "import sys, numpy as np; from pathlib import Path; from fedreuse.learning.data import Split; "
         "from fedreuse.learning.splits import SealedSplit; "
-        "SealedSplit(Split(np.zeros((1, 1)), np.zeros(1, int))).open(Path(sys.argv[1]))"
+        "SealedSplit(Split(np.zeros((1, 1)), np.zeros(1, int))).open(Path(sys.argv[1]), 'model b')"
     )
     source = Path(fedreuse.errors.__file__).parents[1]
     ended = subprocess.run(
@@ -219,35 +226,48 @@ def test_another_process_is_refused_too(tmp_path: Path) -> None:
     assert "RunDirectoryError" in ended.stderr
 
 
-def test_an_empty_record_of_a_crash_counts_as_opened(tmp_path: Path) -> None:
+def test_a_crashed_run_finishes_the_same_look_at_the_same_model(tmp_path: Path) -> None:
     record = tmp_path / "test-opened.json"
-    record.touch()
-    sealed = SealedSplit(split())
+    SealedSplit(split()).open(record, "model a")  # and the process dies before it has a result
+    opened = json.loads(record.read_text())
+    again = SealedSplit(split()).open(record, "model a")
+    assert again.result is None
+    again.record({"score": 0.5})
+    assert json.loads(record.read_text()) == {**opened, "result": {"score": 0.5}}
+    assert SealedSplit(split()).open(record, "model a").result == {"score": 0.5}
+    with pytest.raises(RunDirectoryError, match="opened before"):
+        SealedSplit(split()).open(record, "model b")
+    assert [path.name for path in tmp_path.iterdir()] == ["test-opened.json"]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"mod'])
+def test_a_record_that_a_crash_left_incomplete_counts_as_opened(tmp_path: Path, content: str) -> None:
+    record = tmp_path / "test-opened.json"
+    record.write_text(content)
     with pytest.raises(RunDirectoryError, match="the record is incomplete"):
-        sealed.open(record)
-    assert len(sealed.open(tmp_path / "other.json")) == 6  # a refusal hands out nothing and keeps the seal
+        SealedSplit(split()).open(record, "model a")
 
 
 def test_a_record_that_cannot_be_written_keeps_the_seal(tmp_path: Path) -> None:
     sealed = SealedSplit(split())
     with pytest.raises(RunDirectoryError, match="cannot be recorded"):
-        sealed.open(tmp_path / "absent" / "test-opened.json")
-    assert len(sealed.open(tmp_path / "test-opened.json")) == 6
+        sealed.open(tmp_path / "absent" / "test-opened.json", "model a")
+    assert len(sealed.open(tmp_path / "test-opened.json", "model a").split) == 6
 
 
 def test_only_the_count_is_known(tmp_path: Path) -> None:
     sealed = SealedSplit(split())
     assert len(sealed) == 6
     assert repr(sealed) == "SealedSplit(6 examples)"
-    assert not [name for name in dir(sealed) if not name.startswith("_") and name != "open"]
+    assert [name for name in dir(sealed) if not name.startswith("_")] == ["open"]
     assert not hasattr(sealed, "__dict__")
-    sealed.open(tmp_path / "record.json")
+    sealed.open(tmp_path / "record.json", "model a")
     assert len(sealed) == 6
 
 
-def test_a_copy_in_another_process_is_sealed_as_well(tmp_path: Path) -> None:
+def test_a_copy_is_sealed_as_well(tmp_path: Path) -> None:
     sealed = SealedSplit(split())
-    copied = pickle.loads(pickle.dumps(sealed))
-    sealed.open(tmp_path / "record.json")
+    copied = copy.deepcopy(sealed)
+    sealed.open(tmp_path / "record.json", "model a")
     with pytest.raises(RunDirectoryError):
-        copied.open(tmp_path / "record.json")
+        copied.open(tmp_path / "record.json", "model b")

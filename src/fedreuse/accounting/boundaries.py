@@ -7,8 +7,8 @@
 | all_fields | every group in both directions, numbers 4 B, flags 1 B |
 | messages | serialized envelopes in both directions |
 
-A saving compares with dense FedAvg for the same cohorts: one dense model down and one dense update up per selected client,
-as far as the boundary counts them.
+A saving compares with dense FedAvg for the same cohorts: one dense model down and one dense update up per selected
+client, as far as the boundary counts them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Traffic:
     @property
     def both(self) -> np.ndarray:
         """Bytes per round, both directions."""
-        return self.down + self.up
+        both: np.ndarray = self.down + self.up
+        return both
 
     def saving(self, direction: str = "both") -> float:
         """1 - bytes / dense bytes, summed over all rounds (cumulative)."""

@@ -34,7 +34,7 @@ def memory_of(record: Any, store: _Store) -> dict[str, int]:
         add(f"server.{name}", part)
     for contact in record.contacts.values():
         _add_links(add, "server", contact)
-    for _, kept in store.items():
+    for _client, kept in store.items():  # noqa: PERF102  (a client store is not a dictionary)
         for memory in kept.memories.values():
             for name, part in _fields(memory.state):
                 add(f"clients.{name}", part)

@@ -1,6 +1,6 @@
 """State as a value: which dataclasses may be stored, and how a tree of them becomes plain data and arrays, and back.
 
-Nothing is imported or executed on the way back: a stored name selects a class that is already registered, or is refused.
+Nothing is imported or executed on the way back: a stored name selects a class that is registered, or is refused.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def unflatten(plain: Any, arrays: list[np.ndarray], schema: ModelSchema) -> Any:
         if kind == "tensors":
             whole: Schema = getattr(schema, node["of"])
             index = None if node["index"] is None else arrays[node["index"]]
-            return Tensors(whole if node["names"] is None else whole.subset(node["names"]), arrays[node["values"]], index)
+            return Tensors(
+                whole if node["names"] is None else whole.subset(node["names"]), arrays[node["values"]], index
+            )
         if kind == "array":
             return arrays[node["at"]]
         if kind == "tuple":
@@ -122,5 +124,3 @@ def _place(part: Schema, schema: ModelSchema) -> tuple[str, list[str] | None]:
         if len(part) and all(spec.name in whole.positions for spec in part):
             return where, [spec.name for spec in part]
     raise TypeError("a state holds tensors that are not part of the model")
-
-

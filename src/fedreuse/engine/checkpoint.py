@@ -1,4 +1,4 @@
-"""A server record as named blobs: entries of per-client mappings stand alone, so that a checkpoint writes what changed."""
+"""A server record as named blobs: per-client entries stand alone, so that a checkpoint writes what changed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.records import ClientRecord, ServerRecord
 from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.tensors import Tensors
 
 if TYPE_CHECKING:
     from fedreuse.schema import ModelSchema
@@ -70,10 +71,10 @@ def _split(record: ServerRecord) -> tuple[Any, dict[str, Mapping[int, Any]]]:
             if node:
                 mappings[path] = node
             return {}
-        if not dataclasses.is_dataclass(node) or not hasattr(type(node), "__dataclass_fields__"):
+        if not dataclasses.is_dataclass(node) or isinstance(node, type | Tensors):
             return node
         parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
-        walked = {name: walk(part, f"{path}.{name}") for name, part in parts.items() if isinstance(part, Mapping) or _is_state(part)}
+        walked = {name: walk(part, f"{path}.{name}") for name, part in parts.items()}
         changed = {name: part for name, part in walked.items() if part is not parts[name]}
         return dataclasses.replace(node, **changed) if changed else node
 
@@ -90,7 +91,3 @@ def _put(node: Any, path: list[str], entries: Mapping[int, Any]) -> Any:
     if not path:
         return entries
     return dataclasses.replace(node, **{path[0]: _put(getattr(node, path[0]), path[1:], entries)})
-
-
-def _is_state(part: object) -> bool:
-    return dataclasses.is_dataclass(part) and not isinstance(part, type)

@@ -113,4 +113,3 @@ class DiskStore:
 
     def _path(self, client: int) -> Path:
         return self._folder / f"client-{client:07d}.safetensors"
-

@@ -84,9 +84,7 @@ def _parse_entries(value: object, where: str) -> tuple[ListedFault, ...]:
     """A list of mappings, each parsed strictly."""
     if not isinstance(value, list | tuple):
         raise ConfigError(f"{where}: a list of {{round, client, fate}} expected, got {value!r}")
-    entries: list[ListedFault] = [
-        _parse_entry(entry, f"{where}[{place}]") for place, entry in enumerate(value)
-    ]
+    entries: list[ListedFault] = [_parse_entry(entry, f"{where}[{place}]") for place, entry in enumerate(value)]
     return tuple(entries)
 
 

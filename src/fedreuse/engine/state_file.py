@@ -1,4 +1,4 @@
-"""A state as bytes: safetensors for the arrays, JSON in its metadata for the rest; nothing is executed on the way back."""
+"""A state as bytes: safetensors for the arrays, JSON beside them for the rest; nothing is executed on the way back."""
 
 from __future__ import annotations
 

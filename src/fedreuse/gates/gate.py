@@ -18,7 +18,7 @@ __all__ = ["AgeLimit", "Gate", "ProxyPlan", "gates", "promote"]
 
 @dataclass(frozen=True)
 class ProxyPlan:
-    """How a client computes its head-gradient proxy: batches, mode, and whether the batches stay the same each round."""
+    """How a client computes its head-gradient proxy: how many batches of which size, the same each round or not."""
 
     num_batches: int
     batch_size: int

@@ -1,6 +1,6 @@
 """The paper's gate: fresh if the head gradient has turned away from the remembered signature.
 
-    tau_t = max(tau_floor, tau_start * exp(-decay * t))        fresh iff score >= tau_t
+tau_t = max(tau_floor, tau_start * exp(-decay * t))        fresh iff score >= tau_t
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Proxy"]
 @gates.register("proxy")
 @dataclass(frozen=True)
 class Proxy(AgeLimit):
-    """Fresh if the cosine distance of head gradients reaches a threshold that falls with the rounds (the paper's gate)."""
+    """Fresh if the cosine distance of head gradients reaches a threshold that falls with the rounds: the paper's."""
 
     tau_start: float = 0.9116988
     tau_floor: float = 0.8134931

@@ -1,4 +1,4 @@
-"""A torch module whose parameters, gradients and buffers are views of flat vectors: load, read and step are single passes.
+"""A torch module whose parameters, gradients and buffers are views of flat vectors: loading and stepping are one pass.
 
 Convolution weights lie channels-last inside, because that is what the kernels want; at the border everything is in
 schema order, so the layout never leaks into Top-K ties or bitmaps.
@@ -113,7 +113,10 @@ def schema_of(module: nn.Module) -> ModelSchema:
     weights = tuple(_spec(name, parameter, "weight") for name, parameter in _trainable(module))
     if not weights:
         raise ConfigError(f"network: {type(module).__name__} has no trainable parameter")
-    held = [(_spec(name, tensor, _role(name, tensor), is_variance), tensor) for name, tensor, is_variance in _buffers(module)]
+    held = [
+        (_spec(name, tensor, _role(name, tensor), is_variance), tensor)
+        for name, tensor, is_variance in _buffers(module)
+    ]
     try:
         return ModelSchema(
             Schema(weights),
@@ -121,7 +124,9 @@ def schema_of(module: nn.Module) -> ModelSchema:
             Schema(tuple(spec for spec, tensor in held if not tensor.is_floating_point())),
         )
     except ValueError as error:
-        raise ConfigError(f"network: {error}; convert the module with .float() or .double() before it is used") from None
+        raise ConfigError(
+            f"network: {error}; convert the module with .float() or .double() before it is used"
+        ) from None
 
 
 def _trainable(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:

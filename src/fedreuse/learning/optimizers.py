@@ -17,7 +17,10 @@ __all__ = ["Adam", "LearningRate", "Optimizer", "Sgd", "learning_rates", "optimi
 class Optimizer(Protocol):
     """Makes a fresh torch optimiser for every local training; its state never survives it."""
 
-    lr: float
+    @property
+    def lr(self) -> float:
+        """The learning rate of the first round."""
+        ...
 
     @property
     def momentum(self) -> float:

@@ -37,9 +37,7 @@ class ClientIndex:
         for name in ("offsets", "indices"):
             array = np.asarray(getattr(self, name))
             if array.ndim != 1 or array.dtype.kind not in "iu":
-                raise ValueError(
-                    f"{name} must be a list of whole numbers, got {array.dtype} of shape {array.shape}"
-                )
+                raise ValueError(f"{name} must be a list of whole numbers, got {array.dtype} of shape {array.shape}")
             view = np.ascontiguousarray(array, dtype=np.int64).view()
             view.setflags(write=False)
             object.__setattr__(self, name, view)
@@ -143,9 +141,7 @@ class Dirichlet:
         )
         require(self.min_examples >= 1, "dirichlet.min_examples must be at least 1", self.min_examples)
         require(self.max_redraws >= 0, "dirichlet.max_redraws must be at least 0", self.max_redraws)
-        require(
-            self.on_small in ("redraw", "move"), "dirichlet.on_small must be redraw or move", self.on_small
-        )
+        require(self.on_small in ("redraw", "move"), "dirichlet.on_small must be redraw or move", self.on_small)
 
     def split(self, labels: np.ndarray, num_clients: int, rng: np.random.Generator) -> ClientIndex:
         """Draw the cuts until nobody is too small, then shuffle each class and cut it."""
@@ -159,9 +155,7 @@ class Dirichlet:
             owners = _move_to_small(owners, num_clients, self.min_examples)
         return ClientIndex.from_owners(owners, num_clients, redraws)
 
-    def _draw(
-        self, class_sizes: list[int], num_clients: int, rng: np.random.Generator
-    ) -> tuple[list[np.ndarray], int]:
+    def _draw(self, class_sizes: list[int], num_clients: int, rng: np.random.Generator) -> tuple[list[np.ndarray], int]:
         """Owners of the shuffled examples of each class, and how often they were drawn again."""
         affordable = MAX_PROPORTIONS // (len(class_sizes) * num_clients)
         num_redraws = min(self.max_redraws, affordable)
@@ -209,9 +203,7 @@ class Shards:
 
     def __post_init__(self) -> None:
         """Nobody may be empty."""
-        require(
-            self.shards_per_client >= 1, "shards.shards_per_client must be at least 1", self.shards_per_client
-        )
+        require(self.shards_per_client >= 1, "shards.shards_per_client must be at least 1", self.shards_per_client)
         require(self.min_examples >= 1, "shards.min_examples must be at least 1", self.min_examples)
 
     def split(self, labels: np.ndarray, num_clients: int, rng: np.random.Generator) -> ClientIndex:
@@ -223,9 +215,7 @@ class Shards:
         owners = np.empty(len(labels), dtype=np.int64)
         owners[np.argsort(labels, kind="stable")] = dealt_to[_even_pieces(len(labels), num_shards)]
         index = ClientIndex.from_owners(owners, num_clients)
-        _require_sizes(
-            index, self.min_examples, "task.partition", "take fewer clients or fewer shards_per_client"
-        )
+        _require_sizes(index, self.min_examples, "task.partition", "take fewer clients or fewer shards_per_client")
         return index
 
 
@@ -274,14 +264,10 @@ class IndexFile:
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ConfigError(
-                f"{where} cannot be read as JSON ({error}); mend the path or the file"
-            ) from None
+            raise ConfigError(f"{where} cannot be read as JSON ({error}); mend the path or the file") from None
         lists = content.get("clients") if isinstance(content, dict) else content
         if not isinstance(lists, list) or not all(isinstance(one, list) for one in lists):
-            raise ConfigError(
-                f"{where} must hold one list of example numbers per client, [[0, 5], [1, 2, 3]]"
-            )
+            raise ConfigError(f"{where} must hold one list of example numbers per client, [[0, 5], [1, 2, 3]]")
         flat = list(chain.from_iterable(lists))
         for value in flat:
             if type(value) is not int or abs(value) >= 2**63:

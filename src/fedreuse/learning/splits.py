@@ -67,13 +67,11 @@ class SealedSplit:
     def open(self, record: Path, model_digest: str) -> Opening:
         """Record the opening, for one model, and hand out the split; a second opening is refused.
 
-        A run that crashed between the opening and its result comes back with the same model, bit for bit, and may finish
-        the same look: nothing can be learnt from it that the first look did not show.
+        A run that crashed between the opening and its result comes back with the same model, bit for bit, and may
+        finish the same look: nothing can be learnt from it that the first look did not show.
         """
         if self.__split is None:
-            raise RunDirectoryError(
-                f"{record}: this test split is open already; one run evaluates on it once"
-            )
+            raise RunDirectoryError(f"{record}: this test split is open already; one run evaluates on it once")
         split = self.__split
         content = {
             "opened": datetime.now(UTC).isoformat(),
@@ -91,9 +89,16 @@ class Opening:
 
     def __init__(self, split: Split, record: Path, content: dict[str, Any]) -> None:
         """Made by `SealedSplit.open` alone."""
-        self.split = split
+        self._split = split
         self._path = record
         self._content = content
+
+    @property
+    def split(self) -> Split:
+        """The examples, until the result is recorded."""
+        if self.result is not None:
+            raise RunDirectoryError(f"{self._path}: the result is recorded already; one run evaluates on it once")
+        return self._split
 
     @property
     def result(self) -> dict[str, Any] | None:
@@ -104,7 +109,10 @@ class Opening:
         """Write the result beside the opening."""
         self._content = {**self._content, "result": result}
         beside = self._path.with_suffix(".part")
-        beside.write_text(json.dumps(self._content), encoding="utf-8")
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(self._content, file)
+            file.flush()
+            os.fsync(file.fileno())
         beside.replace(self._path)
 
 
@@ -115,9 +123,7 @@ def _counts(sizes: np.ndarray, ratio: Fraction) -> np.ndarray:
     return counts
 
 
-def _draw_keys(
-    index: ClientIndex, counts: np.ndarray, rng_of: Callable[[int], np.random.Generator]
-) -> np.ndarray:
+def _draw_keys(index: ClientIndex, counts: np.ndarray, rng_of: Callable[[int], np.random.Generator]) -> np.ndarray:
     """A random number for every example of the clients that hold out something."""
     keys = np.zeros(len(index.indices))
     for client in np.flatnonzero(counts).tolist():
@@ -163,16 +169,15 @@ def _write_record(record: Path, content: dict[str, Any]) -> dict[str, Any] | Non
     try:
         descriptor = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
-        if (known := _read_record(record)).get("model") == content["model"]:
+        known = _read_record(record)
+        if all(known.get(key) == content[key] for key in ("model", "digest")):
             return known
         raise RunDirectoryError(
             f"{record}: the test split of this run was opened before ({_told(record)}), and a run may do "
             "so once; start a new run in a new directory"
         ) from None
     except OSError as error:
-        raise RunDirectoryError(
-            f"{record}: the opening of the test split cannot be recorded ({error})"
-        ) from None
+        raise RunDirectoryError(f"{record}: the opening of the test split cannot be recorded ({error})") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(content, file)
         file.flush()

@@ -101,5 +101,3 @@ def parse_task(value: object, where: str) -> Task:
 
 def _no_examples(split: Split) -> Split:
     return dataclasses.replace(split, inputs=split.inputs[:0], labels=split.labels[:0])
-
-

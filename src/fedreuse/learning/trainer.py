@@ -23,7 +23,6 @@ from fedreuse.randomness import stream, stream_seed
 from fedreuse.registry import part
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Bench
     from fedreuse.corrections import Correction
     from fedreuse.learning.data import Data, Split
     from fedreuse.learning.networks.network import Network
@@ -79,8 +78,7 @@ class Trainer:
         self.loss, self.metric = objective
         self.training, self.validation = clients
         self._data = data
-        self._inputs = torch.from_numpy(np.ascontiguousarray(data.train.inputs))
-        self._labels = torch.from_numpy(np.ascontiguousarray(data.train.labels))
+        self._inputs, self._labels = _tensor(data.train.inputs), _tensor(data.train.labels)
         self._flops: dict[tuple[str, ...] | None, int] = {}
 
     def bench(self, client: int, round_number: int) -> TorchBench:
@@ -89,7 +87,7 @@ class Trainer:
 
     def batch(self, index: np.ndarray, augment: np.random.Generator | None) -> tuple[torch.Tensor, torch.Tensor]:
         """Examples by position, augmented and normalised."""
-        at = torch.from_numpy(np.ascontiguousarray(index, dtype=np.int64))
+        at = _tensor(index)
         inputs = self._inputs[at]
         if augment is not None:
             inputs = crop_and_flip(inputs, augment)
@@ -115,10 +113,9 @@ class Trainer:
         self.network.load(model)
         self.network.module.eval()
         if split is not None:
-            inputs = torch.from_numpy(np.ascontiguousarray(split.inputs))
-            labels = torch.from_numpy(np.ascontiguousarray(split.labels))
+            inputs, labels = _tensor(split.inputs), _tensor(split.labels)
         else:
-            at = torch.from_numpy(np.ascontiguousarray(index, dtype=np.int64))
+            at = _tensor(np.arange(len(self._labels)) if index is None else index)
             inputs, labels = self._inputs[at], self._labels[at]
         loss, score = 0.0, 0.0
         with torch.inference_mode():
@@ -138,7 +135,7 @@ class Trainer:
             self.network.differentiate(names)
             self.network.module.train()
             with FlopCounterMode(display=False) as counter:
-                self.loss(self.network.module(inputs), labels).backward()
+                self.loss(self.network.module(inputs), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             self.network.differentiate(None)
             self.network.load(before)
             self._flops[key] = counter.get_total_flops() // 2
@@ -180,7 +177,7 @@ class TorchBench:
         for index in self._batches(self.rng(purpose), local.batch, epochs, steps):
             inputs, labels = trainer.batch(index, augment)
             _gradient_of(network).zero_()
-            trainer.loss(network.module(inputs), labels).backward()
+            trainer.loss(network.module(inputs), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             if local.clip_norm is not None:
                 _clip(_gradient_of(network), local.clip_norm)
             correct.before_step()
@@ -221,7 +218,7 @@ class TorchBench:
         num_gradients = num_examples = 0
         for index in self._batches(rng, batch_size, 1, num_batches):
             inputs, labels = trainer.batch(index, augment)
-            trainer.loss(network.module(inputs), labels).backward()
+            trainer.loss(network.module(inputs), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             num_gradients += 1
             num_examples += len(index)
         network.differentiate(None)
@@ -276,6 +273,12 @@ class _Corrector:
             target.add_(self._vector - self._anchor, alpha=factor * self._pull)
         if self._shift is not None:
             target.add_(self._shift, alpha=factor)
+
+
+def _tensor(array: np.ndarray) -> torch.Tensor:
+    """An array as a tensor; one that is read-only is copied, because torch cannot promise not to write."""
+    whole = np.ascontiguousarray(array)
+    return torch.from_numpy(whole if whole.flags.writeable else whole.copy())
 
 
 def _gradient_of(network: FlatNetwork) -> torch.Tensor:

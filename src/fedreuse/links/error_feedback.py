@@ -1,7 +1,7 @@
 """Fed-EF: what a lossy codec drops is remembered and added to the next update.
 
-    c_t   = C(delta_t + e_t)                    sent
-    e_t+1 = delta_t + e_t - decoded(c_t)        waits at the client until it takes part again
+c_t   = C(delta_t + e_t)                    sent
+e_t+1 = delta_t + e_t - decoded(c_t)        waits at the client until it takes part again
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The template of the averaging family: send the model, train, average the updates, move.
 
-    w_t+1 = w_t + server_lr * sum_S omega_i delta_i        omega_i = n_i / sum_S n_j
+w_t+1 = w_t + server_lr * sum_S omega_i delta_i        omega_i = n_i / sum_S n_j
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class AveragingServer:
 
 @dataclass(frozen=True)
 class TrainingClient:
-    """Trains from the received model, with a pull of strength `mu` back to it, and sends the update; remembers nothing."""
+    """Trains from the received model, with a pull of strength `mu` back to it; sends the update, remembers nothing."""
 
     mu: float = 0.0
 

@@ -2,11 +2,11 @@
 
     D_i   = 1 - clip(<p_i, h_i> / (|p_i| |h_i| + 1e-12), -1, 1)       score of client i: proxy against signature
     A_t   = no cache, or D_i >= tau_t, or age a_i >= max_age; filled up to the quota by decreasing D_i
-    x_i   = fresh update of F_i + mu/2 |w - w_t|^2                    i in A_t; cached, and h_i <- ema h_i + (1 - ema) p'_i
+    x_i   = fresh update of F_i + mu/2 |w - w_t|^2                    i in A_t; cached; h_i <- ema h_i + (1 - ema) p'_i
     x_i   = rho^a_i * cached update                                   otherwise
     w_t+1 = w_t + server_lr * sum_S omega_i x_i                       omega_i = n_i / sum_S n_j
 
-Clients that are certain to train (no cache, too old) train in the first exchange; only the others are asked for a score.
+Clients that are certain to train (no cache, too old) train in the first exchange; only the others are scored.
 """
 
 from __future__ import annotations
@@ -178,7 +178,9 @@ class DgServer:
             averaged = combine([(among[client], update) for client, update in updates.items()], schema)
             direction = Model(direction.weights, averaged.buffers, averaged.counters)
         moved, num_kept = apply(state.model, direction, self.config.server_lr)
-        cached = {client: CachedUpdate(self._to_cache(update), cohort.round_number) for client, update in updates.items()}
+        cached = {
+            client: CachedUpdate(self._to_cache(update), cohort.round_number) for client, update in updates.items()
+        }
         return DgState(moved, {**state.cache, **cached}), Events(tuple(events), {"kept variances": num_kept})
 
     def _to_cache(self, update: Model) -> Model:
@@ -239,7 +241,7 @@ def score(proxy: Tensors, signature: Tensors) -> float:
 
 def _ask(certain: Mapping[int, str], doubtful: Mapping[int, int], model: Mapping[str, Tensors]) -> Requests:
     train, scoring = Message("train", model), Message("score", model, keep=True)
-    return {client: train for client in sorted(certain)} | {client: scoring for client in sorted(doubtful)}
+    return dict.fromkeys(sorted(certain), train) | dict.fromkeys(sorted(doubtful), scoring)
 
 
 def _finite(number: object) -> float:

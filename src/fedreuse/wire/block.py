@@ -14,7 +14,18 @@ from fedreuse.errors import WireError
 if TYPE_CHECKING:
     from fedreuse.schema import TensorSpec
 
-__all__ = ["ABSENT", "BITMAP", "DENSE", "MODES", "PAIRS", "Block", "Mode", "absent_block", "dense_block", "sparse_block"]
+__all__ = [
+    "ABSENT",
+    "BITMAP",
+    "DENSE",
+    "MODES",
+    "PAIRS",
+    "Block",
+    "Mode",
+    "absent_block",
+    "dense_block",
+    "sparse_block",
+]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,6 +65,11 @@ def _value_dtype(spec: TensorSpec) -> np.dtype[np.generic]:
     return _stored(np.dtype(spec.dtype))
 
 
+def _no_layout(spec: TensorSpec, count: int) -> list[tuple[np.dtype[np.generic], int]]:
+    del spec, count
+    return []
+
+
 def _dense_layout(spec: TensorSpec, count: int) -> list[tuple[np.dtype[np.generic], int]]:
     if count != spec.size:
         raise WireError(f"{spec.name}: a dense tensor has {spec.size} values, the message says {count}")
@@ -87,7 +103,7 @@ def _bitmap_positions(block: Block, spec: TensorSpec) -> np.ndarray:
     return positions.astype(np.int32)
 
 
-ABSENT = Mode(0, "absent", lambda spec, count: [], _no_positions, has_count=False)
+ABSENT = Mode(0, "absent", _no_layout, _no_positions, has_count=False)
 DENSE = Mode(1, "dense", _dense_layout, _no_positions, has_count=False)
 PAIRS = Mode(2, "pairs", _pairs_layout, _pairs_positions)
 BITMAP = Mode(3, "bitmap", _bitmap_layout, _bitmap_positions)

@@ -63,7 +63,7 @@ class Envelope:
 
     def to_bytes(self) -> bytes:
         """The message as it is sent."""
-        body = [self.header]
+        body: list[bytes | memoryview[int]] = [self.header]
         for parcel in self.parcels.values():
             if parcel is not None:
                 body += [np.ascontiguousarray(array).data for block in parcel.blocks for array in block.fields]

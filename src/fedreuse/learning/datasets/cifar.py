@@ -28,9 +28,7 @@ class Cifar10:
 
     def load(self, folder: Path | None) -> Data:
         """Read and check the six batches."""
-        return load_files(
-            "cifar10", self.path, folder, _reader("cifar10", num_label_bytes=1, label_key="labels")
-        )
+        return load_files("cifar10", self.path, folder, _reader("cifar10", num_label_bytes=1, label_key="labels"))
 
 
 @datasets.register("cifar100")

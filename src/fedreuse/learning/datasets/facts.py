@@ -18,9 +18,7 @@ class Files:
 
     def names(self) -> tuple[str, ...]:
         """Every file once, in order."""
-        return tuple(
-            dict.fromkeys(self.train_inputs + self.train_labels + self.test_inputs + self.test_labels)
-        )
+        return tuple(dict.fromkeys(self.train_inputs + self.train_labels + self.test_inputs + self.test_labels))
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,7 @@ class Facts:
 
 
 def _idx(train: str, test: str) -> Files:
-    return Files(
-        *((f"{split}-{kind}-ubyte",) for split in (train, test) for kind in ("images-idx3", "labels-idx1"))
-    )
+    return Files(*((f"{split}-{kind}-ubyte",) for split in (train, test) for kind in ("images-idx3", "labels-idx1")))
 
 
 def _batches(train: tuple[str, ...], test: str) -> Files:

@@ -97,9 +97,7 @@ def _choose(name: str, source: Choice, offered: Sequence[Source] | None) -> list
 
 def _fetch_first(name: str, places: list[Source], work: Path, progress: Progress) -> Path:
     """The files of the first place that has them whole."""
-    wanted = frozenset(
-        file + packed for form in FACTS[name].forms for file in form.names() for packed in ("", ".gz")
-    )
+    wanted = frozenset(file + packed for form in FACTS[name].forms for file in form.names() for packed in ("", ".gz"))
     failures = []
     for place in places:
         ready = work / "ready"

@@ -53,9 +53,7 @@ def find(name: str, path: str | None = None, folder: Path | None = None) -> Foun
     return None
 
 
-def load_files(
-    name: str, path: str | None, folder: Path | None, read: Callable[[Found], dict[str, Split]]
-) -> Data:
+def load_files(name: str, path: str | None, folder: Path | None, read: Callable[[Found], dict[str, Split]]) -> Data:
     """Find, read and verify a dataset that lies in files; every refusal names the file and the way out."""
     found = find(name, path, folder)
     if found is None:

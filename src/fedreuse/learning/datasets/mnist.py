@@ -52,9 +52,7 @@ class EmnistBalanced:
 
     def load(self, folder: Path | None) -> Data:
         """Read and check the four idx files, and set the images upright."""
-        return load_files(
-            "emnist_balanced", self.path, folder, _reader("emnist_balanced", is_transposed=True)
-        )
+        return load_files("emnist_balanced", self.path, folder, _reader("emnist_balanced", is_transposed=True))
 
 
 def _reader(name: str, is_transposed: bool = False) -> Callable[[Found], dict[str, Split]]:

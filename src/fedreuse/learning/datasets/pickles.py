@@ -54,9 +54,7 @@ def read_pickled_batch(content: bytes) -> dict[str, Any]:
     if not isinstance(batch, dict):
         raise DataError(f"not a CIFAR batch: a pickled {type(batch).__name__}, expected a dictionary")
     return {
-        key.decode("latin1") if isinstance(key, bytes) else str(key): item.value
-        if isinstance(item, _Array)
-        else item
+        key.decode("latin1") if isinstance(key, bytes) else str(key): item.value if isinstance(item, _Array) else item
         for key, item in batch.items()
     }
 
@@ -75,9 +73,7 @@ class _Machine:
         while (opcode := self.take(1)) != b".":
             action = _ACTIONS.get(opcode)
             if action is None:
-                raise DataError(
-                    f"not a CIFAR batch: pickle opcode {opcode!r} at byte {self.position - 1} is not read"
-                )
+                raise DataError(f"not a CIFAR batch: pickle opcode {opcode!r} at byte {self.position - 1} is not read")
             action(self)
         return self.stack.pop()
 
@@ -125,9 +121,7 @@ class _Machine:
             case _Name(word="dtype"), (b"u1" | "u1", 0, 1):
                 self.stack.append(_ByteType())
             case _:
-                raise DataError(
-                    f"not a CIFAR batch: it calls {called} with {arguments!r:.80}, which is never done"
-                )
+                raise DataError(f"not a CIFAR batch: it calls {called} with {arguments!r:.80}, which is never done")
 
     def build(self) -> None:
         target, state = self.pop(2)
@@ -141,9 +135,7 @@ class _Machine:
                 0 | 1 as is_fortran,
                 bytes() as content,
             ):
-                target.value = np.frombuffer(content, np.uint8).reshape(
-                    shape, order="F" if is_fortran else "C"
-                )
+                target.value = np.frombuffer(content, np.uint8).reshape(shape, order="F" if is_fortran else "C")
             case _:
                 raise DataError(f"not a CIFAR batch: it sets the state of {type(target).__name__.strip('_')}")
         self.stack.append(target)

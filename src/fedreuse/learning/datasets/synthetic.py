@@ -39,9 +39,7 @@ class Synthetic:
             "synthetic.test_examples must be at least classes",
             self.test_examples,
         )
-        require(
-            bool(self.shape) and min(self.shape) >= 1, "synthetic.shape must be positive sizes", self.shape
-        )
+        require(bool(self.shape) and min(self.shape) >= 1, "synthetic.shape must be positive sizes", self.shape)
         is_distance = isfinite(self.separation) and self.separation >= 0
         require(is_distance, "synthetic.separation must be a distance of 0 or more", self.separation)
 
