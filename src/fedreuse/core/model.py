@@ -65,16 +65,13 @@ def combine(terms: Sequence[tuple[float, Model]], like: ModelSchema) -> Model:
     )
 
 
-def apply(model: Model, direction: Model, server_lr: float = 1.0) -> tuple[Model, int]:
-    """Move a model along a direction; the server step concerns weights alone.
+def apply(model: Model, direction: Model) -> tuple[Model, int]:
+    """Move a model along a direction.
 
     A variance that would become zero or negative keeps its previous value; the second result counts those.
     """
-    moved = direction.weights.values
-    if server_lr != 1.0:
-        moved = moved * model.weights.schema.dtype.type(server_lr)
-    weights = Tensors(model.weights.schema, model.weights.values + moved)
     buffers, num_kept = _keep_positive(model.buffers, add(model.buffers, direction.buffers))
+    weights = add(model.weights, direction.weights)
     return Model(weights, buffers, add(model.counters, direction.counters)), num_kept
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     import numpy as np
 
-__all__ = ["Population"]
+__all__ = ["Population", "Weighting"]
+
+Weighting = Literal["ratio", "ht"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +26,7 @@ class Population:
         """Number of clients."""
         return len(self.examples)
 
-    @property
+    @cached_property
     def total_examples(self) -> int:
         """Examples of all clients."""
         return int(self.examples.sum())
@@ -32,3 +35,16 @@ class Population:
         """n_i / sum of n_j over these clients: the weights of FedAvg."""
         total = sum(int(self.examples[client]) for client in clients)
         return {client: int(self.examples[client]) / total for client in clients}
+
+    def share(self, client: int) -> float:
+        """n_i / sum of n_j over all clients."""
+        return int(self.examples[client]) / self.total_examples
+
+    def ht_weights(self, clients: Collection[int], num_selected: int) -> dict[int, float]:
+        """(N / m) n_i / n: unbiased over uniform draws of m clients; these weights need not sum to one."""
+        factor = len(self) / num_selected
+        return {client: factor * self.share(client) for client in clients}
+
+    def weights(self, kind: Weighting, clients: Collection[int], num_selected: int) -> dict[int, float]:
+        """Weights of one kind or the other."""
+        return self.ratio_weights(clients) if kind == "ratio" else self.ht_weights(clients, num_selected)

@@ -42,12 +42,14 @@ class ServerPort:
         self._contacts = dict(record.contacts)
         self._durable = record.durable_exchange
         self._tentative: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self._asked: set[int] = set()
         self.exchange = record.exchange
 
     def pack(self, requests: Requests) -> dict[int, Envelope]:
         """One envelope per request; what is the same for many clients is encoded once."""
         self.exchange += 1
         self._tentative = {}
+        self._asked.update(requests)
         shared: dict[tuple[str, int], Parcel] = {}
         return {client: self._pack_one(client, requests[client], shared) for client in sorted(requests)}
 
@@ -65,6 +67,10 @@ class ServerPort:
             except WireError as error:
                 refused[client] = str(error)
         return messages, refused
+
+    def acks(self) -> dict[int, int]:
+        """Last absorbed exchange of everybody who was asked something in this round."""
+        return {client: self._contacts.get(client, Contact()).ack for client in sorted(self._asked)}
 
     def finish(self, state: object) -> ServerRecord:
         """What the next round starts from."""

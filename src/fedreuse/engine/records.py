@@ -84,7 +84,3 @@ class ServerRecord:
     contacts: Mapping[int, Contact] = field(default_factory=dict)
     exchange: int = 0
     durable_exchange: int = 0
-
-    def acks(self, clients: tuple[int, ...]) -> dict[int, int]:
-        """Last absorbed exchange of each of these clients."""
-        return {client: self.contacts.get(client, Contact()).ack for client in clients}

@@ -43,7 +43,7 @@ def run_round(
         except StopIteration as finished:
             state, events = finished.value
             ledger.close(cohort.round_number, events)
-            executor.end_round(port.finish(state).acks(cohort.clients))
+            executor.end_round(port.acks())
             return port.finish(state)
 
 

@@ -5,40 +5,46 @@ w_t+1 = w_t + server_lr * sum_S omega_i delta_i        omega_i = n_i / sum_S n_j
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
 from fedreuse.core.values import value
 from fedreuse.corrections import proximal
+from fedreuse.server_steps import ServerStep, Sgd
+from fedreuse.tensors import weighted_sum
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fedreuse.core.bench import Bench
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.message import Conversation, Replies
-    from fedreuse.core.population import Population
+    from fedreuse.core.population import Population, Weighting
 
-__all__ = ["AveragingServer", "AveragingState", "TrainingClient", "updates_of"]
+__all__ = ["AveragingServer", "AveragingState", "TrainingClient", "average", "updates_of"]
 
 
 @value
 class AveragingState:
-    """The model is all there is."""
+    """The model, and what the server step remembers."""
 
     model: Model
+    step: Any = None
 
 
 @dataclass(frozen=True)
 class AveragingServer:
     """One exchange: everybody selected trains, whoever answers is averaged."""
 
-    server_lr: float = 1.0
+    step: ServerStep = field(default_factory=Sgd)
+    weights: Weighting = "ratio"
 
     def init(self, model: Model, population: Population) -> AveragingState:
         """The state before the first round."""
         del population
-        return AveragingState(model)
+        return AveragingState(model, self.step.init(model.weights))
 
     def model(self, state: AveragingState) -> Model:
         """What is evaluated and deployed."""
@@ -52,10 +58,10 @@ class AveragingServer:
         if not replies:
             return state, Events(events)  # nobody answered: the model stands still
         updates = updates_of(replies, state.model)
-        weights = cohort.population.ratio_weights(updates)
-        direction = combine([(weights[client], update) for client, update in updates.items()], state.model.schema)
-        model, num_kept = apply(state.model, direction, self.server_lr)
-        return AveragingState(model), Events(events, {"kept variances": num_kept})
+        direction = average(updates, cohort, self.weights, state.model)
+        move, step = self.step.step(direction.weights, state.step)
+        model, num_kept = apply(state.model, replace(direction, weights=move))
+        return AveragingState(model, step), Events(events, {"kept variances": num_kept})
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,18 @@ class TrainingClient:
 
     def settle(self, state: None, delivered: Message) -> None:
         """Nothing depends on what arrived."""
+
+
+def average(updates: Mapping[int, Model], cohort: Cohort, weighting: Weighting, like: Model) -> Model:
+    """Weighted mean of updates; buffers and counters always by ratio, for their weights must sum to one."""
+    population, schema = cohort.population, like.schema
+    ratio = population.ratio_weights(updates)
+    mean = combine([(ratio[client], update) for client, update in updates.items()], schema)
+    if weighting == "ratio":
+        return mean
+    unbiased = population.ht_weights(updates, len(cohort.clients))
+    terms = [(unbiased[client], update.weights) for client, update in updates.items()]
+    return replace(mean, weights=weighted_sum(terms, schema.weights))
 
 
 def updates_of(replies: Replies, model: Model) -> dict[int, Model]:

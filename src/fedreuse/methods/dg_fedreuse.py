@@ -25,8 +25,9 @@ from fedreuse.core.values import value
 from fedreuse.corrections import proximal
 from fedreuse.errors import require
 from fedreuse.gates.gate import Gate, gates
-from fedreuse.methods.averaging import updates_of
+from fedreuse.methods.averaging import average, updates_of
 from fedreuse.registry import part
+from fedreuse.server_steps import Sgd
 from fedreuse.tensors import Tensors, add, dot, scale
 
 if TYPE_CHECKING:
@@ -174,10 +175,10 @@ class DgServer:
         schema = state.model.schema
         direction = combine(terms, schema)
         if not self.caches_buffers and updates:
-            among = cohort.population.ratio_weights(updates)
-            averaged = combine([(among[client], update) for client, update in updates.items()], schema)
-            direction = Model(direction.weights, averaged.buffers, averaged.counters)
-        moved, num_kept = apply(state.model, direction, self.config.server_lr)
+            averaged = average(updates, cohort, "ratio", state.model)
+            direction = replace(averaged, weights=direction.weights)
+        move, _ = Sgd(self.config.server_lr).step(direction.weights, None)
+        moved, num_kept = apply(state.model, replace(direction, weights=move))
         cached = {
             client: CachedUpdate(self._to_cache(update), cohort.round_number) for client, update in updates.items()
         }

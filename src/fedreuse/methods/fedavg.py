@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.method import methods
 from fedreuse.core.needs import Needs
 from fedreuse.errors import require
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
+from fedreuse.server_steps import Sgd
 
 if TYPE_CHECKING:
     from fedreuse.core.method import BufferPolicy
@@ -22,6 +23,7 @@ class FedAvg:
     """Average the selected clients' updates, weighted by their examples, and add them to the model."""
 
     server_lr: float = 1.0
+    weights: Literal["ratio", "ht"] = "ratio"
 
     def __post_init__(self) -> None:
         """A step is not negative."""
@@ -35,4 +37,4 @@ class FedAvg:
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """The template as it is; every client is fresh, so both buffer policies are the same arithmetic."""
         del buffers
-        return AveragingServer(self.server_lr), TrainingClient()
+        return AveragingServer(Sgd(self.server_lr), self.weights), TrainingClient()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.method import methods
 from fedreuse.core.needs import Needs
 from fedreuse.errors import require
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
+from fedreuse.server_steps import Sgd
 
 if TYPE_CHECKING:
     from fedreuse.core.method import BufferPolicy
@@ -23,6 +24,7 @@ class FedProx:
 
     mu: float = 5e-4
     server_lr: float = 1.0
+    weights: Literal["ratio", "ht"] = "ratio"
 
     def __post_init__(self) -> None:
         """A pull pulls; a step is not negative."""
@@ -37,4 +39,4 @@ class FedProx:
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """FedAvg's server, a client that pulls."""
         del buffers
-        return AveragingServer(self.server_lr), TrainingClient(self.mu)
+        return AveragingServer(Sgd(self.server_lr), self.weights), TrainingClient(self.mu)
