@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 from fedreuse.core.message import EMPTY, ClientId, Conversation, Message
 from fedreuse.core.needs import Needs
@@ -72,7 +72,12 @@ class LinkContext:
 
 
 class Link(Protocol):
-    """One group in one direction, two ends. State None means that nothing has crossed yet."""
+    """One group in one direction, two ends. State None means that nothing has crossed yet.
+
+    A link with memory never carries buffers: a residual or reference on running variances turns them negative.
+    """
+
+    has_memory: ClassVar[bool]
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """Pack; a parcel of None is silence."""
@@ -102,17 +107,31 @@ class Method:
         return getattr(self.client, "wants_delivered", False)
 
 
-class MethodConfig(Protocol):
-    """What the registry of methods holds: a frozen dataclass that can make its two halves."""
+class MethodConfig:
+    """What the registry of methods holds: a frozen dataclass that can make its two halves.
+
+    A method that is defined by its links (a recipe) names them here; a configuration may replace each of them.
+    """
 
     @property
     def needs(self) -> Needs:
-        """What the method assumes of a run."""
-        ...
+        """What the method assumes of a run; nothing, unless it says so."""
+        return Needs()
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """Links that belong to the method, by group."""
+        return EMPTY
+
+    @property
+    def default_downlink(self) -> Mapping[str, Link]:
+        """Links that belong to the method, by group."""
+        return EMPTY
 
     def halves(self, buffers: BufferPolicy) -> tuple[ServerHalf[Any], ClientHalf[Any]]:
         """Server half and client half under a buffer policy."""
-        ...
+        del buffers
+        raise TypeError(f"{type(self).__name__} does not say what its two halves are: define halves(buffers)")
 
 
 methods: Registry[MethodConfig] = Registry("methods", "fedreuse.methods")

@@ -7,7 +7,7 @@ e_t+1 = delta_t + e_t - decoded(c_t)        waits at the client until it takes p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.errors import WireError, require
@@ -26,6 +26,8 @@ __all__ = ["ErrorFeedback"]
 @dataclass(frozen=True)
 class ErrorFeedback:
     """Remember what the codec drops and add it to the next update; `decay` 1 is Fed-EF, less forgets."""
+
+    has_memory: ClassVar[bool] = True
 
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
     decay: float = 1.0

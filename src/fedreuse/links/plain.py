@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.errors import WireError
@@ -22,6 +22,8 @@ __all__ = ["Plain"]
 @dataclass(frozen=True)
 class Plain:
     """Send what the codec makes of the tensors; what it drops is gone."""
+
+    has_memory: ClassVar[bool] = False
 
     codec: Codec = part(codecs, "dense")
 

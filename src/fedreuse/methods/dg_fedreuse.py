@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedreuse.core.message import Event, Events, Message
-from fedreuse.core.method import methods
+from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.values import value
@@ -42,7 +42,7 @@ __all__ = ["CachedUpdate", "DgClient", "DgFedReuse", "DgServer", "DgState", "Sig
 
 @methods.register("dg_fedreuse")
 @dataclass(frozen=True)
-class DgFedReuse:
+class DgFedReuse(MethodConfig):
     """Reuse a client's cached update, decayed by age, while its head gradient keeps its direction."""
 
     gate: Gate = part(gates, "proxy")

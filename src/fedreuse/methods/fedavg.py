@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.core.method import methods
-from fedreuse.core.needs import Needs
+from fedreuse.core.method import MethodConfig, methods
 from fedreuse.errors import require
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
 from fedreuse.server_steps import Sgd
@@ -19,7 +18,7 @@ __all__ = ["FedAvg"]
 
 @methods.register("fedavg")
 @dataclass(frozen=True)
-class FedAvg:
+class FedAvg(MethodConfig):
     """Average the selected clients' updates, weighted by their examples, and add them to the model."""
 
     server_lr: float = 1.0
@@ -28,11 +27,6 @@ class FedAvg:
     def __post_init__(self) -> None:
         """A step is not negative."""
         require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
-
-    @property
-    def needs(self) -> Needs:
-        """Nothing special."""
-        return Needs()
 
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """The template as it is; every client is fresh, so both buffer policies are the same arithmetic."""

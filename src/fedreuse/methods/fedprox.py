@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.core.method import methods
-from fedreuse.core.needs import Needs
+from fedreuse.core.method import MethodConfig, methods
 from fedreuse.errors import require
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
 from fedreuse.server_steps import Sgd
@@ -19,7 +18,7 @@ __all__ = ["FedProx"]
 
 @methods.register("fedprox")
 @dataclass(frozen=True)
-class FedProx:
+class FedProx(MethodConfig):
     """FedAvg with a pull of strength mu towards the received model in every local step."""
 
     mu: float = 5e-4
@@ -30,11 +29,6 @@ class FedProx:
         """A pull pulls; a step is not negative."""
         require(self.mu >= 0, "method.mu must not be negative", self.mu)
         require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
-
-    @property
-    def needs(self) -> Needs:
-        """Nothing special."""
-        return Needs()
 
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """FedAvg's server, a client that pulls."""

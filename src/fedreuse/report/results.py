@@ -1,0 +1,183 @@
+"""What a run directory says, as numbers: scores, savings under every boundary, events, work, memory, time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.accounting.work import total_work
+from fedreuse.errors import RunDirectoryError
+from fedreuse.runs.directory import RunDirectory, find_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fedreuse.accounting.boundaries import Traffic
+    from fedreuse.accounting.ledger import EventRow
+
+__all__ = ["Result", "Saving", "compared_alike", "plain", "read_run", "read_runs"]
+
+_STUDY_FILE = "study.json"
+_DECISIVE = ("data", "partition", "validation", "schedule", "schema", "initial_model")
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Bytes and savings under one boundary; a direction that the boundary does not count is None."""
+
+    up_bytes: int
+    down_bytes: int
+    up: float | None
+    down: float | None
+    both: float | None
+    mean_round_up: float | None
+    mean_round_down: float | None
+    mean_round_both: float | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run, complete or not. Scores are fractions; `reuse_share` is the share of selected clients that were reused."""
+
+    directory: Path
+    run_id: str
+    variant: str
+    method: str
+    dataset: str
+    network: str
+    metric: str
+    seed: int
+    is_complete: bool
+    rounds: int
+    planned_rounds: int
+    test_score: float | None = None
+    validation_score: float | None = None
+    savings: Mapping[str, Saving] = field(default_factory=dict)
+    events: Mapping[str, int] = field(default_factory=dict)
+    reuse_share: float | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    work: Mapping[str, float] = field(default_factory=dict)
+    memory_bytes: Mapping[str, int] | None = None
+    seconds: float = 0.0
+
+
+def read_run(directory: RunDirectory, variant: str | None = None) -> Result:
+    """Everything a table may want of one run; of an incomplete run, what there is so far."""
+    config = directory.config
+    metrics = directory.metrics()
+    is_complete = directory.is_complete
+    summary = directory.summary if is_complete else {}
+    events = directory.events() if metrics else []
+    scores = [row["validation_score"] for row in metrics if row["validation_score"] is not None]
+    return Result(
+        directory=directory.path,
+        run_id=_run_id(directory),
+        variant=variant or _describe(config),
+        method=config["method"]["name"],
+        dataset=config["task"]["name"],
+        network=config["network"]["name"],
+        metric=config["task"]["metric"]["name"],
+        seed=config["seed"],
+        is_complete=is_complete,
+        rounds=len(metrics),
+        planned_rounds=config["rounds"]["count"],
+        test_score=summary.get("test_score"),
+        validation_score=scores[-1] if scores else None,
+        savings={name: _saving(traffic) for name, traffic in directory.traffic().items()} if metrics else {},
+        events=_count(events),
+        reuse_share=sum(event.outcome == "reused" for event in events) / len(events) if events else None,
+        counts=summary.get("counts", {}),
+        work=asdict(total_work(directory.ledger())) if metrics else {},
+        memory_bytes=summary.get("memory_bytes"),
+        seconds=sum(row["seconds"] for row in metrics),
+    )
+
+
+def read_runs(folder: str | Path) -> list[Result]:
+    """Every run of a folder; in a study's folder, the study's runs under the names it gave them."""
+    path = Path(folder)
+    if not (path / _STUDY_FILE).exists():
+        return [read_run(directory) for directory in find_runs(path)]
+    try:
+        entries = json.loads((path / _STUDY_FILE).read_text())["runs"]
+        listed = [(path / entry["folder"], entry["variant"]) for entry in entries]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(
+            f"{path / _STUDY_FILE} is not the list of a study's runs ({error}); delete it, and `fedreuse compare` "
+            "writes it again"
+        ) from None
+    begun = [(place, variant) for place, variant in listed if (place / "config.yaml").exists()]
+    return [read_run(RunDirectory.open(place), variant) for place, variant in begun]
+
+
+def compared_alike(results: Sequence[Result]) -> list[str]:
+    """What differs between runs of one seed though a comparison needs it equal: data, partition, schedule, first model."""
+    seen: dict[tuple[int, str], str] = {}
+    differing: set[str] = set()
+    for result in results:
+        digests = RunDirectory.open(result.directory).provenance["digests"]
+        for name in _DECISIVE:
+            if seen.setdefault((result.seed, name), digests[name]) != digests[name]:
+                differing.add(name)
+    return [name.replace("_", " ") for name in _DECISIVE if name in differing]
+
+
+def plain(result: Result) -> dict[str, Any]:
+    """A result as JSON holds it: paths as text, what is not a number as null."""
+    content: dict[str, Any] = _plain(asdict(result))
+    return content
+
+
+def _plain(node: Any) -> Any:
+    if isinstance(node, Mapping):
+        return {key: _plain(inner) for key, inner in node.items()}
+    if isinstance(node, float) and not isfinite(node):
+        return None
+    return str(node) if isinstance(node, Path) else node
+
+
+def _saving(traffic: Traffic) -> Saving:
+    has_down = bool(traffic.dense_down.sum())
+    return Saving(
+        up_bytes=int(traffic.up.sum()),
+        down_bytes=int(traffic.down.sum()),
+        up=_number(traffic.saving("up")),
+        down=_number(traffic.saving("down")) if has_down else None,
+        both=_number(traffic.saving()),
+        mean_round_up=_number(traffic.mean_saving("up")),
+        mean_round_down=_number(traffic.mean_saving("down")) if has_down else None,
+        mean_round_both=_number(traffic.mean_saving()),
+    )
+
+
+def _number(saving: float) -> float | None:
+    """None where nobody was selected, so that nothing could be saved."""
+    return saving if isfinite(saving) else None
+
+
+def _count(events: Sequence[EventRow]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for event in events:
+        name = f"{event.outcome} ({event.reason})" if event.reason else event.outcome
+        counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def _run_id(directory: RunDirectory) -> str:
+    known = directory.path / "provenance.json"
+    return str(directory.provenance["run_id"]) if known.exists() else ""
+
+
+def _describe(config: Mapping[str, Any]) -> str:
+    """A method and what its updates travel through, such as `fedavg, error_feedback(top_k 0.2)`."""
+    link = config["uplink"].get("update")
+    if link is None:
+        return f"{config['method']['name']}, dense"
+    codec = link.get("codec")
+    inner = " ".join(str(part) for part in (codec or {}).values())
+    through = inner if link["name"] == "plain" else f"{link['name']}({inner})"
+    return f"{config['method']['name']}, {through}"

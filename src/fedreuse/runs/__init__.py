@@ -1,0 +1,1 @@
+"""Runs: configuration, schedule, directory, and the straight line through them."""

@@ -1,0 +1,237 @@
+"""The configuration of a run: one frozen object, read from YAML, written back in full, hashed to the run's identity."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+
+from fedreuse.codecs.dense import Dense
+from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
+from fedreuse.engine.executors.executor import ExecutorConfig, executors
+from fedreuse.engine.faults import FaultPlan, faults
+from fedreuse.errors import ConfigError, require, suggest
+from fedreuse.learning.networks.network import Network, networks
+from fedreuse.learning.task import Task, parse_task
+from fedreuse.learning.trainer import Local
+from fedreuse.links.link import links, parse_link
+from fedreuse.links.plain import Plain
+from fedreuse.registry import named_plain, parse, part, to_plain
+from fedreuse.runs.schedule import Availability, availabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["Rounds", "RunConfig", "load", "read_yaml", "with_overrides"]
+
+_BUFFER_GROUPS = ("buffers", "counters")
+_NOT_IDENTITY = ("executor", "checkpoint_every", "client_store")
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How many rounds, how many clients in each, when to evaluate, who can be reached."""
+
+    count: int = 90
+    cohort: int = 10
+    evaluate_every: int = 5
+    patience: int | None = None
+    availability: Availability = part(availabilities, "always")
+
+    def __post_init__(self) -> None:
+        """Counts count."""
+        require(self.count >= 1, "count must be at least 1", self.count)
+        require(self.cohort >= 1, "cohort must be at least 1", self.cohort)
+        require(self.evaluate_every >= 1, "evaluate_every must be at least 1", self.evaluate_every)
+        require(self.patience is None or self.patience >= 1, "patience must be at least 1", self.patience)
+
+    def is_evaluated(self, round_number: int) -> bool:
+        """Round 1, every so many rounds, and the last."""
+        return round_number in (1, self.count) or round_number % self.evaluate_every == 0
+
+
+def _parse_links(value: object, where: str) -> Mapping[str, Link]:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{where}: groups and their links expected, for example {{update: {{name: top_k}}}}; got {value!r}")
+    return {str(group): parse_link(spec, f"{where}.{group}") for group, spec in value.items()}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run."""
+
+    task: Task = field(metadata={"parse": parse_task})
+    network: Network = part(networks, "cnn")
+    local: Local = field(default_factory=Local)
+    method: MethodConfig = part(methods, "fedavg")
+    uplink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": _parse_links})
+    downlink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": _parse_links})
+    buffers: BufferPolicy = "dense"
+    rounds: Rounds = field(default_factory=Rounds)
+    faults: FaultPlan = part(faults, "none")
+    executor: ExecutorConfig = part(executors, "serial")
+    client_store: Literal["memory", "disk"] = "memory"
+    checkpoint_every: int = 1
+    accept_approximation: bool = False
+    seed: int = 101
+
+    def __post_init__(self) -> None:
+        """What the parts cannot see for themselves."""
+        require(self.checkpoint_every >= 1, "checkpoint_every must be at least 1", self.checkpoint_every)
+        require(self.seed >= 0, "seed must not be negative", self.seed)
+        object.__setattr__(self, "uplink", {**self.method.default_uplink, **self.uplink})
+        object.__setattr__(self, "downlink", {**self.method.default_downlink, **self.downlink})
+        if self.rounds.cohort > self.task.clients:
+            raise ConfigError(
+                f"rounds.cohort is {self.rounds.cohort}, but task.clients is {self.task.clients}; "
+                f"set rounds.cohort to at most {self.task.clients}, or raise task.clients"
+            )
+        if self.rounds.patience is not None and self.task.validation == 0:
+            raise ConfigError(
+                "rounds.patience selects the last round by validation, but task.validation is 0; "
+                "hold out a share (for example task.validation: 0.1), or drop rounds.patience"
+            )
+        for direction in ("uplink", "downlink"):
+            for group in _BUFFER_GROUPS:
+                if group in getattr(self, direction):
+                    raise ConfigError(
+                        f"{direction}.{group}: buffers follow the policy `buffers` (now {self.buffers}), not a link of "
+                        "their own; choose buffers: dense or buffers: as_weights"
+                    )
+        if self.buffers == "as_weights" and "update" in self.uplink and self.uplink["update"].has_memory:
+            raise ConfigError(
+                f"uplink.update: {links.name_of(self.uplink['update'])} with buffers: as_weights is refused, because a "
+                "memory of running variances turns them negative and the network to NaN; set buffers: dense"
+            )
+        self.method.needs.check(
+            methods.name_of(self.method), self.rounds.cohort, self.task.clients, self.accept_approximation
+        )
+
+    def build_method(self) -> Method:
+        """Both halves and the links between them; under `as_weights` buffers take the update's link."""
+        server, client = self.method.halves(self.buffers)
+        update = self.uplink.get("update", Plain(Dense()))
+        buffers = {group: update for group in _BUFFER_GROUPS} if self.buffers == "as_weights" else {}
+        return Method(server, client, {**self.uplink, **buffers}, self.downlink)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The whole tree with every default written out."""
+        return {
+            "task": self.task.to_plain(),
+            "network": named_plain(networks, self.network),
+            "local": to_plain(self.local),
+            "method": named_plain(methods, self.method),
+            "uplink": {group: named_plain(links, link) for group, link in self.uplink.items()},
+            "downlink": {group: named_plain(links, link) for group, link in self.downlink.items()},
+            "buffers": self.buffers,
+            "rounds": to_plain(self.rounds),
+            "faults": named_plain(faults, self.faults),
+            "executor": named_plain(executors, self.executor),
+            "client_store": self.client_store,
+            "checkpoint_every": self.checkpoint_every,
+            "accept_approximation": self.accept_approximation,
+            "seed": self.seed,
+        }
+
+    @property
+    def run_id(self) -> str:
+        """A hash of all that decides the result: two runs with the same id end in the same bits."""
+        decisive = {key: value for key, value in self.to_plain().items() if key not in _NOT_IDENTITY}
+        return sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        """A readable name for the run directory."""
+        plain = self.to_plain()
+        parts = [plain["method"]["name"], plain["task"]["name"], f"s{self.seed}", self.run_id]
+        return "-".join(str(word).replace(":", ".") for word in parts)
+
+
+def load(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
+    """A configuration from a YAML file or a mapping, with `key=value` overrides."""
+    plain = read_yaml(Path(source)) if isinstance(source, str | Path) else dict(source)
+    plain = with_overrides(plain, overrides)
+    config: RunConfig = parse(RunConfig, plain, "")
+    return config
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file that holds a mapping."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; {_nearby(path)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    try:
+        plain = yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader that also refuses repeated keys)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {str(error).replace(chr(10), ' ')}") from None
+    if not isinstance(plain, dict):
+        raise ConfigError(f"{path}: a mapping of keys to values expected, got {type(plain).__name__}")
+    return plain
+
+
+def with_overrides(plain: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """The mapping with `a.b.c=value` applied; values are read as YAML."""
+    result = json.loads(json.dumps(dict(plain)))
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"'{override}' is not an override; write key=value, for example rounds.count=30")
+        _set(result, key.split("."), yaml.load(text, _Loader), key)  # noqa: S506  (a SafeLoader)
+    return dict(result)
+
+
+def _set(tree: dict[str, Any], path: list[str], value: Any, key: str) -> None:
+    for step in path[:-1]:
+        inner = tree.setdefault(step, {})
+        if isinstance(inner, str):
+            inner = tree[step] = {"name": inner}
+        if not isinstance(inner, dict):
+            raise ConfigError(f"{key}: '{step}' holds {inner!r}, which has no keys of its own")
+        tree = inner
+    last, old = path[-1], tree.get(path[-1])
+    # a new name drops the old part's own fields, which the new one may not know
+    tree[last] = {"name": value} if isinstance(old, dict) and isinstance(value, str) and "name" in old else value
+    if last == "name" and isinstance(value, str) and old is not None and old != value:
+        for other in [field_ for field_ in tree if field_ != "name" and not _is_shared(field_)]:
+            del tree[other]
+
+
+def _is_shared(key: str) -> bool:
+    """Keys of a task that do not belong to its dataset survive a change of the dataset's name."""
+    return key in ("clients", "partition", "validation", "loss", "metric")
+
+
+def _nearby(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"the folder {folder} does not exist either"
+    return suggest(path.name, [found.name for found in folder.glob("*.y*ml")])
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without repeated keys, which would silently win over each other, and with 1e-4 as a number."""
+
+
+def _mapping_once(loader: _Loader, node: Any) -> dict[Any, Any]:
+    seen = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"key '{key}' is there twice", key_node.start_mark)
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d[\d_]*)(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)

@@ -1,0 +1,257 @@
+"""A run directory: what a run writes, and how to read it into tables and arrays; needs neither torch nor data."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from safetensors.numpy import load_file, save
+
+from fedreuse.accounting.boundaries import Reference, Traffic, savings
+from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
+from fedreuse.errors import RunDirectoryError, RunError
+from fedreuse.runs.journal import Journal
+
+__all__ = ["RunDirectory", "find_runs"]
+
+_COMPLETE = "COMPLETE"
+_JOURNAL = "checkpoint.sqlite"
+
+
+class RunDirectory:
+    """The files of one run. A reader may open it at any time; a writer locks it first."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Opens nothing yet."""
+        self.path = Path(path)
+        self._lock: IO[str] | None = None
+        self._journal: Journal | None = None
+
+    # -- reading
+
+    @classmethod
+    def open(cls, path: str | Path) -> RunDirectory:
+        """An existing run directory."""
+        directory = cls(path)
+        if not (directory.path / "config.yaml").exists():
+            raise RunDirectoryError(f"{path} is not a run directory: there is no config.yaml in it")
+        return directory
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run came to its end; only then does it have a place in a table."""
+        return (self.path / _COMPLETE).exists()
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The resolved configuration."""
+        plain: dict[str, Any] = yaml.safe_load((self.path / "config.yaml").read_text())
+        return plain
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        """Where the run comes from."""
+        return self._read_json("provenance.json")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The result of a complete run."""
+        if not self.is_complete:
+            raise RunDirectoryError(f"{self.path} is incomplete; go on with `fedreuse run ... --resume`")
+        return self._read_json("summary.json")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """One mapping per round."""
+        if self._has_journal:
+            return self._read_journal("metrics")
+        lines = (self.path / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def metric(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Rounds and values of one metric, where it was taken."""
+        taken = [(row["round"], row[name]) for row in self.metrics() if row.get(name) is not None]
+        rounds, values = zip(*taken, strict=True) if taken else ((), ())
+        return np.array(rounds, dtype=np.int64), np.array(values, dtype=np.float64)
+
+    def ledger(self) -> list[LedgerRow]:
+        """One row per envelope."""
+        if self._has_journal:
+            return [row_from_plain(row) for row in self._read_journal("ledger")]
+        rows = pq.read_table(self.path / "ledger.parquet").to_pylist(maps_as_pydicts="strict")
+        return [row_from_plain(row) for row in rows]
+
+    def events(self) -> list[EventRow]:
+        """One row per selected client and round."""
+        rows = (
+            self._read_journal("events")
+            if self._has_journal
+            else pq.read_table(self.path / "events.parquet").to_pylist()
+        )
+        return [EventRow(**row) for row in rows]
+
+    @property
+    def reference(self) -> Reference:
+        """What one dense client costs."""
+        return Reference(**self.provenance["reference"])
+
+    def traffic(self) -> Mapping[str, Traffic]:
+        """Bytes per round under every boundary."""
+        return savings(self.ledger(), self.events(), self.reference, len(self.metrics()))
+
+    def model(self) -> dict[str, np.ndarray]:
+        """The trained network's tensors by name."""
+        path = self.path / "model.safetensors"
+        if not path.exists():
+            raise RunDirectoryError(f"{self.path} has no trained model yet; go on with `fedreuse run ... --resume`")
+        arrays: dict[str, np.ndarray] = load_file(path)
+        return arrays
+
+    @property
+    def _has_journal(self) -> bool:
+        return (self.path / _JOURNAL).exists() and not self.is_complete
+
+    def _read_journal(self, kind: str) -> list[dict[str, Any]]:
+        if self._journal is not None:
+            return self._journal.rows(kind)
+        journal = Journal(self.path / _JOURNAL)
+        try:
+            return journal.rows(kind)
+        finally:
+            journal.close()
+
+    def _read_json(self, name: str) -> dict[str, Any]:
+        try:
+            plain: dict[str, Any] = json.loads((self.path / name).read_text())
+        except FileNotFoundError:
+            raise RunDirectoryError(f"{self.path} is incomplete: {name} is missing") from None
+        return plain
+
+    # -- writing
+
+    def lock(self) -> None:
+        """Make sure that nobody else writes here, until this process ends or `release`."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.path / "LOCK").open("a+")
+        except OSError as error:
+            raise RunDirectoryError(f"{self.path} cannot be written ({error}); choose another --out") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.seek(0)
+            owner = self._lock.read().strip() or "unknown"
+            self._lock.close()
+            self._lock = None
+            raise RunDirectoryError(
+                f"{self.path} is in use by process {owner}; wait for it to end, or choose another --out"
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(str(os.getpid()))
+        self._lock.flush()
+
+    def release(self) -> None:
+        """Let others write."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @property
+    def journal(self) -> Journal:
+        """The journal of the run in progress."""
+        if self._journal is None:
+            self._journal = Journal(self.path / _JOURNAL)
+        return self._journal
+
+    def write_text(self, name: str, text: str) -> None:
+        """A file that is there whole or not at all."""
+        beside = self.path / f".{name}.part"
+        try:
+            with beside.open("w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(self.path / name)
+        except OSError as error:
+            raise RunError(
+                f"{self.path / name} could not be written ({error}); free some disk space, then go on with --resume"
+            ) from None
+
+    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        """Plain data, readable."""
+        self.write_text(name, json.dumps(content, indent=2) + "\n")
+
+    def log(self, line: str) -> None:
+        """One line of the log."""
+        with (self.path / "log.txt").open("a") as file:
+            file.write(line + "\n")
+
+    def finish(self, summary: Mapping[str, Any], model: Mapping[str, np.ndarray]) -> None:
+        """Tables, model, summary, and the marker as the last write; then the journal is no longer needed."""
+        journal = self.journal
+        try:
+            self._write_table("ledger", journal.rows("ledger"), _LEDGER)
+            self._write_table("events", journal.rows("events"), _EVENTS)
+            lines = [json.dumps(row) for row in journal.rows("metrics")]
+            self.write_text("metrics.jsonl", "\n".join(lines) + "\n")
+            beside = self.path / ".model.part"
+            beside.write_bytes(save({name: np.asarray(array, order="C") for name, array in model.items()}))
+            beside.replace(self.path / "model.safetensors")
+        except OSError as error:
+            raise RunError(
+                f"{self.path}: the results could not be written ({error}); free some disk space, then go on with --resume"
+            ) from None
+        self.write_json("summary.json", summary)
+        self.write_text(_COMPLETE, "")
+        self.release()
+        for leftover in self.path.glob(f"{_JOURNAL}*"):
+            leftover.unlink()
+
+    def _write_table(self, name: str, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
+        beside = self.path / f".{name}.part"
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), beside)
+        beside.replace(self.path / f"{name}.parquet")
+
+
+_WORK = pa.struct(
+    [("training_steps", pa.int64()), ("training_examples", pa.int64()), ("proxy_gradients", pa.int64()),
+     ("proxy_examples", pa.int64()), ("flops", pa.int64()), ("seconds", pa.float64())]
+)  # fmt: skip
+_LEDGER = pa.schema(
+    [("round_number", pa.int64()), ("exchange", pa.int64()), ("client", pa.int64()), ("direction", pa.string()),
+     ("kind", pa.string()), ("purpose", pa.string()), ("status", pa.string()),
+     ("fields", pa.map_(pa.string(), pa.int64())), ("value_bytes", pa.int64()), ("header_bytes", pa.int64()),
+     ("total_bytes", pa.int64()), ("work", _WORK)]
+)  # fmt: skip
+_EVENTS = pa.schema(
+    [("round_number", pa.int64()), ("client", pa.int64()), ("outcome", pa.string()), ("reason", pa.string()),
+     ("age", pa.int64()), ("score", pa.float64())]
+)  # fmt: skip
+
+
+def find_runs(path: str | Path) -> list[RunDirectory]:
+    """The run directory itself, or those below a folder."""
+    folder = Path(path)
+    if (folder / "config.yaml").exists():
+        return [RunDirectory.open(folder)]
+    if not folder.is_dir():
+        raise RunDirectoryError(f"{folder}: no such directory")
+    found = sorted(file.parent for file in folder.glob("*/config.yaml"))
+    found += sorted(file.parent for file in folder.glob("*/*/config.yaml"))
+    return [RunDirectory.open(run) for run in found]
+
+
+def reference_to_plain(reference: Reference) -> dict[str, int]:
+    """The reference as plain data, for the provenance."""
+    return asdict(reference)

@@ -1,0 +1,93 @@
+"""The journal of a run in progress: state, ledger and metrics of each round in one SQLite transaction.
+
+A crash at any moment leaves the last complete round, never half of one; a full disk rolls back and loses nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from fedreuse.errors import RunDirectoryError, RunError
+
+__all__ = ["Journal"]
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS blobs (place TEXT, key INTEGER, data BLOB NOT NULL, PRIMARY KEY (place, key));
+CREATE TABLE IF NOT EXISTS rows (kind TEXT, round INTEGER, data BLOB NOT NULL, PRIMARY KEY (kind, round));
+"""
+
+
+class Journal:
+    """One file, one writer."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create; a file that is not a journal is refused."""
+        self._path = path
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None, timeout=5)
+            self._database.execute("PRAGMA journal_mode=WAL")
+            self._database.execute("PRAGMA synchronous=NORMAL")
+            self._database.executescript(_TABLES)
+        except sqlite3.DatabaseError as error:
+            raise RunDirectoryError(
+                f"{path} is not a checkpoint of fedreuse ({error}); choose another --out, or delete that directory"
+            ) from None
+
+    def commit(
+        self,
+        round_number: int,
+        rows: Mapping[str, list[dict[str, Any]]],
+        blobs: Mapping[tuple[str, int], bytes | None] | None = None,
+    ) -> None:
+        """One round, or several since the last checkpoint, all or nothing."""
+        try:
+            self._database.execute("BEGIN IMMEDIATE")
+            for (place, key), data in (blobs or {}).items():
+                if data is None:
+                    self._database.execute("DELETE FROM blobs WHERE place = ? AND key = ?", (place, key))
+                else:
+                    self._database.execute("INSERT OR REPLACE INTO blobs VALUES (?, ?, ?)", (place, key, data))
+            for kind, entries in rows.items():
+                packed = msgpack.packb(entries)
+                self._database.execute("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", (kind, round_number, packed))
+            self._database.execute("INSERT OR REPLACE INTO meta VALUES ('round', ?)", (str(round_number),))
+            self._database.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            if self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+            raise RunError(
+                f"{self._path}: the checkpoint of round {round_number} could not be written ({error}); rounds up to "
+                f"{self.round_number} are safe. Free some disk space, then go on with --resume"
+            ) from None
+
+    @property
+    def round_number(self) -> int:
+        """The last committed round; 0 before the first."""
+        found = self._database.execute("SELECT text FROM meta WHERE name = 'round'").fetchone()
+        return int(found[0]) if found else 0
+
+    def blobs(self) -> dict[tuple[str, int], bytes]:
+        """Everything the state consists of."""
+        return {(place, key): data for place, key, data in self._database.execute("SELECT * FROM blobs")}
+
+    def rows(self, kind: str) -> list[dict[str, Any]]:
+        """Every row of a kind in the order of rounds."""
+        found = self._database.execute("SELECT data FROM rows WHERE kind = ? ORDER BY round", (kind,))
+        return list(_unpacked(data for (data,) in found))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with closing(self._database):
+            pass
+
+
+def _unpacked(packed: Iterable[bytes]) -> Iterable[dict[str, Any]]:
+    for data in packed:
+        yield from msgpack.unpackb(data)

@@ -1,0 +1,380 @@
+"""One run as a straight line: prepare, rounds, one look at the test split, summary."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from fedreuse.accounting.boundaries import Reference, savings
+from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain, row_to_plain
+from fedreuse.accounting.memory import memory_of
+from fedreuse.accounting.work import total_work
+from fedreuse.codecs.dense import Dense
+from fedreuse.core.bench import Metrics
+from fedreuse.core.model import Model, to_groups
+from fedreuse.core.population import Population
+from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
+from fedreuse.engine.client_store import DiskStore, MemoryStore
+from fedreuse.engine.executors.executor import Site
+from fedreuse.engine.records import ServerRecord
+from fedreuse.engine.rounds import mark_durable, run_round
+from fedreuse.errors import RunDirectoryError, RunError
+from fedreuse.learning.data import digest_of
+from fedreuse.learning.trainer import Trainer, initial_network
+from fedreuse.runs.directory import RunDirectory, reference_to_plain
+from fedreuse.runs.provenance import provenance
+from fedreuse.runs.schedule import load_or_freeze
+from fedreuse.tensors import is_finite, to_arrays
+from fedreuse.wire.envelope import Envelope
+
+if TYPE_CHECKING:
+    from fedreuse.engine.client_store import ClientStore
+    from fedreuse.learning.task import PreparedTask
+    from fedreuse.runs.config import RunConfig
+    from fedreuse.runs.schedule import Schedule
+    from fedreuse.schema import ModelSchema
+
+__all__ = ["Observer", "dense_reference", "run"]
+
+
+class Observer(Protocol):
+    """Who watches a run: a progress bar, a log, nobody."""
+
+    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
+        """The run begins, or goes on, before this round."""
+        ...
+
+    def round_done(self, row: Mapping[str, Any]) -> None:
+        """A round is over and safe."""
+        ...
+
+
+def run(
+    config: RunConfig, out: str | Path | None = None, *, resume: bool = False, observer: Observer | None = None
+) -> RunDirectory:
+    """Run a configuration to its end, or go on where it stopped; the same bits either way."""
+    directory = RunDirectory(Path(out) if out is not None else Path("runs") / config.label)
+    if resume and directory.is_complete:
+        _check_same(config, directory)
+        return directory
+    directory.lock()
+    try:
+        return _Run(config, _claim(directory, config, resume), observer).to_end()
+    finally:
+        directory.release()
+
+
+class _Run:
+    """The pieces of one run, in the order in which they are needed."""
+
+    def __init__(self, config: RunConfig, directory: RunDirectory, observer: Observer | None) -> None:
+        began = perf_counter()
+        self.config, self.directory, self.observer = config, directory, observer
+        self.prepared = config.task.prepare(config.seed)
+        if config.rounds.patience is not None and not self.prepared.has_validation:
+            raise RunError("rounds.patience needs validation examples, but every client is too small to hold any out")
+        data = self.prepared.data
+        network = initial_network(config.network, data.shape, data.num_classes, config.seed)
+        self.schema: ModelSchema = network.schema
+        indices = (self.prepared.training, self.prepared.validation)
+        objective = (config.task.loss, config.task.metric)
+        self.initial = network.read()
+        self.trainer = Trainer(network, data, indices, config.local, objective, config.seed)
+        self.population = Population(self.prepared.training.sizes)
+        self.method = config.build_method()
+        self.schedule = _freeze(config, directory)
+        self.reference = dense_reference(self.initial, config.rounds.count)
+        self._write_facts()
+        self.ledger = Ledger()
+        self.best = -np.inf
+        self.stale_evaluations = 0
+        self.record, self.store = self._first_state() if directory.journal.round_number == 0 else self._stored_state()
+        self.checkpointer = Checkpointer(self.schema, self.record if directory.journal.round_number else None)
+        site = Site(self.method, self.schema, self.trainer.bench, self.store, config.faults, config.seed)
+        self.executor = config.executor.start(site)
+        self.rows: list[dict[str, Any]] = []
+        self.seconds = perf_counter() - began
+
+    def to_end(self) -> RunDirectory:
+        first = self.directory.journal.round_number + 1
+        if self.observer is not None:
+            self.observer.started(self.config, self.directory, first)
+        self.directory.log(f"rounds {first} to {self.config.rounds.count}")
+        for number in range(first, self.config.rounds.count + 1):
+            if self._is_stopped():
+                break
+            self._round(number)
+        return self._finish()
+
+    def _round(self, number: int) -> None:
+        began = perf_counter()
+        look_ahead = self.config.method.needs.look_ahead
+        cohort = replace(self.schedule.cohort(number, look_ahead), population=self.population)
+        seen = len(self.ledger.rows), len(self.ledger.events)
+        self.record = run_round(self.method, self.record, cohort, self.executor, self.ledger, self.schema)
+        row = self._measure(number, seen, began)
+        self.rows.append(row)
+        if number % self.config.checkpoint_every == 0 or number == self.config.rounds.count or self._is_stopped():
+            self._checkpoint(number)
+        _tell(self.directory, row)
+        if self.observer is not None:
+            self.observer.round_done(row)
+
+    def _measure(self, number: int, seen: tuple[int, int], began: float) -> dict[str, Any]:
+        model = self.method.server.model(self.record.state)
+        evaluation = self._validate(model, number)
+        events = self.ledger.events[seen[1] :]
+        row: dict[str, Any] = {
+            "round": number,
+            "validation_score": None if evaluation is None else evaluation.mean_score,
+            "validation_loss": None if evaluation is None else evaluation.mean_loss,
+        }
+        for outcome in ("fresh", "reused", "dropped", "lost"):
+            row[outcome] = sum(event.outcome == outcome for event in events)
+        row["seconds"] = perf_counter() - began
+        for name, traffic in savings(self.ledger.rows[seen[0] :], events, self.reference, number).items():
+            row[f"down_bytes ({name})"] = int(traffic.down[-1])
+            row[f"up_bytes ({name})"] = int(traffic.up[-1])
+            row[f"dense_bytes ({name})"] = int(traffic.dense_down[-1] + traffic.dense_up[-1])
+        return row
+
+    def _validate(self, model: Model, number: int) -> Metrics | None:
+        if not all(is_finite(part) for part in (model.weights, model.buffers)):
+            raise RunError(
+                f"round {number}: the model is no longer finite; training diverged: lower local.optimizer.lr, "
+                "set local.clip_norm, or choose buffers: dense"
+            )
+        if not self.prepared.has_validation or not self.config.rounds.is_evaluated(number):
+            return None
+        official = self.prepared.official_validation
+        if official is not None:
+            evaluation = self.trainer.evaluate(model, official)
+        else:
+            evaluation = self.trainer.evaluate(model, index=self.prepared.validation.indices)
+        self._note_evaluation(evaluation.mean_score)
+        return evaluation
+
+    def _note_evaluation(self, score: float) -> None:
+        self.stale_evaluations = 0 if score > self.best else self.stale_evaluations + 1
+        self.best = max(self.best, score)
+
+    def _is_stopped(self) -> bool:
+        patience = self.config.rounds.patience
+        return patience is not None and self.stale_evaluations >= patience
+
+    def _checkpoint(self, number: int) -> None:
+        rounds = {row["round"] for row in self.rows}
+        rows = {
+            "metrics": self.rows,
+            "ledger": [row_to_plain(row) for row in self.ledger.rows if row.round_number in rounds],
+            "events": [row_to_plain(event) for event in self.ledger.events if event.round_number in rounds],
+            "counts": [dict(self.ledger.counts)],
+        }
+        self.directory.journal.commit(number, rows, self.checkpointer.changes(self.record, self.store))
+        self.record = mark_durable(self.record)
+        self.rows = []
+
+    def _first_state(self) -> tuple[ServerRecord, ClientStore]:
+        if self.config.client_store == "disk":
+            shutil.rmtree(self.directory.path / "clients", ignore_errors=True)
+        return ServerRecord(self.method.server.init(self.initial, self.population)), self._store({})
+
+    def _stored_state(self) -> tuple[ServerRecord, ClientStore]:
+        journal, where = self.directory.journal, str(self.directory.path)
+        blobs = journal.blobs()
+        record = restore_server(blobs, self.schema, where)
+        self.ledger.rows = [row_from_plain(row) for row in journal.rows("ledger")]
+        self.ledger.events = [EventRow(**row) for row in journal.rows("events")]
+        self.ledger.counts = (journal.rows("counts") or [{}])[-1]
+        for row in journal.rows("metrics"):
+            if row["validation_score"] is not None:
+                self._note_evaluation(row["validation_score"])
+        return record, self._store(restore_clients(blobs, self.schema, where))
+
+    def _store(self, records: dict[int, Any]) -> ClientStore:
+        if self.config.client_store == "disk":
+            return DiskStore(self.directory.path / "clients", self.schema)
+        return MemoryStore(records)
+
+    def _write_facts(self) -> None:
+        path = self.directory.path / "partition.npz"
+        if not path.exists():
+            self.prepared.training.save(path)
+            self.prepared.validation.save(self.directory.path / "validation.npz")
+        facts = {
+            "run_id": self.config.run_id,
+            "reference": reference_to_plain(self.reference),
+            "digests": {
+                "data": self.prepared.digest,
+                "partition": self.prepared.training.digest,
+                "validation": self.prepared.validation.digest,
+                "schedule": self.schedule.digest,
+                "schema": self.schema.digest,
+                "initial_model": digest_of_model(self.initial),
+            },
+            "partition_redraws": self.prepared.training.redraws,
+            "parameters": self.schema.weights.size,
+            "input_shape": list(self.prepared.data.shape),
+            "num_classes": self.prepared.data.num_classes,
+        }
+        known = self.directory.path / "provenance.json"
+        if known.exists():
+            _check_facts(self.directory.provenance, facts, self.directory)
+        else:
+            self.directory.write_json("provenance.json", {**provenance(), **facts})
+
+    def _finish(self) -> RunDirectory:
+        journal = self.directory.journal
+        model = self.method.server.model(self.record.state)
+        test = self._test(model)
+        metrics = journal.rows("metrics")
+        summary = {
+            "run_id": self.config.run_id,
+            "method": self.config.to_plain()["method"]["name"],
+            "rounds": len(metrics),
+            "test_score": test["score"],
+            "test_loss": test["loss"],
+            "test_examples": test["examples"],
+            "validation_score": _last(metrics, "validation_score"),
+            "validation_loss": _last(metrics, "validation_loss"),
+            "communication": _communication(self.ledger, self.reference, len(metrics)),
+            "events": _count_events(self.ledger),
+            "counts": self.ledger.counts,
+            "work": asdict(total_work(self.ledger.rows)),
+            "memory_bytes": memory_of(self.record, self.store),
+            "seconds": sum(row["seconds"] for row in metrics),
+            "model_digest": digest_of_model(model),
+        }
+        arrays = {name: array for part in (model.weights, model.buffers, model.counters) for name, array in to_arrays(part).items()}
+        self.directory.finish(summary, arrays)
+        return self.directory
+
+    def _test(self, model: Model) -> dict[str, Any]:
+        """The one look at the test split; after a crash right after it, the same look at the same model counts once."""
+        opening = self.prepared.test.open(self.directory.path / "test-opened.json", digest_of_model(model))
+        if opening.result is None:
+            result = self.trainer.evaluate(model, opening.split)
+            opening.record({"score": result.mean_score, "loss": result.mean_loss, "examples": result.examples})
+        assert opening.result is not None
+        return opening.result
+
+
+def dense_reference(model: Model, num_rounds: int) -> Reference:
+    """What dense FedAvg costs one client in a round: field bytes, and real envelopes measured at the middle of the run."""
+    schema = model.schema
+    rng = np.random.default_rng(0)
+    middle = max(1, num_rounds // 2)
+
+    def size(kind: str, main: str) -> int:
+        groups = to_groups(model, main)
+        parcels = {name: Dense().encode(tensors, schema.of_group(name), rng) for name, tensors in groups.items()}
+        return Envelope(kind, middle, middle, middle - 1, middle - 1, parcels=parcels).size()
+
+    return Reference(schema.dense_bytes, size("train", "model"), size("update", "update"))
+
+
+def digest_of_model(model: Model) -> str:
+    """SHA-256 of all tensors."""
+    return digest_of(model.weights.values, model.buffers.values, model.counters.values)
+
+
+def _claim(directory: RunDirectory, config: RunConfig, resume: bool) -> RunDirectory:
+    has_config = (directory.path / "config.yaml").exists()
+    if has_config and directory.is_complete:
+        raise RunDirectoryError(
+            f"{directory.path} holds a complete run; see it with `fedreuse show {directory.path}`, "
+            "or choose another --out"
+        )
+    if has_config and not resume:
+        raise RunDirectoryError(
+            f"{directory.path} holds an unfinished run; go on with --resume, or choose another --out"
+        )
+    if has_config:
+        _check_same(config, directory)
+    else:
+        import yaml
+
+        directory.write_text("config.yaml", yaml.safe_dump(config.to_plain(), sort_keys=False))
+    return directory
+
+
+def _check_same(config: RunConfig, directory: RunDirectory) -> None:
+    from fedreuse.runs.config import load
+
+    stored = load(directory.config)
+    if stored.run_id != config.run_id:
+        mine, theirs = _leaves(config.to_plain()), _leaves(stored.to_plain())
+        differing = [key for key in sorted(mine.keys() | theirs.keys()) if mine.get(key) != theirs.get(key)]
+        shown = ", ".join(f"{key} is {mine.get(key)!r} here and {theirs.get(key)!r} there" for key in differing[:3])
+        raise RunDirectoryError(
+            f"{directory.path} belongs to another configuration: {shown}; choose another --out, or the configuration "
+            f"in {directory.path / 'config.yaml'}"
+        )
+
+
+def _check_facts(known: Mapping[str, Any], facts: Mapping[str, Any], directory: RunDirectory) -> None:
+    for name, digest in facts["digests"].items():
+        if known["digests"].get(name) != digest:
+            raise RunDirectoryError(
+                f"{directory.path}: the {name.replace('_', ' ')} is not what this run began with "
+                f"({str(known['digests'].get(name))[:12]} then, {digest[:12]} now), so going on would mix two experiments; "
+                "restore it, or start a new run"
+            )
+
+
+def _freeze(config: RunConfig, directory: RunDirectory) -> Schedule:
+    rounds = config.rounds
+    return load_or_freeze(
+        directory.path / "schedule.json", config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed
+    )
+
+
+def _leaves(plain: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(plain, dict):
+        return {prefix: plain}
+    leaves: dict[str, Any] = {}
+    for key, value in plain.items():
+        leaves |= _leaves(value, f"{prefix}.{key}" if prefix else key)
+    return leaves
+
+
+def _last(metrics: list[dict[str, Any]], name: str) -> float | None:
+    return next((row[name] for row in reversed(metrics) if row[name] is not None), None)
+
+
+def _communication(ledger: Ledger, reference: Reference, num_rounds: int) -> dict[str, Any]:
+    table = {}
+    for name, traffic in savings(ledger.rows, ledger.events, reference, num_rounds).items():
+        has_downlink = bool(traffic.dense_down.sum())
+        table[name] = {
+            "up_bytes": int(traffic.up.sum()),
+            "down_bytes": int(traffic.down.sum()),
+            "dense_up_bytes": int(traffic.dense_up.sum()),
+            "dense_down_bytes": int(traffic.dense_down.sum()),
+            "saving": traffic.saving(),
+            "mean_round_saving": traffic.mean_saving(),
+            "up_saving": traffic.saving("up"),
+            "down_saving": traffic.saving("down") if has_downlink else None,
+        }
+    return table
+
+
+def _count_events(ledger: Ledger) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for event in ledger.events:
+        for key in (event.outcome, f"{event.outcome}: {event.reason}" if event.reason else None):
+            if key is not None:
+                counts[key] = counts.get(key, 0) + 1
+    return counts
+
+
+def _tell(directory: RunDirectory, row: Mapping[str, Any]) -> None:
+    score = "" if row["validation_score"] is None else f" validation {row['validation_score']:.4f}"
+    directory.log(f"round {row['round']}:{score} fresh {row['fresh']} reused {row['reused']} lost {row['lost']}")
+

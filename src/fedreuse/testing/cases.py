@@ -1,0 +1,100 @@
+"""One case of conformance: a method with its links and what it says; and the Messages table of a method's card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedreuse.core.method import BufferPolicy, Method, MethodConfig, methods
+from fedreuse.links.link import parse_link
+from fedreuse.links.plain import Plain
+
+__all__ = ["AVERAGING", "SCORED", "Case", "Said", "read_messages"]
+
+Said = tuple[str, str, str]
+"""Kind, direction (down or up) and group of what crosses; the group is empty for a message without tensors."""
+
+AVERAGING = ("train down model buffers counters", "update up update buffers counters")
+SCORED = (*AVERAGING, "train down", "score down model buffers counters", "score up")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method by name, its options, the links of its update and model, the buffer policy, and what it may say.
+
+    Each entry of `says` is a kind, a direction and the groups that may come with it; the default is one exchange of the
+    averaging family.
+    """
+
+    method: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    uplink: object = None
+    downlink: object = None
+    buffers: BufferPolicy = "dense"
+    says: tuple[str, ...] = AVERAGING
+
+    @property
+    def id(self) -> str:
+        """A readable name of the case."""
+        gate = self.options.get("gate")
+        rest = [f"{key}={value}" for key, value in self.options.items() if key != "gate"]
+        links = [_name(self.uplink), f"down {_name(self.downlink)}" if self.downlink is not None else ""]
+        parts = [self.method, _name(gate), *rest, *links, self.buffers if self.buffers != "dense" else ""]
+        return " ".join(part for part in parts if part)
+
+    @property
+    def config(self) -> MethodConfig:
+        """The method's configuration."""
+        return methods.parse({"name": self.method, **self.options}, "method")
+
+    def build(self) -> Method:
+        """Both halves and the links, as a run builds them: under `as_weights` buffers take the update's link."""
+        config = self.config
+        server, client = config.halves(self.buffers)
+        uplink, downlink = dict(config.default_uplink), dict(config.default_downlink)
+        if self.uplink is not None:
+            uplink["update"] = parse_link(self.uplink, "uplink.update")
+        if self.downlink is not None:
+            downlink["model"] = parse_link(self.downlink, "downlink.model")
+        if self.buffers == "as_weights":
+            uplink |= dict.fromkeys(("buffers", "counters"), uplink.get("update", Plain()))
+        return Method(server, client, uplink, downlink)
+
+    @property
+    def declared(self) -> frozenset[Said]:
+        """Everything that the case allows to cross."""
+        said: set[Said] = set()
+        for entry in self.says:
+            kind, direction, *groups = entry.split()
+            said |= {(kind, direction, ""), *((kind, direction, group) for group in groups)}
+        return frozenset(said)
+
+
+def read_messages(card: Path) -> frozenset[Said]:
+    """The Messages table of a card: kind, direction, groups, when."""
+    if not card.exists():
+        raise AssertionError(f"{card} is missing: every method has a card")
+    section = re.search(r"^## Messages\s*$(.*?)(?=^## |\Z)", card.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    if section is None:
+        raise AssertionError(f"{card} has no section `## Messages`")
+    rows = [line.strip().strip("|").split("|") for line in section[1].splitlines() if line.lstrip().startswith("|")]
+    header = [cell.strip().lower() for cell in rows[0]] if rows else []
+    if header[:3] != ["kind", "direction", "groups"]:
+        raise AssertionError(f"{card}: the table under `## Messages` must have columns kind, direction, groups, when")
+    said: set[Said] = set()
+    for row in rows[2:]:
+        kinds, directions, groups = (re.findall(r"[A-Za-z_]+", cell) for cell in row[:3])
+        for direction in {"down", "up"} & {word.lower() for word in directions}:
+            for kind in kinds:
+                said |= {(kind, direction, ""), *((kind, direction, group) for group in groups)}
+    return frozenset(said)
+
+
+def _name(spec: object) -> str:
+    if isinstance(spec, Mapping):
+        rest = [f"{key}={_name(value) if isinstance(value, Mapping) else value}" for key, value in spec.items()]
+        return ",".join([str(spec.get("name", "")), *(part for part in rest if not part.startswith("name="))])
+    return "" if spec is None else str(spec)

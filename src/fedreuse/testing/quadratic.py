@@ -1,0 +1,355 @@
+"""A federation of quadratics in plain numpy: small enough to check a method to the last bit, through the real engine.
+
+    F_i(w) = 1/2 (w - b_i)' A_i (w - b_i)                  A_i diagonal
+    g      = A_i (w - b_i) + noise z + shift + pull (w - anchor) + weight_decay w
+    v      = momentum v + g                                v = g at the first step
+    w      = w - lr v
+
+Buffers, if there are any, follow every step as BatchNorm's do: s = 0.9 s + 0.1 (what client i sees), and a counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Literal
+
+import numpy as np
+
+from fedreuse.accounting.ledger import Ledger
+from fedreuse.core.bench import Metrics, Trained, Work
+from fedreuse.core.cohort import Cohort
+from fedreuse.core.method import Method
+from fedreuse.core.model import Model
+from fedreuse.core.population import Population
+from fedreuse.corrections import Correction
+from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
+from fedreuse.engine.client_store import ClientStore, MemoryStore
+from fedreuse.engine.executors.executor import Executor, ExecutorConfig, Reply, Site
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.engine.faults import FaultPlan, NoFaults
+from fedreuse.engine.records import ServerRecord
+from fedreuse.engine.rounds import mark_durable, run_round
+from fedreuse.randomness import stream
+from fedreuse.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.tensors import Tensors, zeros
+from fedreuse.wire.envelope import Envelope
+
+__all__ = [
+    "Crossing",
+    "QuadraticBench",
+    "QuadraticFederation",
+    "QuadraticTraining",
+    "Session",
+    "Setting",
+    "quadratic_schema",
+]
+
+_SHAPES = {"body.weight": (2, 3), "fc.weight": (4,), "fc.bias": (2,)}
+_NUM_STATISTICS = 3
+_KEPT = 0.9
+
+
+def quadratic_schema(has_buffers: bool = True) -> ModelSchema:
+    """Three weights, of which two are the head; two running statistics and a counter."""
+    weights = Schema(tuple(TensorSpec(name, shape, "float64") for name, shape in _SHAPES.items()))
+    if not has_buffers:
+        return ModelSchema(weights)
+    mean = TensorSpec("norm.running_mean", (_NUM_STATISTICS,), "float64", "buffer")
+    variance = TensorSpec("norm.running_var", (_NUM_STATISTICS,), "float64", "buffer", is_positive=True)
+    counter = TensorSpec("norm.num_batches_tracked", (), "int64", "counter")
+    return ModelSchema(weights, Schema((mean, variance)), Schema((counter,)))
+
+
+@dataclass(frozen=True)
+class QuadraticTraining:
+    """How every client trains."""
+
+    lr: float = 0.1
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    noise: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticFederation:
+    """All clients as plain arrays: row i belongs to client i. `poisoned` lists (round, client) whose training diverges."""
+
+    curvatures: np.ndarray
+    optima: np.ndarray
+    examples: np.ndarray
+    steps: np.ndarray
+    means: np.ndarray
+    variances: np.ndarray
+    training: QuadraticTraining = QuadraticTraining()
+    seed: int = 7
+    has_buffers: bool = True
+    poisoned: frozenset[tuple[int, int]] = frozenset()
+
+    @classmethod
+    def draw(
+        cls,
+        num_clients: int = 8,
+        training: QuadraticTraining = QuadraticTraining(),  # noqa: B008 - frozen
+        *,
+        seed: int = 7,
+        has_buffers: bool = True,
+    ) -> QuadraticFederation:
+        """Clients that disagree: other curvatures, optima, numbers of examples and of steps."""
+        rng = stream(seed, "quadratics")
+        size = quadratic_schema().weights.size
+        return cls(
+            curvatures=rng.uniform(0.2, 2.0, (num_clients, size)),
+            optima=rng.normal(0.0, 2.0, (num_clients, size)),
+            examples=rng.integers(5, 60, num_clients),
+            steps=rng.integers(2, 6, num_clients),
+            means=rng.normal(0.0, 1.0, (num_clients, _NUM_STATISTICS)),
+            variances=rng.uniform(0.5, 3.0, (num_clients, _NUM_STATISTICS)),
+            training=training,
+            seed=seed,
+            has_buffers=has_buffers,
+        )
+
+    @property
+    def schema(self) -> ModelSchema:
+        """What the model is made of."""
+        return quadratic_schema(self.has_buffers)
+
+    @property
+    def population(self) -> Population:
+        """All clients."""
+        return Population(self.examples)
+
+    @property
+    def initial(self) -> Model:
+        """Weights drawn once per seed; means zero, variances one, as BatchNorm starts."""
+        schema = self.schema
+        weights = Tensors(schema.weights, stream(self.seed, "init").normal(0.0, 1.0, schema.weights.size))
+        statistics = np.repeat([0.0, 1.0], _NUM_STATISTICS) if self.has_buffers else np.empty(0)
+        return Model(
+            weights, Tensors(schema.buffers, statistics.astype(schema.buffers.dtype)), zeros(schema.counters)
+        )
+
+    def bench(self, client: int, round_number: int) -> QuadraticBench:
+        """One client in one round."""
+        return QuadraticBench(self, client, round_number)
+
+    def cohort(self, round_number: int, size: int) -> Cohort:
+        """Who is selected: uniform, without replacement, a stream per round."""
+        drawn = stream(self.seed, "schedule", round_number).choice(len(self.examples), size, replace=False)
+        return Cohort(round_number, tuple(sorted(drawn.tolist())), self.seed, (), self.population)
+
+    def loss(self, model: Model) -> float:
+        """The objective: mean of F_i weighted by examples."""
+        losses = [self.bench(client, 0).evaluate(model) for client in range(len(self.examples))]
+        return sum(part.loss for part in losses) / sum(part.examples for part in losses)
+
+    def play(self, method: Method, num_rounds: int, setting: Setting | None = None) -> Session:
+        """A session after some rounds."""
+        session = Session(self, method, setting or Setting())
+        session.advance(num_rounds)
+        return session
+
+
+class QuadraticBench:
+    """One client in one round."""
+
+    def __init__(self, federation: QuadraticFederation, client: int, round_number: int) -> None:
+        """Cheap to make."""
+        self._federation = federation
+        self._client = client
+        self._round = round_number
+        self.schema = federation.schema
+        self.work = Work()
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """The stream of a purpose for this client and round."""
+        return stream(self._federation.seed, purpose, self._round, self._client)
+
+    def train(
+        self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
+    ) -> Trained:
+        """As many steps as the client has, or as asked."""
+        federation, client, began = self._federation, self._client, perf_counter()
+        rule, rng = federation.training, self.rng(purpose)
+        weights, velocity = start.weights.values, np.zeros(start.weights.schema.size)
+        statistics = start.buffers.values
+        num_steps = int(federation.steps[client]) if steps is None else steps
+        before = correction if correction is not None and correction.place == "before_momentum" else None
+        after = correction if correction is not None and correction.place == "after_momentum" else None
+        for _ in range(num_steps):
+            statistics = self._see(statistics, weights)
+            gradient = self._gradient(weights, rng)
+            if before is not None:
+                gradient = gradient + _correction(before, weights)
+            gradient = gradient + rule.weight_decay * weights
+            velocity = rule.momentum * velocity + gradient
+            weights = weights - rule.lr * velocity
+            if after is not None:
+                weights = weights - rule.lr * _correction(after, weights)
+        if (self._round, client) in federation.poisoned:
+            weights = np.full_like(weights, np.nan)
+        examples = int(federation.examples[client])
+        self.work += Work(num_steps, num_steps * examples, 0, 0, num_steps * weights.size, perf_counter() - began)
+        counters = Tensors(start.counters.schema, start.counters.values + num_steps)
+        model = Model(Tensors(start.weights.schema, weights), Tensors(start.buffers.schema, statistics), counters)
+        return Trained(model, num_steps, examples, rule.lr, rule.momentum)
+
+    def gradient(
+        self,
+        at: Model,
+        names: Collection[str],
+        *,
+        num_batches: int | None,
+        batch_size: int,
+        purpose: str,
+        is_deterministic: bool = False,
+    ) -> Tensors:
+        """Sum over batches of the gradient with respect to the named weights."""
+        began, schema = perf_counter(), at.weights.schema
+        rng = stream(self._federation.seed, purpose, 0 if is_deterministic else self._round, self._client)
+        batches = num_batches or 1
+        total = sum((self._gradient(at.weights.values, rng) for _ in range(batches)), np.zeros(schema.size))
+        self.work += Work(0, 0, batches, batches * batch_size, batches * schema.size, perf_counter() - began)
+        part = schema.subset(names)
+        at_ = {spec.name: slice(start, start + spec.size) for spec, start in zip(schema, schema.offsets, strict=False)}
+        return Tensors(part, np.concatenate([total[at_[spec.name]] for spec in part]))
+
+    def evaluate(self, model: Model) -> Metrics:
+        """The client's own objective, once per example; the score falls from 1 to 0 as the loss grows."""
+        federation, client = self._federation, self._client
+        away = model.weights.values - federation.optima[client]
+        loss = 0.5 * float(np.sum(federation.curvatures[client] * away * away))
+        examples = int(federation.examples[client])
+        return Metrics(examples, examples * loss, examples / (1 + loss))
+
+    def _gradient(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        federation, client = self._federation, self._client
+        exact: np.ndarray = federation.curvatures[client] * (weights - federation.optima[client])
+        noise = federation.training.noise
+        return exact + noise * rng.standard_normal(len(weights)) if noise else exact
+
+    def _see(self, statistics: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        if not self._federation.has_buffers:
+            return statistics
+        mean = self._federation.means[self._client] + weights[:_NUM_STATISTICS]
+        seen = np.concatenate([mean, self._federation.variances[self._client]])
+        updated: np.ndarray = _KEPT * statistics + (1 - _KEPT) * seen
+        return updated
+
+
+def _correction(correction: Correction, weights: np.ndarray) -> np.ndarray:
+    total = np.zeros_like(weights)
+    if correction.anchor is not None and correction.pull:
+        total = total + correction.pull * (weights - correction.anchor.values)
+    return total if correction.shift is None else total + correction.shift.values
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """How a session runs: clients per round, executor, faults, where clients remember, how often a checkpoint is made."""
+
+    cohort: int = 3
+    executor: ExecutorConfig = field(default_factory=Serial)
+    faults: FaultPlan = field(default_factory=NoFaults)
+    make_store: Callable[[], ClientStore] = MemoryStore
+    checkpoint_every: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Crossing:
+    """One envelope that crossed the border."""
+
+    client: int
+    direction: Literal["down", "up"]
+    envelope: Envelope
+
+
+class Session:
+    """A run in progress on a federation: the real round loop, ports, links, ledger and checkpoints."""
+
+    def __init__(self, federation: QuadraticFederation, method: Method, setting: Setting) -> None:
+        """Before the first round."""
+        self.federation, self.method, self.setting = federation, method, setting
+        self.schema = federation.schema
+        self.ledger = Ledger()
+        self.crossings: list[Crossing] = []
+        self.record = ServerRecord(method.server.init(federation.initial, federation.population))
+        self.store: ClientStore = setting.make_store()
+        self.blobs: dict[tuple[str, int], bytes] = {}
+        self.round_number = 0
+        self.models = [self.model]
+        self._checkpointer = Checkpointer(self.schema)
+        self._executor = self._start()
+
+    @property
+    def model(self) -> Model:
+        """The model as it is now."""
+        return self.method.server.model(self.record.state)
+
+    def advance(self, num_rounds: int) -> Session:
+        """Run some more rounds."""
+        for _ in range(num_rounds):
+            self.round_number += 1
+            cohort = self.federation.cohort(self.round_number, self.setting.cohort)
+            self.record = run_round(self.method, self.record, cohort, self._executor, self.ledger, self.schema)
+            self.models.append(self.model)
+            if self.round_number % self.setting.checkpoint_every == 0:
+                self.checkpoint()
+        return self
+
+    def checkpoint(self) -> None:
+        """Store what changed, as a run directory does."""
+        for place, data in self._checkpointer.changes(self.record, self.store).items():
+            if data is None:
+                self.blobs.pop(place, None)
+            else:
+                self.blobs[place] = data
+        self.record = mark_durable(self.record)
+
+    def resumed(self, store: ClientStore | None = None) -> Session:
+        """Another session that goes on from the last checkpoint; `store` is what survived (None: what was stored)."""
+        other = Session(self.federation, self.method, self.setting)
+        every = self.setting.checkpoint_every
+        other.round_number = self.round_number // every * every
+        if not other.round_number:
+            return other
+        other.record = restore_server(self.blobs, self.schema, "the stored session")
+        other.store = MemoryStore(restore_clients(self.blobs, self.schema, "the session")) if store is None else store
+        other.blobs = dict(self.blobs)
+        other.models = self.models[: other.round_number + 1]
+        other.models[-1] = other.model
+        other.ledger.rows = [row for row in self.ledger.rows if row.round_number <= other.round_number]
+        other.ledger.events = [event for event in self.ledger.events if event.round_number <= other.round_number]
+        other._checkpointer = Checkpointer(self.schema, other.record)
+        other._executor = other._start()
+        return other
+
+    def _start(self) -> Executor:
+        site = Site(
+            self.method, self.schema, self.federation.bench, self.store, self.setting.faults, self.federation.seed
+        )
+        return _Watched(self.setting.executor.start(site), self.crossings)
+
+
+class _Watched:
+    """An executor that notes what crosses."""
+
+    def __init__(self, inner: Executor, crossings: list[Crossing]) -> None:
+        self._inner = inner
+        self._crossings = crossings
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        self._crossings += [Crossing(client, "down", envelope) for client, envelope in requests.items()]
+        for reply in self._inner.exchange(requests):
+            self._crossings.append(Crossing(reply.client, "up", reply.envelope))
+            yield reply
+
+    def end_round(self, acks: Mapping[int, int]) -> None:
+        self._inner.end_round(acks)
+
+
+def with_poison(federation: QuadraticFederation, *where: tuple[int, int]) -> QuadraticFederation:
+    """The same federation, where training diverges at these (round, client)."""
+    return replace(federation, poisoned=frozenset(where))

@@ -1,0 +1,68 @@
+"""What tests of methods share: methods by name, quadratics through the real engine, and their plain arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fedreuse.core.method import Method
+from fedreuse.core.model import Model
+from fedreuse.randomness import stream
+from fedreuse.tensors import is_equal
+from fedreuse.testing.cases import Case
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining
+from tests.references.local import Problem
+
+NOISY = QuadraticTraining(lr=0.05, momentum=0.9, weight_decay=0.01, noise=0.3)
+
+
+def build(name: str, uplink: object = None, *, buffers: Any = "dense", downlink: object = None, **options: Any) -> Method:
+    """A method with its options and the link of its update."""
+    return Case(name, options, uplink=uplink, downlink=downlink, buffers=buffers).build()
+
+
+def top_k(ratio: float) -> dict[str, Any]:
+    """The link of an update, by name."""
+    return {"name": "top_k", "ratio": ratio}
+
+
+def is_same(left: Model, right: Model) -> bool:
+    """Whether two models hold the same bits."""
+    pairs = ((left.weights, right.weights), (left.buffers, right.buffers), (left.counters, right.counters))
+    return all(is_equal(one, other) for one, other in pairs)
+
+
+def plain_problem(federation: QuadraticFederation, num_rounds: int, cohort: int, batches: int = 2) -> Problem:
+    """A federation as plain arrays, schedule and noise included."""
+    rule, initial = federation.training, federation.initial
+    size = initial.weights.schema.size
+    noise: dict[tuple[int, int, str], np.ndarray] = {}
+    for t in range(1, num_rounds + 1):
+        for i in range(len(federation.examples)):
+            for purpose, count in (("batches", federation.steps[i]), ("gate proxy", batches), ("refresh proxy", batches)):
+                drawn = stream(federation.seed, purpose, t, i).standard_normal((count, size))
+                noise[t, i, purpose] = rule.noise * drawn
+    return Problem(
+        curvatures=np.array(federation.curvatures),
+        optima=np.array(federation.optima),
+        examples=np.array(federation.examples),
+        steps=np.array(federation.steps),
+        means=np.array(federation.means),
+        variances=np.array(federation.variances),
+        weights=np.array(initial.weights.values),
+        statistics=np.array(initial.buffers.values),
+        counter=int(initial.counters.values[0]),
+        cohorts=[federation.cohort(t, cohort).clients for t in range(1, num_rounds + 1)],
+        noise=noise,
+        lr=rule.lr,
+        momentum=rule.momentum,
+        weight_decay=rule.weight_decay,
+    )
+
+
+def assert_close(model: Model, weights: np.ndarray, statistics: np.ndarray, counter: int) -> None:
+    """Equal to 1e-12 relative; counters exactly."""
+    np.testing.assert_allclose(model.weights.values, weights, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(model.buffers.values, statistics, rtol=1e-12, atol=1e-14)
+    assert model.counters.values[0] == counter
