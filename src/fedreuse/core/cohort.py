@@ -14,13 +14,17 @@ __all__ = ["Cohort"]
 
 @dataclass(frozen=True)
 class Cohort:
-    """Who is selected in a round (ascending), who will be in the rounds after it (nearest first), and of whom."""
+    """Who is selected in a round (ascending), who will be in the rounds after it (nearest first), and of whom.
+
+    `lr_factor` is this round's local learning rate relative to the first: memories of updates are rescaled by it.
+    """
 
     round_number: int
     clients: tuple[int, ...]
     seed: int
     look_ahead: tuple[tuple[int, ...], ...] = ()
     population: Population = field(default_factory=lambda: Population(np.zeros(0, np.int64)), compare=False)
+    lr_factor: float = 1.0
 
     def rng(self, purpose: str) -> np.random.Generator:
         """The server's stream for a purpose in this round."""

@@ -58,7 +58,9 @@ class Rounds:
 
 def _parse_links(value: object, where: str) -> Mapping[str, Link]:
     if not isinstance(value, Mapping):
-        raise ConfigError(f"{where}: groups and their links expected, for example {{update: {{name: top_k}}}}; got {value!r}")
+        raise ConfigError(
+            f"{where}: groups and their links expected, for example {{update: {{name: top_k}}}}; got {value!r}"
+        )
     return {str(group): parse_link(spec, f"{where}.{group}") for group, spec in value.items()}
 
 
@@ -117,7 +119,7 @@ class RunConfig:
         """Both halves and the links between them; under `as_weights` buffers take the update's link."""
         server, client = self.method.halves(self.buffers)
         update = self.uplink.get("update", Plain(Dense()))
-        buffers = {group: update for group in _BUFFER_GROUPS} if self.buffers == "as_weights" else {}
+        buffers = dict.fromkeys(_BUFFER_GROUPS, update) if self.buffers == "as_weights" else {}
         return Method(server, client, {**self.uplink, **buffers}, self.downlink)
 
     def to_plain(self) -> dict[str, Any]:
@@ -170,7 +172,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from None
     try:
-        plain = yaml.load(text, _Loader)  # noqa: S506  (a SafeLoader that also refuses repeated keys)
+        plain = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: not valid YAML: {str(error).replace(chr(10), ' ')}") from None
     if not isinstance(plain, dict):
@@ -185,7 +187,7 @@ def with_overrides(plain: Mapping[str, Any], overrides: Iterable[str]) -> dict[s
         key, equals, text = override.partition("=")
         if not equals or not key:
             raise ConfigError(f"'{override}' is not an override; write key=value, for example rounds.count=30")
-        _set(result, key.split("."), yaml.load(text, _Loader), key)  # noqa: S506  (a SafeLoader)
+        _set(result, key.split("."), yaml.load(text, _Loader), key)
     return dict(result)
 
 

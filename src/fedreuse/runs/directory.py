@@ -210,7 +210,7 @@ class RunDirectory:
             beside.replace(self.path / "model.safetensors")
         except OSError as error:
             raise RunError(
-                f"{self.path}: the results could not be written ({error}); free some disk space, then go on with --resume"
+                f"{self.path}: the results could not be written ({error}); free some disk space, then --resume"
             ) from None
         self.write_json("summary.json", summary)
         self.write_text(_COMPLETE, "")

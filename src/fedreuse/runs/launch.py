@@ -35,7 +35,6 @@ from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from fedreuse.engine.client_store import ClientStore
-    from fedreuse.learning.task import PreparedTask
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.schedule import Schedule
     from fedreuse.schema import ModelSchema
@@ -115,7 +114,8 @@ class _Run:
     def _round(self, number: int) -> None:
         began = perf_counter()
         look_ahead = self.config.method.needs.look_ahead
-        cohort = replace(self.schedule.cohort(number, look_ahead), population=self.population)
+        lr_factor = self.config.local.lr_schedule.factor(number)
+        cohort = replace(self.schedule.cohort(number, look_ahead), lr_factor=lr_factor, population=self.population)
         seen = len(self.ledger.rows), len(self.ledger.events)
         self.record = run_round(self.method, self.record, cohort, self.executor, self.ledger, self.schema)
         row = self._measure(number, seen, began)
@@ -251,7 +251,11 @@ class _Run:
             "seconds": sum(row["seconds"] for row in metrics),
             "model_digest": digest_of_model(model),
         }
-        arrays = {name: array for part in (model.weights, model.buffers, model.counters) for name, array in to_arrays(part).items()}
+        arrays = {
+            name: array
+            for part in (model.weights, model.buffers, model.counters)
+            for name, array in to_arrays(part).items()
+        }
         self.directory.finish(summary, arrays)
         return self.directory
 
@@ -266,7 +270,7 @@ class _Run:
 
 
 def dense_reference(model: Model, num_rounds: int) -> Reference:
-    """What dense FedAvg costs one client in a round: field bytes, and real envelopes measured at the middle of the run."""
+    """What dense FedAvg costs one client in a round: field bytes, and real envelopes as in the middle of the run."""
     schema = model.schema
     rng = np.random.default_rng(0)
     middle = max(1, num_rounds // 2)
@@ -323,15 +327,20 @@ def _check_facts(known: Mapping[str, Any], facts: Mapping[str, Any], directory: 
         if known["digests"].get(name) != digest:
             raise RunDirectoryError(
                 f"{directory.path}: the {name.replace('_', ' ')} is not what this run began with "
-                f"({str(known['digests'].get(name))[:12]} then, {digest[:12]} now), so going on would mix two experiments; "
-                "restore it, or start a new run"
+                f"({str(known['digests'].get(name))[:12]} then, {digest[:12]} now), so going on would mix two "
+                "experiments; restore it, or start a new run"
             )
 
 
 def _freeze(config: RunConfig, directory: RunDirectory) -> Schedule:
     rounds = config.rounds
     return load_or_freeze(
-        directory.path / "schedule.json", config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed
+        directory.path / "schedule.json",
+        config.task.clients,
+        rounds.count,
+        rounds.cohort,
+        rounds.availability,
+        config.seed,
     )
 
 
@@ -377,4 +386,3 @@ def _count_events(ledger: Ledger) -> dict[str, int]:
 def _tell(directory: RunDirectory, row: Mapping[str, Any]) -> None:
     score = "" if row["validation_score"] is None else f" validation {row['validation_score']:.4f}"
     directory.log(f"round {row['round']}:{score} fresh {row['fresh']} reused {row['reused']} lost {row['lost']}")
-
