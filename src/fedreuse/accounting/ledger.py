@@ -96,7 +96,7 @@ def _row(
 def _fields(envelope: Envelope) -> dict[str, int]:
     fields: dict[str, int] = {}
     for group, parcel in envelope.parcels.items():
-        for block in parcel.blocks if parcel is not None else ():
+        for block in parcel.all_blocks() if parcel is not None else ():
             key = f"{group}:{block.mode.name}"
             fields[key] = fields.get(key, 0) + block.field_bytes
     return fields

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fedreuse.schema import ModelSchema
     from fedreuse.tensors import Tensors
 
-__all__ = ["Bench", "Metrics", "Trained", "Work"]
+__all__ = ["BatchPlan", "Bench", "Metrics", "Trained", "Work"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,20 @@ class Trained:
     momentum: float
 
 
+@dataclass(frozen=True)
+class BatchPlan:
+    """The batches a gradient is taken over, in one shuffled pass.
+
+    None stands for all batches, and for the batch size of training. Deterministic means the same batches in every
+    round, evaluation mode and no augmentation.
+    """
+
+    num_batches: int | None = None
+    batch_size: int | None = None
+    is_deterministic: bool = False
+    is_mean: bool = False
+
+
 class Bench(Protocol):
     """The client's side of learning, for one client in one round."""
 
@@ -85,16 +99,10 @@ class Bench(Protocol):
         self,
         at: Model,
         names: Collection[str],
-        *,
-        num_batches: int | None,
-        batch_size: int,
+        plan: BatchPlan,
         purpose: str,
-        is_deterministic: bool = False,
     ) -> Tensors:
-        """Sum over batches of the mean loss gradient with respect to the named weights; buffers are left alone.
-
-        Deterministic means the same batches in every round, evaluation mode and no augmentation.
-        """
+        """Sum, or mean, over batches of the mean loss gradient with respect to the named weights; buffers stay."""
         ...
 
     def evaluate(self, model: Model) -> Metrics:

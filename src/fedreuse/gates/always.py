@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedreuse.gates.gate import ProxyPlan, gates
+from fedreuse.gates.gate import gates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fedreuse.core.bench import BatchPlan
     from fedreuse.core.cohort import Cohort
 
 __all__ = ["Always"]
@@ -21,7 +22,7 @@ class Always:
     """Every selected client trains; with it DG-FedReuse is FedProx."""
 
     @property
-    def plan(self) -> ProxyPlan | None:
+    def plan(self) -> BatchPlan | None:
         """No scores."""
         return None
 

@@ -11,25 +11,17 @@ from fedreuse.errors import require
 from fedreuse.registry import Registry
 
 if TYPE_CHECKING:
+    from fedreuse.core.bench import BatchPlan
     from fedreuse.core.cohort import Cohort
 
-__all__ = ["AgeLimit", "Gate", "ProxyPlan", "gates", "promote"]
-
-
-@dataclass(frozen=True)
-class ProxyPlan:
-    """How a client computes its head-gradient proxy: how many batches of which size, the same each round or not."""
-
-    num_batches: int
-    batch_size: int
-    is_deterministic: bool = False
+__all__ = ["AgeLimit", "Gate", "gates", "promote"]
 
 
 class Gate(Protocol):
     """Decides who must train. Ages are those of the selected clients that have a cache."""
 
     @property
-    def plan(self) -> ProxyPlan | None:
+    def plan(self) -> BatchPlan | None:
         """How to score a client; None if the gate needs no scores and contacts nobody it reuses."""
         ...
 
@@ -60,7 +52,7 @@ class AgeLimit:
         require(0 <= self.quota <= 1, "gate.quota must be in [0, 1]", self.quota)
 
     @property
-    def plan(self) -> ProxyPlan | None:
+    def plan(self) -> BatchPlan | None:
         """No scores, unless the gate says so."""
         return None
 

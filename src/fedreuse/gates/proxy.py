@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING
 
+from fedreuse.core.bench import BatchPlan
 from fedreuse.errors import require
-from fedreuse.gates.gate import AgeLimit, ProxyPlan, gates, promote
+from fedreuse.gates.gate import AgeLimit, gates, promote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,9 +43,9 @@ class Proxy(AgeLimit):
         require(self.batch >= 2, "gate.batch must be at least 2", self.batch)
 
     @property
-    def plan(self) -> ProxyPlan | None:
+    def plan(self) -> BatchPlan | None:
         """Every doubtful client is scored."""
-        return ProxyPlan(self.batches, self.batch, self.deterministic)
+        return BatchPlan(self.batches, self.batch, self.deterministic)
 
     def threshold(self, round_number: int) -> float:
         """tau_t, with rounds counted from 1."""

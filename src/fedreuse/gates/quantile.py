@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from fedreuse.core.bench import BatchPlan
 from fedreuse.errors import require
-from fedreuse.gates.gate import AgeLimit, ProxyPlan, gates, promote
+from fedreuse.gates.gate import AgeLimit, gates, promote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,9 +36,9 @@ class Quantile(AgeLimit):
         require(self.batch >= 2, "gate.batch must be at least 2", self.batch)
 
     @property
-    def plan(self) -> ProxyPlan | None:
+    def plan(self) -> BatchPlan | None:
         """Every doubtful client is scored."""
-        return ProxyPlan(self.batches, self.batch, self.deterministic)
+        return BatchPlan(self.batches, self.batch, self.deterministic)
 
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedreuse.core.bench import Metrics, Trained, Work
+from fedreuse.core.bench import BatchPlan, Metrics, Trained, Work
 from fedreuse.core.model import Model
 from fedreuse.errors import require
 from fedreuse.learning.augmentation import crop_and_flip
@@ -21,6 +21,7 @@ from fedreuse.learning.objectives import Loss, Metric
 from fedreuse.learning.optimizers import LearningRate, Optimizer, learning_rates, optimizers
 from fedreuse.randomness import stream, stream_seed
 from fedreuse.registry import part
+from fedreuse.tensors import scale
 
 if TYPE_CHECKING:
     from fedreuse.corrections import Correction
@@ -194,13 +195,10 @@ class TorchBench:
         self,
         at: Model,
         names: Collection[str],
-        *,
-        num_batches: int | None,
-        batch_size: int,
+        plan: BatchPlan,
         purpose: str,
-        is_deterministic: bool = False,
     ) -> Tensors:
-        """Sum over batches of the mean loss gradient with respect to the named weights.
+        """Sum, or mean, over batches of the mean loss gradient with respect to the named weights.
 
         The network is loaded afresh for whatever comes next, so the running statistics that training mode changes here
         are thrown away.
@@ -209,20 +207,22 @@ class TorchBench:
         network = trainer.network
         network.load(at)
         network.differentiate(names)
-        network.module.train(not is_deterministic)
-        round_number = 0 if is_deterministic else self._round
+        network.module.train(not plan.is_deterministic)
+        round_number = 0 if plan.is_deterministic else self._round
         _seed_torch(trainer.seed, f"torch {purpose}", round_number, self._client)
         rng = stream(trainer.seed, purpose, round_number, self._client)
-        augment = self.rng(f"augment {purpose}") if trainer.is_augmented and not is_deterministic else None
+        augment = self.rng(f"augment {purpose}") if trainer.is_augmented and not plan.is_deterministic else None
         _gradient_of(network).zero_()
         num_gradients = num_examples = 0
-        for index in self._batches(rng, batch_size, 1, num_batches):
+        for index in self._batches(rng, plan.batch_size or trainer.local.batch, 1, plan.num_batches):
             inputs, labels = trainer.batch(index, augment)
             trainer.loss(network.module(inputs), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             num_gradients += 1
             num_examples += len(index)
         network.differentiate(None)
         gradient = network.read_gradient(names)
+        if plan.is_mean and num_gradients > 1:
+            gradient = scale(gradient, 1 / num_gradients)
         flops = num_examples * trainer.flops_per_example(names)
         self.work += Work(0, 0, num_gradients, num_examples, flops, perf_counter() - began)
         return gradient

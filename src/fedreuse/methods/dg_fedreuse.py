@@ -224,14 +224,7 @@ class DgClient:
     def _proxy(self, received: Model, bench: Bench, purpose: str) -> Tensors:
         plan = self.config.gate.plan
         assert plan is not None
-        return bench.gradient(
-            received,
-            bench.schema.head(),
-            num_batches=plan.num_batches,
-            batch_size=plan.batch_size,
-            purpose="fixed proxy" if plan.is_deterministic else purpose,
-            is_deterministic=plan.is_deterministic,
-        )
+        return bench.gradient(received, bench.schema.head(), plan, "fixed proxy" if plan.is_deterministic else purpose)
 
 
 def score(proxy: Tensors, signature: Tensors) -> float:

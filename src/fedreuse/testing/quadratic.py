@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from fedreuse.accounting.ledger import Ledger
-from fedreuse.core.bench import Metrics, Trained, Work
+from fedreuse.core.bench import BatchPlan, Metrics, Trained, Work
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model
@@ -127,9 +127,7 @@ class QuadraticFederation:
         schema = self.schema
         weights = Tensors(schema.weights, stream(self.seed, "init").normal(0.0, 1.0, schema.weights.size))
         statistics = np.repeat([0.0, 1.0], _NUM_STATISTICS) if self.has_buffers else np.empty(0)
-        return Model(
-            weights, Tensors(schema.buffers, statistics.astype(schema.buffers.dtype)), zeros(schema.counters)
-        )
+        return Model(weights, Tensors(schema.buffers, statistics.astype(schema.buffers.dtype)), zeros(schema.counters))
 
     def bench(self, client: int, round_number: int) -> QuadraticBench:
         """One client in one round."""
@@ -196,22 +194,16 @@ class QuadraticBench:
         model = Model(Tensors(start.weights.schema, weights), Tensors(start.buffers.schema, statistics), counters)
         return Trained(model, num_steps, examples, rule.lr, rule.momentum)
 
-    def gradient(
-        self,
-        at: Model,
-        names: Collection[str],
-        *,
-        num_batches: int | None,
-        batch_size: int,
-        purpose: str,
-        is_deterministic: bool = False,
-    ) -> Tensors:
-        """Sum over batches of the gradient with respect to the named weights."""
+    def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
+        """Sum, or mean, over batches of the gradient with respect to the named weights."""
         began, schema = perf_counter(), at.weights.schema
-        rng = stream(self._federation.seed, purpose, 0 if is_deterministic else self._round, self._client)
-        batches = num_batches or 1
+        rng = stream(self._federation.seed, purpose, 0 if plan.is_deterministic else self._round, self._client)
+        batches = plan.num_batches or 1
         total = sum((self._gradient(at.weights.values, rng) for _ in range(batches)), np.zeros(schema.size))
-        self.work += Work(0, 0, batches, batches * batch_size, batches * schema.size, perf_counter() - began)
+        if plan.is_mean:
+            total = total / batches
+        examples = batches * (plan.batch_size or 1)
+        self.work += Work(0, 0, batches, examples, batches * schema.size, perf_counter() - began)
         part = schema.subset(names)
         at_ = {spec.name: slice(start, start + spec.size) for spec, start in zip(schema, schema.offsets, strict=False)}
         return Tensors(part, np.concatenate([total[at_[spec.name]] for spec in part]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,10 +22,19 @@ __all__ = [
     "PAIRS",
     "Block",
     "Mode",
+    "Notes",
+    "Take",
     "absent_block",
+    "add_mode",
     "dense_block",
     "sparse_block",
+    "value_dtype",
 ]
+
+Notes = Mapping[str, Any]
+"""Small values of a parcel that its modes may need, for example the number of bits of a level."""
+Take = Callable[[np.dtype[np.generic], int], np.ndarray]
+"""Takes the next array of a dtype and length off a message; refuses to go beyond its end."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -44,70 +53,88 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """A way to write one tensor. The layout tells the arrays (dtype, length) from the tensor and the count alone."""
+    """A way to write one tensor.
+
+    `read` takes the fields off a message, given the tensor, the count and the parcel's notes, and refuses what cannot
+    be; `decode` gives the kept flat positions (None: all) and their values.
+    """
 
     code: int
     name: str
-    layout: Callable[[TensorSpec, int], list[tuple[np.dtype[np.generic], int]]]
-    positions: Callable[[Block, TensorSpec], np.ndarray | None]
+    read: Callable[[Take, TensorSpec, int, Notes], tuple[np.ndarray, ...]]
+    decode: Callable[[Block, TensorSpec, Notes], tuple[np.ndarray | None, np.ndarray]]
     has_count: bool = True
 
-    def values(self, block: Block) -> np.ndarray:
-        """The carried values, which stand last."""
-        return block.fields[-1]
+
+MODES: dict[int, Mode] = {}
 
 
-def _stored(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
-    return dtype.newbyteorder("<")
+def add_mode(mode: Mode) -> Mode:
+    """Make a mode known to the decoder; codes are part of the wire format and never change."""
+    if mode.code in MODES:
+        raise ValueError(f"mode {mode.code} is already {MODES[mode.code].name}")
+    MODES[mode.code] = mode
+    return mode
 
 
-def _value_dtype(spec: TensorSpec) -> np.dtype[np.generic]:
-    return _stored(np.dtype(spec.dtype))
+def value_dtype(spec: TensorSpec) -> np.dtype[np.generic]:
+    """The tensor's own dtype as it travels: little-endian."""
+    return np.dtype(spec.dtype).newbyteorder("<")
 
 
-def _no_layout(spec: TensorSpec, count: int) -> list[tuple[np.dtype[np.generic], int]]:
-    del spec, count
-    return []
+def _read_absent(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del take, spec, count, notes
+    return ()
 
 
-def _dense_layout(spec: TensorSpec, count: int) -> list[tuple[np.dtype[np.generic], int]]:
-    if count != spec.size:
-        raise WireError(f"{spec.name}: a dense tensor has {spec.size} values, the message says {count}")
-    return [(_value_dtype(spec), spec.size)]
+def _decode_absent(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
+    del block, notes
+    return None, np.empty(0, spec.dtype)
 
 
-def _pairs_layout(spec: TensorSpec, count: int) -> list[tuple[np.dtype[np.generic], int]]:
-    return [(np.dtype("<i4"), count), (_value_dtype(spec), count)]
+def _read_dense(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del count, notes
+    return (take(value_dtype(spec), spec.size),)
 
 
-def _bitmap_layout(spec: TensorSpec, count: int) -> list[tuple[np.dtype[np.generic], int]]:
-    return [(np.dtype("u1"), ceil(spec.size / 8)), (_value_dtype(spec), count)]
+def _decode_dense(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
+    del spec, notes
+    return None, block.fields[0]
 
 
-def _no_positions(block: Block, spec: TensorSpec) -> None:
-    del block, spec
-
-
-def _pairs_positions(block: Block, spec: TensorSpec) -> np.ndarray:
-    index = block.fields[0]
-    if len(index) and (index[0] < 0 or index[-1] >= spec.size or (np.diff(index) <= 0).any()):
+def _read_pairs(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del notes
+    index = take(np.dtype("<i4"), count)
+    if count and (index[0] < 0 or index[-1] >= spec.size or (np.diff(index) <= 0).any()):
         raise WireError(f"{spec.name}: indices must increase within 0..{spec.size - 1}")
-    return index
+    return index, take(value_dtype(spec), count)
 
 
-def _bitmap_positions(block: Block, spec: TensorSpec) -> np.ndarray:
-    bits = np.unpackbits(block.fields[0], bitorder="little")
-    positions = np.flatnonzero(bits)
-    if len(positions) != block.count or (len(positions) and positions[-1] >= spec.size):
-        raise WireError(f"{spec.name}: the bitmap marks {len(positions)} coordinates, the message says {block.count}")
-    return positions.astype(np.int32)
+def _decode_pairs(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
+    del spec, notes
+    return block.fields[0], block.fields[1]
 
 
-ABSENT = Mode(0, "absent", _no_layout, _no_positions, has_count=False)
-DENSE = Mode(1, "dense", _dense_layout, _no_positions, has_count=False)
-PAIRS = Mode(2, "pairs", _pairs_layout, _pairs_positions)
-BITMAP = Mode(3, "bitmap", _bitmap_layout, _bitmap_positions)
-MODES = {mode.code: mode for mode in (ABSENT, DENSE, PAIRS, BITMAP)}
+def _read_bitmap(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del notes
+    bits = take(np.dtype("u1"), ceil(spec.size / 8))
+    num_marked = int(np.bitwise_count(bits).sum())
+    padding = -spec.size % 8
+    if num_marked != count or (padding and bits[-1] >> (8 - padding)):
+        raise WireError(f"{spec.name}: the bitmap marks {num_marked} coordinates, the message says {count}")
+    return bits, take(value_dtype(spec), count)
+
+
+def _decode_bitmap(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
+    del notes
+    bits = np.unpackbits(block.fields[0], count=spec.size, bitorder="little")
+    return np.flatnonzero(bits).astype(np.int32), block.fields[1]
+
+
+ABSENT = add_mode(Mode(0, "absent", _read_absent, _decode_absent, has_count=False))
+DENSE = add_mode(Mode(1, "dense", _read_dense, _decode_dense, has_count=False))
+PAIRS = add_mode(Mode(2, "pairs", _read_pairs, _decode_pairs))
+BITMAP = add_mode(Mode(3, "bitmap", _read_bitmap, _decode_bitmap))
 
 
 def absent_block() -> Block:
@@ -117,7 +144,7 @@ def absent_block() -> Block:
 
 def dense_block(values: np.ndarray) -> Block:
     """Every coordinate."""
-    return Block(DENSE, len(values), (values.astype(_stored(values.dtype), copy=False),))
+    return Block(DENSE, len(values), (_to_little_endian(values),))
 
 
 def sparse_block(positions: np.ndarray, values: np.ndarray, size: int) -> Block:
@@ -128,9 +155,12 @@ def sparse_block(positions: np.ndarray, values: np.ndarray, size: int) -> Block:
         flat = np.zeros(size, values.dtype)
         flat[positions] = values
         return dense_block(flat)
-    values = values.astype(_stored(values.dtype), copy=False)
     if bitmap <= pairs:
         marks = np.zeros(size, np.bool_)
         marks[positions] = True
-        return Block(BITMAP, count, (np.packbits(marks, bitorder="little"), values))
-    return Block(PAIRS, count, (positions.astype("<i4", copy=False), values))
+        return Block(BITMAP, count, (np.packbits(marks, bitorder="little"), _to_little_endian(values)))
+    return Block(PAIRS, count, (positions.astype("<i4", copy=False), _to_little_endian(values)))
+
+
+def _to_little_endian(values: np.ndarray) -> np.ndarray:
+    return values.astype(values.dtype.newbyteorder("<"), copy=False)

@@ -17,7 +17,7 @@ import msgpack
 import numpy as np
 
 from fedreuse.errors import WireError
-from fedreuse.wire.block import MODES, Block, Mode
+from fedreuse.wire.block import MODES, Block
 from fedreuse.wire.parcel import Parcel
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class Envelope:
     @cached_property
     def header(self) -> bytes:
         """Everything but the arrays."""
-        parcels = [
-            [group, None] if parcel is None else [group, *_describe(parcel)] for group, parcel in self.parcels.items()
-        ]
+        parcels = [[group, _describe(parcel)] for group, parcel in self.parcels.items()]
         addresses = [self.round_number, self.exchange, self.ack, self.durable]
         packed: bytes = msgpack.packb([self.kind, addresses, self.keep, dict(self.values), parcels])
         return packed
@@ -66,7 +64,7 @@ class Envelope:
         body: list[bytes | memoryview[int]] = [self.header]
         for parcel in self.parcels.values():
             if parcel is not None:
-                body += [np.ascontiguousarray(array).data for block in parcel.blocks for array in block.fields]
+                body += [np.ascontiguousarray(array).data for block in parcel.all_blocks() for array in block.fields]
         checksum = 0
         for piece in body:
             checksum = crc32(piece, checksum)
@@ -91,7 +89,7 @@ class Envelope:
         try:
             kind, addresses, keep, values, groups = msgpack.unpackb(view[:header_bytes], use_list=False)
             round_number, exchange, ack, durable = addresses
-            parcels = {entry[0]: _read_parcel(entry, schema.of_group(entry[0]), reader) for entry in groups}
+            parcels = {group: _read_parcel(entry, schema.of_group(group), reader) for group, entry in groups}
         except WireError:
             raise
         except (ValueError, TypeError, KeyError, IndexError, msgpack.UnpackException, RecursionError) as error:
@@ -104,40 +102,38 @@ class Envelope:
         return Envelope(kind, round_number, exchange, ack, durable, keep, parcels, values)
 
 
-def _describe(parcel: Parcel) -> list[Any]:
+def _describe(parcel: Parcel | None) -> list[Any] | None:
+    """Modes, counts, notes, second parcel; empty tails are left out, and silence is nothing at all."""
+    if parcel is None:
+        return None
     modes = bytes(block.mode.code for block in parcel.blocks)
     counts = [block.count for block in parcel.blocks if block.mode.has_count]
-    return [modes, counts, dict(parcel.notes)]
+    described = [modes, counts, dict(parcel.notes), _describe(parcel.second)]
+    while described and not described[-1]:
+        described.pop()
+    return described
 
 
-def _read_parcel(entry: tuple[Any, ...], schema: Schema, reader: _Reader) -> Parcel | None:
-    if entry[1] is None:
+def _read_parcel(entry: tuple[Any, ...] | None, schema: Schema, reader: _Reader) -> Parcel | None:
+    if entry is None:
         return None
-    _, modes, counts, notes = entry
-    if len(modes) != len(schema):
-        raise WireError(f"group {entry[0]}: {len(schema)} tensors in the schema, {len(modes)} in the message")
+    empty_tail: tuple[Any, ...] = (b"", (), {}, None)
+    modes, counts, notes, second = entry + empty_tail[len(entry) :]
+    if not isinstance(modes, bytes) or len(modes) != len(schema):
+        raise WireError(f"{len(schema)} tensors in the schema, {len(modes)} in the message")
     left = iter(counts)
     blocks = []
     for spec, code in zip(schema, modes, strict=True):
         mode = MODES.get(code)
         if mode is None:
             raise WireError(f"{spec.name}: unknown mode {code}")
-        count = _count(mode, spec.size, left, spec.name)
-        block = Block(mode, count, tuple(reader.take(dtype, length) for dtype, length in mode.layout(spec, count)))
-        mode.positions(block, spec)  # refuses unsorted, repeated or excess coordinates
-        blocks.append(block)
+        count = next(left, None) if mode.has_count else spec.size
+        if not isinstance(count, int) or not 0 <= count <= spec.size:
+            raise WireError(f"{spec.name}: {count} kept coordinates of {spec.size}")
+        blocks.append(Block(mode, count, mode.read(reader.take, spec, count, notes)))
     if next(left, None) is not None:
-        raise WireError(f"group {entry[0]}: more counts than sparse tensors")
-    return Parcel(tuple(blocks), dict(notes))
-
-
-def _count(mode: Mode, size: int, left: Any, name: str) -> int:
-    if not mode.has_count:
-        return size if mode.name == "dense" else 0
-    count = next(left, None)
-    if not isinstance(count, int) or not 0 <= count <= size:
-        raise WireError(f"{name}: {count} kept coordinates of {size}")
-    return count
+        raise WireError("more counts than sparse tensors")
+    return Parcel(tuple(blocks), dict(notes), _read_parcel(second, schema, reader))
 
 
 class _Reader:
@@ -149,6 +145,8 @@ class _Reader:
 
     def take(self, dtype: np.dtype[np.generic], length: int) -> np.ndarray:
         end = self._at + dtype.itemsize * length
+        if length < 0:
+            raise WireError(f"an array of {length} numbers")
         if end > len(self._view):
             raise WireError(f"the message ends {end - len(self._view)} bytes early")
         array = np.frombuffer(self._view, dtype, length, self._at)

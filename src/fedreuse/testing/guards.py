@@ -1,0 +1,187 @@
+"""Guards around halves, links and benches: they change nothing, and raise when something breaks its word."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fedreuse.core.method import Link, LinkContext, Method
+from fedreuse.core.values import arrays_of
+from fedreuse.links.plain import Plain
+from fedreuse.tensors import Tensors, is_equal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from fedreuse.core.bench import Bench, Metrics, Trained, Work
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Conversation, Message
+    from fedreuse.core.model import Model
+    from fedreuse.core.population import Population
+    from fedreuse.corrections import Correction
+    from fedreuse.schema import ModelSchema
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["MirroredLink", "NoGradients", "digest", "guarded", "mirrored", "unchanged"]
+
+
+def digest(*trees: object) -> str:
+    """A hash of every array that some values hold."""
+    total = sha256()
+    for tree in trees:
+        for array in arrays_of(tree):
+            total.update(f"{array.dtype.str}{array.shape}".encode())
+            total.update(array.tobytes())
+    return total.hexdigest()
+
+
+@contextmanager
+def unchanged(what: str, *trees: object) -> Iterator[None]:
+    """Fail if an input is changed inside, or could be: its arrays must be frozen."""
+    before = digest(*trees)
+    for tree in trees:
+        for array in arrays_of(tree):
+            assert not array.flags.writeable, f"{what} was given an array that can be written to"
+    yield
+    assert digest(*trees) == before, f"{what} changed its input"
+
+
+def guarded(method: Method) -> Method:
+    """The same method; a half or link that changes what it was given fails."""
+    links = {
+        direction: {group: _GuardedLink(link) for group, link in getattr(method, direction).items()}
+        for direction in ("uplink", "downlink")
+    }
+    return Method(_GuardedServer(method.server), _GuardedClient(method.client), **links)
+
+
+@dataclass(frozen=True)
+class _GuardedServer:
+    inner: Any
+
+    def init(self, model: Model, population: Population) -> Any:
+        with unchanged("the server's init", model):
+            return self.inner.init(model, population)
+
+    def model(self, state: Any) -> Any:
+        with unchanged("the server's model", state):
+            return self.inner.model(state)
+
+    def round(self, state: Any, cohort: Cohort) -> Conversation[Any]:
+        with unchanged("the server's round", state):
+            conversation = self.inner.round(state, cohort)
+            requests = next(conversation)
+            while True:
+                replies = yield requests
+                with unchanged("the server's round", requests, replies):
+                    try:
+                        requests = conversation.send(replies)
+                    except StopIteration as finished:
+                        return finished.value
+
+
+@dataclass(frozen=True)
+class _GuardedClient:
+    inner: Any
+
+    @property
+    def wants_delivered(self) -> bool:
+        return getattr(self.inner, "wants_delivered", False)
+
+    def init(self) -> Any:
+        return self.inner.init()
+
+    def answer(self, request: Message, state: Any, bench: Bench) -> Any:
+        with unchanged("the client's answer", request, state):
+            return self.inner.answer(request, state, bench)
+
+    def settle(self, state: Any, delivered: Message) -> Any:
+        with unchanged("the client's settle", state, delivered):
+            return self.inner.settle(state, delivered)
+
+
+@dataclass(frozen=True)
+class _GuardedLink:
+    inner: Link
+    has_memory: ClassVar[bool] = True
+
+    def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
+        with unchanged("a link's send", tensors, state):
+            return self.inner.send(tensors, state, context)
+
+    def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
+        with unchanged("a link's receive", state):
+            return self.inner.receive(parcel, state, context)
+
+    def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
+        with unchanged("a link's delivered", state):
+            return self.inner.delivered(parcel, state, context)
+
+
+def mirrored(method: Method, groups: Collection[str]) -> Method:
+    """The same method; what each receiver decodes must be what the sender, from its own state, says it will."""
+    uplink = {group: MirroredLink(method.uplink.get(group, Plain())) for group in groups}
+    downlink = {group: MirroredLink(method.downlink.get(group, Plain())) for group in groups}
+    return replace(method, uplink=uplink, downlink=downlink)
+
+
+@dataclass(frozen=True)
+class MirroredLink:
+    """Compares both ends of a link, client by client; for executors that stay in one process."""
+
+    inner: Link
+    said: dict[int, Tensors] = field(default_factory=dict)
+    has_memory: ClassVar[bool] = True
+
+    def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
+        """Note what the receiver is said to decode."""
+        parcel, after = self.inner.send(tensors, state, context)
+        self.said[context.client] = self.inner.delivered(parcel, after, context)
+        return parcel, after
+
+    def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
+        """Decode and compare."""
+        received, after = self.inner.receive(parcel, state, context)
+        assert is_equal(received, self.said[context.client]), (
+            f"client {context.client}, round {context.round_number}: the two ends of {self.inner} hold other tensors"
+        )
+        return received, after
+
+    def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
+        """As the link."""
+        return self.inner.delivered(parcel, state, context)
+
+
+class NoGradients:
+    """A bench that can train and evaluate, but refuses to differentiate: for methods that say they need no gradients."""
+
+    def __init__(self, inner: Bench) -> None:
+        """`inner` does the work."""
+        self._inner = inner
+        self.schema: ModelSchema = inner.schema
+
+    @property
+    def work(self) -> Work:
+        """As the bench."""
+        return self._inner.work
+
+    def train(
+        self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
+    ) -> Trained:
+        """As the bench."""
+        return self._inner.train(start, correction, steps, purpose)
+
+    def gradient(self, at: Model, names: Collection[str], **options: Any) -> Tensors:
+        """Never."""
+        raise AssertionError("the method asks for gradients, but its needs do not say so: Needs(gradients=True)")
+
+    def evaluate(self, model: Model) -> Metrics:
+        """As the bench."""
+        return self._inner.evaluate(model)
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """As the bench."""
+        return self._inner.rng(purpose)
