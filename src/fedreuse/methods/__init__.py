@@ -1,3 +1,15 @@
 """Methods: one file each, two halves that share only messages."""
 
-from fedreuse.methods import dg_fedreuse, fedavg, fedprox  # noqa: F401  (each registers itself)
+from fedreuse.methods import (  # noqa: F401  (each registers itself)
+    dg_fedreuse,
+    fedadagrad,
+    fedadam,
+    fedavg,
+    fedavgm,
+    fedprox,
+    fedstale,
+    fedvarp,
+    fedyogi,
+    mifa,
+    scaffold,
+)

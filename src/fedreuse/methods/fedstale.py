@@ -1,0 +1,67 @@
+"""FedStale (Rodio and Neglia, 2024): fresh updates plus a share beta of what absent clients last sent.
+
+    D_t   = sum_S w_i (d_i - beta h_i) + beta * sum_all alpha_j h_j           h before this round
+    w_t+1 = w_t + server_lr * D_t                                             h_i <- d_i for i in S
+
+beta 0 is FedAvg, beta 1 is FedVARP; w_i are ratio weights, or (N / m) alpha_i, which is unbiased.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.errors import require
+from fedreuse.methods.averaging import TrainingClient
+from fedreuse.methods.memory import MemoryServer, MemoryState
+from fedreuse.server_steps import Sgd
+from fedreuse.tensors import Tensors, weighted_sum
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.method import BufferPolicy
+    from fedreuse.core.population import Weighting
+
+__all__ = ["FedStale", "Stale"]
+
+
+@methods.register("fedstale")
+@dataclass(frozen=True)
+class FedStale(MethodConfig):
+    """Fresh updates plus a share beta of what absent clients last sent."""
+
+    beta: float = 0.5
+    server_lr: float = 1.0
+    weights: Literal["ratio", "ht"] = "ratio"
+
+    def __post_init__(self) -> None:
+        """beta interpolates."""
+        require(0 <= self.beta <= 1, "method.beta must be in [0, 1]", self.beta)
+        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+
+    def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
+        """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""
+        del buffers
+        return MemoryServer(Stale(self.beta, self.weights), Sgd(self.server_lr)), TrainingClient()
+
+
+@dataclass(frozen=True)
+class Stale:
+    """The direction of FedStale; beta multiplies both sums of history, or it would be biased."""
+
+    beta: float
+    weights: Weighting
+
+    def __call__(
+        self, fresh: Mapping[int, Tensors], before: MemoryState, after: MemoryState, cohort: Cohort
+    ) -> Tensors:
+        """sum_S w_i (d_i - beta h_i) + beta * mean, with h and mean as they were before this round."""
+        del after
+        weights = cohort.population.weights(self.weights, fresh, len(cohort.clients))
+        history = self.beta * cohort.lr_factor
+        terms = [(weights[client], update) for client, update in fresh.items()]
+        terms += [(-history * weights[client], before.memory[client]) for client in fresh if client in before.memory]
+        return weighted_sum([*terms, (history, before.mean)], before.mean.schema)

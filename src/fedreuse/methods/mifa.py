@@ -1,0 +1,64 @@
+"""MIFA (Gu et al., 2021): every round applies the mean of every client's last update.
+
+h_i   <- d_i for i in S
+w_t+1 = w_t + server_lr * sum_all alpha_j h_j
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.errors import require
+from fedreuse.methods.averaging import TrainingClient
+from fedreuse.methods.memory import MemoryServer, MemoryState
+from fedreuse.server_steps import Sgd
+from fedreuse.tensors import Tensors, scale
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.method import BufferPolicy
+
+__all__ = ["Mifa", "Remembered"]
+
+
+@methods.register("mifa")
+@dataclass(frozen=True)
+class Mifa(MethodConfig):
+    """Apply the mean of every client's last update, in every round.
+
+    `start`: zero counts clients not yet seen as zero; full asks everybody in the first round; seen divides by the
+    examples of those seen so far.
+    """
+
+    start: Literal["zero", "full", "seen"] = "zero"
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        """A step is not negative."""
+        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+
+    def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
+        """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""
+        del buffers
+        combine = Remembered(divides_by_seen=self.start == "seen")
+        return MemoryServer(combine, Sgd(self.server_lr), starts_full=self.start == "full"), TrainingClient()
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """The mean of the memory after this round's updates are in it."""
+
+    divides_by_seen: bool = False
+
+    def __call__(
+        self, fresh: Mapping[int, Tensors], before: MemoryState, after: MemoryState, cohort: Cohort
+    ) -> Tensors:
+        """sum_all alpha_j h_j, rescaled to this round's learning rate."""
+        del fresh, before
+        seen = sum(cohort.population.share(client) for client in after.memory) if self.divides_by_seen else 1.0
+        factor = cohort.lr_factor / seen
+        return after.mean if factor == 1.0 else scale(after.mean, factor)

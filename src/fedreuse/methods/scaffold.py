@@ -1,0 +1,194 @@
+"""SCAFFOLD (Karimireddy et al., 2020): control variates correct the drift of local steps.
+
+    local step     gradient - c_i + c
+    option I       c_i+ = mean gradient of client i at w_t                        one more pass over its data
+    option II      c_i+ = c_i - c + (w_t - y_i) / (K_eff lr)
+    sent           dy_i = y_i - w_t and dc_i = c_i+ - c_i
+    server         w <- w + server_lr * sum_S omega_i dy_i;   c <- c + sum_S alpha_i dc_i       so c = sum_all alpha_i c_i
+
+With heavy-ball momentum beta the displacement is lr * sum_j a_j (...), a_j = (1 - beta^(K-j)) / (1 - beta), hence
+K_eff = sum_j a_j when the correction enters before the momentum buffer (`inside`); dividing by K there diverges. When
+it enters after the buffer (`outside`), the plain K is right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from fedreuse.core.bench import BatchPlan
+from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
+from fedreuse.core.needs import Needs
+from fedreuse.core.values import value
+from fedreuse.corrections import Correction
+from fedreuse.errors import require
+from fedreuse.methods.averaging import average, updates_of
+from fedreuse.server_steps import Sgd
+from fedreuse.tensors import Tensors, add, scale, sub, weighted_sum, zeros
+
+if TYPE_CHECKING:
+    from fedreuse.core.bench import Bench, Trained
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Conversation, Replies
+    from fedreuse.core.method import BufferPolicy
+    from fedreuse.core.population import Population
+
+__all__ = ["Control", "Scaffold", "ScaffoldClient", "ScaffoldServer", "ScaffoldState", "effective_steps"]
+
+
+@methods.register("scaffold")
+@dataclass(frozen=True)
+class Scaffold(MethodConfig):
+    """Control variates at server and clients correct the drift of local steps.
+
+    `wire`: literal sends both changes; derived sends only the update and one number, from which the server knows the
+    change of the control (option II only). `controls`: weighted by examples, as the objective is, or uniform as printed.
+    """
+
+    option: Literal["I", "II"] = "II"
+    momentum: Literal["inside", "outside"] = "inside"
+    wire: Literal["literal", "derived"] = "literal"
+    controls: Literal["weighted", "uniform"] = "weighted"
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Option I's control is not a function of the update."""
+        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+        is_possible = not (self.option == "I" and self.wire == "derived")
+        require(is_possible, "method.wire: derived needs option: II (option I's control must be sent)", self.option)
+
+    @property
+    def needs(self) -> Needs:
+        """Option I needs a gradient; corrections need the training loop."""
+        return Needs(gradients=True)
+
+    def halves(self, buffers: BufferPolicy) -> tuple[ScaffoldServer, ScaffoldClient]:
+        """Both halves read this configuration; buffers are averaged over those who trained."""
+        del buffers
+        return ScaffoldServer(self), ScaffoldClient(self)
+
+
+@value
+class ScaffoldState:
+    """The model and the server's control c."""
+
+    model: Model
+    control: Tensors
+
+
+@value
+class Control:
+    """The client's control c_i; None before its first training, which stands for zero."""
+
+    control: Tensors | None
+
+
+@dataclass(frozen=True)
+class ScaffoldServer:
+    """Averages updates, and keeps c the mean of all c_i."""
+
+    config: Scaffold
+
+    def init(self, model: Model, population: Population) -> ScaffoldState:
+        """All controls start at zero."""
+        del population
+        return ScaffoldState(model, zeros(model.weights.schema))
+
+    def model(self, state: ScaffoldState) -> Model:
+        """What is evaluated and deployed."""
+        return state.model
+
+    def round(self, state: ScaffoldState, cohort: Cohort) -> Conversation[ScaffoldState]:
+        """Send the model and c; average what comes back."""
+        request = Message("train", {**to_groups(state.model, "model"), "control": state.control})
+        replies = yield dict.fromkeys(cohort.clients, request)
+        events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
+        if not replies:
+            return state, Events(events)  # nobody answered: the model stands still
+        direction = average(updates_of(replies, state.model), cohort, "ratio", state.model)
+        move, _ = Sgd(self.config.server_lr).step(direction.weights, None)
+        model, num_kept = apply(state.model, replace(direction, weights=move))
+        return ScaffoldState(model, self._control(state, cohort, replies)), Events(events, {"kept variances": num_kept})
+
+    def _control(self, state: ScaffoldState, cohort: Cohort, replies: Replies) -> Tensors:
+        population = cohort.population
+        terms = [(1.0, state.control)]
+        for client in sorted(replies):
+            share = population.share(client) if self.config.controls == "weighted" else 1 / len(population)
+            terms.append((share, self._change(state, replies[client])))
+        return weighted_sum(terms, state.control.schema)
+
+    def _change(self, state: ScaffoldState, reply: Message) -> Tensors:
+        if self.config.wire == "literal":
+            return reply.groups["control_change"]
+        return derived_change(reply.groups["update"], state.control, float(reply.values["per_step"]))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class ScaffoldClient:
+    """Trains with the correction c - c_i; renews c_i from what the server will decode, so that c stays their mean."""
+
+    config: Scaffold
+    wants_delivered = True
+
+    def init(self) -> Control:
+        """c_i = 0."""
+        return Control(None)
+
+    def answer(self, request: Message, state: Control, bench: Bench) -> tuple[Message, Any]:
+        """Train; send the update, and the change of the control or the number it follows from."""
+        received = from_groups(request.groups, "model", bench.schema)
+        control = request.groups["control"]
+        own = state.control if state.control is not None else zeros(control.schema)
+        place: Literal["before_momentum", "after_momentum"]
+        place = "before_momentum" if self.config.momentum == "inside" else "after_momentum"
+        trained = bench.train(received, Correction(shift=sub(control, own), place=place))
+        update = difference(trained.model, received)
+        per_step = 1 / (self._steps(trained) * trained.lr) if trained.steps else 0.0
+        groups = to_groups(update, "update")
+        if self.config.wire == "literal":
+            groups["control_change"] = self._literal_change(update.weights, own, control, per_step, received, bench)
+            return Message("update", groups), _Pending(own, control, None)
+        return Message("update", groups, {"per_step": per_step}), _Pending(own, control, per_step)
+
+    def settle(self, state: _Pending, delivered: Message) -> Control:
+        """c_i + dc_i, with dc_i as the server will see it."""
+        if state.per_step is None:
+            return Control(add(state.own, delivered.groups["control_change"]))
+        return Control(add(state.own, derived_change(delivered.groups["update"], state.control, state.per_step)))
+
+    def _steps(self, trained: Trained) -> float:
+        is_inside = self.config.momentum == "inside"
+        return effective_steps(trained.steps, trained.momentum) if is_inside else float(trained.steps)
+
+    def _literal_change(
+        self, update: Tensors, own: Tensors, control: Tensors, per_step: float, received: Model, bench: Bench
+    ) -> Tensors:
+        if self.config.option == "II":
+            return derived_change(update, control, per_step)
+        names = [spec.name for spec in bench.schema.weights]
+        mean = bench.gradient(received, names, BatchPlan(is_mean=True), "control")
+        return sub(mean, own)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pending:
+    """What `settle` needs; never stored."""
+
+    own: Tensors
+    control: Tensors
+    per_step: float | None
+
+
+def derived_change(update: Tensors, control: Tensors, per_step: float) -> Tensors:
+    """dc_i = -c - dy_i / (K_eff lr): both ends can tell; a client that took no step changes nothing."""
+    if not per_step:
+        return zeros(control.schema)
+    return sub(scale(update, -per_step), control)
+
+
+def effective_steps(steps: int, momentum: float) -> float:
+    """sum_j (1 - beta^(K-j)) / (1 - beta), j = 0 .. K-1; K when there is no momentum."""
+    return sum((1 - momentum ** (steps - number)) / (1 - momentum) for number in range(steps))
