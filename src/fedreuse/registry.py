@@ -145,7 +145,8 @@ def describe_fields(cls: type[Any]) -> list[tuple[str, str, str]]:
         if field.default is not dataclasses.MISSING:
             default = repr(field.default)
         elif field.default_factory is not dataclasses.MISSING:
-            default = repr(to_plain(field.default_factory()))
+            made, registry = field.default_factory(), field.metadata.get("registry")
+            default = repr(to_plain(made) if registry is None else named_plain(registry, made))
         else:
             default = "(required)"
         kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))

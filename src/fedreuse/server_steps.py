@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from fedreuse.core.values import value
-from fedreuse.tensors import Tensors, add, scale, zeros
+from fedreuse.tensors import Tensors, add, scale, to_dense, zeros
 
 __all__ = ["Adaptive", "Moments", "Momentum", "ServerStep", "Sgd"]
 
@@ -76,7 +76,8 @@ class Moments:
 class Adaptive:
     """Adam, Yogi or Adagrad at the server (Reddi et al., 2021); v starts at v0, tau^2 unless said otherwise.
 
-    Bias correction divides m by 1 - beta1^t and v by 1 - beta2^t with t = 1 in the first step.
+    Bias correction divides m by 1 - beta1^t and v by 1 - beta2^t with t = 1 in the first step; the sum of squares that
+    Adagrad keeps has no bias.
     """
 
     rule: Literal["adam", "yogi", "adagrad"]
@@ -95,17 +96,16 @@ class Adaptive:
 
     def step(self, direction: Tensors, state: Moments) -> tuple[Tensors, Moments]:
         """m / (sqrt(v) + tau), coordinate by coordinate."""
-        kind = direction.schema.dtype.type
-        square = direction.values * direction.values
-        first = kind(self.beta1) * state.first.values + kind(1 - self.beta1) * direction.values
-        second = self._second(state.second.values, square)
+        schema, change = direction.schema, to_dense(direction).values
+        kind = schema.dtype.type
+        first = kind(self.beta1) * state.first.values + kind(1 - self.beta1) * change
+        second = self._second(state.second.values, change * change)
         number = state.num_steps + 1
         m, v = first, second
         if self.bias_correction:
             m = first / kind(1 - self.beta1**number) if self.beta1 else first
             v = second / kind(1 - self.beta2**number) if self.rule != "adagrad" else second
         move = kind(self.lr) * m / (np.sqrt(v) + kind(self.tau))
-        schema = direction.schema
         return Tensors(schema, move), Moments(Tensors(schema, first), Tensors(schema, second), number)
 
     def _second(self, v: np.ndarray, square: np.ndarray) -> np.ndarray:

@@ -118,7 +118,7 @@ def test_a_server_step_of_zero_leaves_the_weights_and_the_ledger_runs() -> None:
 def test_fedavg_misses_the_optimum_of_heterogeneous_clients() -> None:
     # several local steps at full participation settle somewhere else than argmin sum alpha_i F_i
     federation = QuadraticFederation.draw(has_buffers=False)
-    session = federation.play(build("fedavg"), 300, Setting(cohort=8))
+    session = federation.play(build("fedavg"), 120, Setting(cohort=8))
     alpha = (federation.examples / federation.examples.sum())[:, None]
     optimum = (alpha * federation.curvatures * federation.optima).sum(0) / (alpha * federation.curvatures).sum(0)
     np.testing.assert_allclose(session.models[-1].weights.values, session.models[-2].weights.values, atol=1e-9)

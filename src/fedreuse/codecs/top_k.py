@@ -54,8 +54,8 @@ def largest(flat: np.ndarray, count: int) -> np.ndarray:
     """Positions of the `count` largest magnitudes, increasing; among equals the smaller position wins."""
     magnitudes = np.abs(flat)
     threshold = np.partition(magnitudes, len(flat) - count)[len(flat) - count]
-    kept = magnitudes > threshold
+    kept = ~(magnitudes <= threshold)  # what is not a number is kept, so that the receiver sees and refuses it
     missing = count - int(np.count_nonzero(kept))
-    if missing:
+    if missing > 0:
         kept[np.flatnonzero(magnitudes == threshold)[:missing]] = True
     return np.flatnonzero(kept).astype(np.int32)

@@ -98,8 +98,8 @@ class Method:
 
     server: ServerHalf[Any]
     client: ClientHalf[Any]
-    uplink: Mapping[str, Link] = field(default_factory=lambda: EMPTY)
-    downlink: Mapping[str, Link] = field(default_factory=lambda: EMPTY)
+    uplink: Mapping[str, Link] = field(default_factory=dict)
+    downlink: Mapping[str, Link] = field(default_factory=dict)
 
     @property
     def settles(self) -> bool:

@@ -34,8 +34,8 @@ class Checkpointer:
         """What must be written so that the stored state becomes this one."""
         rest, mappings = _split(record)
         blobs: Blobs = {(_MAIN, 0): write_state(rest, self._schema)}
-        for place, entries in mappings.items():
-            held = self._held.get(place, {})
+        for place in {**self._held, **mappings}:  # a mapping that became empty is no longer among the new ones
+            held, entries = self._held.get(place, {}), mappings.get(place, {})
             for key, entry in entries.items():
                 if held.get(key) is not entry:
                     blobs[place, key] = write_state(entry, self._schema)

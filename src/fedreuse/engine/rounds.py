@@ -9,6 +9,8 @@ from fedreuse.engine.ports import FORGOT, ServerPort
 from fedreuse.errors import RunError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fedreuse.accounting.ledger import Ledger
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.method import Method
@@ -26,25 +28,33 @@ def run_round(
     port = ServerPort(method, record, cohort.round_number, schema, cohort.seed)
     conversation = method.server.round(record.state, cohort)
     requests = next(conversation)
+    reasons: dict[int, str] = {}
+    has_tensors = False
     while True:
         outgoing = port.pack(requests)
         arrived = list(executor.exchange(outgoing)) if outgoing else []
         in_time = {reply.client: reply.envelope for reply in arrived if reply.status == "in_time"}
         messages, refused = port.unpack(in_time)
         ledger.note(outgoing, arrived, refused)
-        spoke = [client for client, envelope in in_time.items() if envelope.kind != FORGOT]
-        if spoke and not messages:
-            raise RunError(
-                f"round {cohort.round_number}: every reply was refused (client {spoke[0]}: {refused[spoke[0]]}); "
-                "if the numbers are not finite, training diverged: lower local.optimizer.lr or set local.clip_norm"
-            )
+        reasons |= {client: reason for client, reason in refused.items() if in_time[client].kind != FORGOT}
+        has_tensors = has_tensors or any(message.groups for message in messages.values())
         try:
             requests = conversation.send(messages)
         except StopIteration as finished:
+            if reasons and not has_tensors:
+                raise _refused(cohort.round_number, reasons) from None
             state, events = finished.value
             ledger.close(cohort.round_number, events)
             executor.end_round(port.acks())
             return port.finish(state)
+
+
+def _refused(round_number: int, reasons: Mapping[int, str]) -> RunError:
+    client, reason = next(iter(reasons.items()))
+    return RunError(
+        f"round {round_number}: every update was refused (client {client}: {reason}); "
+        "if the numbers are not finite, training diverged: lower local.optimizer.lr or set local.clip_norm"
+    )
 
 
 def mark_durable(record: ServerRecord) -> ServerRecord:

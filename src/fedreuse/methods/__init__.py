@@ -1,15 +1,7 @@
 """Methods: one file each, two halves that share only messages."""
 
-from fedreuse.methods import (  # noqa: F401  (each registers itself)
-    dg_fedreuse,
-    fedadagrad,
-    fedadam,
-    fedavg,
-    fedavgm,
-    fedprox,
-    fedstale,
-    fedvarp,
-    fedyogi,
-    mifa,
-    scaffold,
-)
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _file in iter_modules(__path__):
+    import_module(f"{__name__}.{_file.name}")  # each registers itself

@@ -4,7 +4,7 @@
     option I       c_i+ = mean gradient of client i at w_t                        one more pass over its data
     option II      c_i+ = c_i - c + (w_t - y_i) / (K_eff lr)
     sent           dy_i = y_i - w_t and dc_i = c_i+ - c_i
-    server         w <- w + server_lr * sum_S omega_i dy_i;   c <- c + sum_S alpha_i dc_i       so c = sum_all alpha_i c_i
+    server         w <- w + server_lr * sum_S omega_i dy_i;   c <- c + sum_S alpha_i dc_i  (c = sum_all alpha_i c_i)
 
 With heavy-ball momentum beta the displacement is lr * sum_j a_j (...), a_j = (1 - beta^(K-j)) / (1 - beta), hence
 K_eff = sum_j a_j when the correction enters before the momentum buffer (`inside`); dividing by K there diverges. When
@@ -44,7 +44,7 @@ class Scaffold(MethodConfig):
     """Control variates at server and clients correct the drift of local steps.
 
     `wire`: literal sends both changes; derived sends only the update and one number, from which the server knows the
-    change of the control (option II only). `controls`: weighted by examples, as the objective is, or uniform as printed.
+    change of the control (option II only). `controls`: weighted by examples, like the objective, or uniform as printed.
     """
 
     option: Literal["I", "II"] = "II"

@@ -30,6 +30,7 @@ from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.runs.directory import RunDirectory, reference_to_plain
 from fedreuse.runs.provenance import provenance
 from fedreuse.runs.schedule import load_or_freeze
+from fedreuse.runs.workers import SharedTask
 from fedreuse.tensors import is_finite, to_arrays
 from fedreuse.wire.envelope import Envelope
 
@@ -95,12 +96,31 @@ class _Run:
         self.stale_evaluations = 0
         self.record, self.store = self._first_state() if directory.journal.round_number == 0 else self._stored_state()
         self.checkpointer = Checkpointer(self.schema, self.record if directory.journal.round_number else None)
-        site = Site(self.method, self.schema, self.trainer.bench, self.store, config.faults, config.seed)
+        self.shared = SharedTask.share(config, self.prepared) if config.executor.has_workers else None
+        site = Site(
+            self.method,
+            self.schema,
+            self.trainer.bench,
+            self.store,
+            config.faults,
+            config.seed,
+            self.shared,
+            directory.log,
+        )
         self.executor = config.executor.start(site)
         self.rows: list[dict[str, Any]] = []
         self.seconds = perf_counter() - began
 
     def to_end(self) -> RunDirectory:
+        """Every round that is left, then the end; workers go home whatever happens."""
+        try:
+            return self._to_end()
+        finally:
+            self.executor.close()
+            if self.shared is not None:
+                self.shared.close()
+
+    def _to_end(self) -> RunDirectory:
         first = self.directory.journal.round_number + 1
         if self.observer is not None:
             self.observer.started(self.config, self.directory, first)

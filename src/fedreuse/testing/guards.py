@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -16,7 +16,7 @@ from fedreuse.tensors import Tensors, is_equal
 if TYPE_CHECKING:
     import numpy as np
 
-    from fedreuse.core.bench import Bench, Metrics, Trained, Work
+    from fedreuse.core.bench import BatchPlan, Bench, Metrics, Trained, Work
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.message import Conversation, Message
     from fedreuse.core.model import Model
@@ -174,8 +174,9 @@ class NoGradients:
         """As the bench."""
         return self._inner.train(start, correction, steps, purpose)
 
-    def gradient(self, at: Model, names: Collection[str], **options: Any) -> Tensors:
+    def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
         """Never."""
+        del at, names, plan, purpose
         raise AssertionError("the method asks for gradients, but its needs do not say so: Needs(gradients=True)")
 
     def evaluate(self, model: Model) -> Metrics:

@@ -26,7 +26,7 @@ from fedreuse.core.population import Population
 from fedreuse.corrections import Correction
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import ClientStore, MemoryStore
-from fedreuse.engine.executors.executor import Executor, ExecutorConfig, Reply, Site
+from fedreuse.engine.executors.executor import BenchFactory, Executor, ExecutorConfig, Reply, Site, WorkerSetup
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, NoFaults
 from fedreuse.engine.records import ServerRecord
@@ -40,6 +40,7 @@ __all__ = [
     "Crossing",
     "QuadraticBench",
     "QuadraticFederation",
+    "QuadraticSetup",
     "QuadraticTraining",
     "Session",
     "Setting",
@@ -247,6 +248,19 @@ class Setting:
     faults: FaultPlan = field(default_factory=NoFaults)
     make_store: Callable[[], ClientStore] = MemoryStore
     checkpoint_every: int = 1
+    wrap_setup: Callable[[WorkerSetup], WorkerSetup] = lambda setup: setup
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticSetup:
+    """What a worker process calls to play the clients of a federation."""
+
+    method: Method
+    federation: QuadraticFederation
+
+    def __call__(self) -> tuple[Method, BenchFactory]:
+        """The method, and benches of its own."""
+        return self.method, self.federation.bench
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,6 +305,10 @@ class Session:
                 self.checkpoint()
         return self
 
+    def close(self) -> None:
+        """Let go of worker processes, if there are any."""
+        self._executor.close()
+
     def checkpoint(self) -> None:
         """Store what changed, as a run directory does."""
         for place, data in self._checkpointer.changes(self.record, self.store).items():
@@ -319,10 +337,10 @@ class Session:
         return other
 
     def _start(self) -> Executor:
-        site = Site(
-            self.method, self.schema, self.federation.bench, self.store, self.setting.faults, self.federation.seed
-        )
-        return _Watched(self.setting.executor.start(site), self.crossings)
+        federation, setting = self.federation, self.setting
+        setup = setting.wrap_setup(QuadraticSetup(self.method, federation))
+        site = Site(self.method, self.schema, federation.bench, self.store, setting.faults, federation.seed, setup)
+        return _Watched(setting.executor.start(site), self.crossings)
 
 
 class _Watched:
@@ -340,6 +358,9 @@ class _Watched:
 
     def end_round(self, acks: Mapping[int, int]) -> None:
         self._inner.end_round(acks)
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 def with_poison(federation: QuadraticFederation, *where: tuple[int, int]) -> QuadraticFederation:

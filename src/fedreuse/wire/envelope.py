@@ -89,17 +89,28 @@ class Envelope:
         try:
             kind, addresses, keep, values, groups = msgpack.unpackb(view[:header_bytes], use_list=False)
             round_number, exchange, ack, durable = addresses
-            parcels = {group: _read_parcel(entry, schema.of_group(group), reader) for group, entry in groups}
+            parcels = {str(group): _read_parcel(entry, schema.of_group(group), reader) for group, entry in groups}
         except WireError:
             raise
         except (ValueError, TypeError, KeyError, IndexError, msgpack.UnpackException, RecursionError) as error:
             raise WireError(f"malformed header: {error}") from None
         if not isinstance(kind, str) or not isinstance(values, dict) or not isinstance(keep, bool):
             raise WireError("malformed header: kind, values or keep of a wrong type")
+        if len(parcels) != len(groups) or not all(isinstance(group, str) for group, _ in groups):
+            raise WireError("malformed header: groups must have names, each its own")
+        if not all(isinstance(name, str) and _is_value(value) for name, value in values.items()):
+            raise WireError("malformed header: a value that is no number, flag, text or tuple of these")
         if not all(isinstance(number, int) and number >= 0 for number in addresses):
             raise WireError("malformed header: round and exchange numbers must not be negative")
         reader.close()
         return Envelope(kind, round_number, exchange, ack, durable, keep, parcels, values)
+
+
+def _is_value(value: object) -> bool:
+    """What `core.message.Value` allows."""
+    if isinstance(value, tuple):
+        return all(_is_value(inner) for inner in value)
+    return isinstance(value, bool | int | float | str)
 
 
 def _describe(parcel: Parcel | None) -> list[Any] | None:
@@ -121,6 +132,8 @@ def _read_parcel(entry: tuple[Any, ...] | None, schema: Schema, reader: _Reader)
     modes, counts, notes, second = entry + empty_tail[len(entry) :]
     if not isinstance(modes, bytes) or len(modes) != len(schema):
         raise WireError(f"{len(schema)} tensors in the schema, {len(modes)} in the message")
+    if not isinstance(notes, dict):
+        raise WireError("malformed header: notes of a wrong type")
     left = iter(counts)
     blocks = []
     for spec, code in zip(schema, modes, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from fedreuse.core.bench import Bench, Work
 from fedreuse.registry import Registry
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from fedreuse.schema import ModelSchema
     from fedreuse.wire.envelope import Envelope
 
-__all__ = ["BenchFactory", "Executor", "ExecutorConfig", "Reply", "Site", "executors"]
+__all__ = ["BenchFactory", "Executor", "ExecutorConfig", "Reply", "Site", "WorkerSetup", "executors"]
 
 BenchFactory = Callable[[int, int], Bench]
 """(client, round number) -> what that client has in that round."""
+WorkerSetup = Callable[[], "tuple[Method, BenchFactory]"]
+"""What a worker process calls once to have everything a client needs; it travels to the worker."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,7 @@ class Reply:
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """Everything an executor needs to play the clients."""
+    """Everything an executor needs to play the clients; `setup` makes the same in another process."""
 
     method: Method
     schema: ModelSchema
@@ -42,6 +44,8 @@ class Site:
     store: ClientStore
     faults: FaultPlan
     seed: int
+    setup: WorkerSetup | None = None
+    warn: Callable[[str], object] = str  # nobody listens, unless somebody is named
 
 
 class Executor(Protocol):
@@ -51,13 +55,19 @@ class Executor(Protocol):
         """One wave of requests and replies."""
         ...
 
+    def close(self) -> None:
+        """Let go of whatever plays the clients."""
+        ...
+
     def end_round(self, acks: Mapping[int, int]) -> None:
         """The round is over; `acks` are the exchanges that count."""
         ...
 
 
 class ExecutorConfig(Protocol):
-    """What the registry of executors holds."""
+    """What the registry of executors holds; those with workers need the task in shared memory."""
+
+    has_workers: ClassVar[bool]
 
     def start(self, site: Site) -> Executor:
         """An executor at work."""

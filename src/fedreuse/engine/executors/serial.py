@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fedreuse.engine.executors.executor import Reply, Site, executors
 from fedreuse.engine.ports import client_answer
@@ -19,6 +19,8 @@ __all__ = ["Serial", "SerialExecutor"]
 @dataclass(frozen=True)
 class Serial:
     """Clients one after another in this process; `fast` passes envelopes as objects, `strict` through bytes."""
+
+    has_workers: ClassVar[bool] = False
 
     mode: Literal["fast", "strict"] = "fast"
 
@@ -52,6 +54,9 @@ class SerialExecutor:
             envelope, record = client_answer(site.method, request, site.store.load(client), bench, client)
             site.store.save(client, record)
             yield Reply(client, self._carry(envelope), bench.work, "late" if fate == "late" else "in_time")
+
+    def close(self) -> None:
+        """Nothing to let go of."""
 
     def end_round(self, acks: Mapping[int, int]) -> None:
         """Settle the clients' memories."""

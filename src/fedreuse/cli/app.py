@@ -1,0 +1,96 @@
+"""The application: its commands hang on it, and here alone errors become a line and an exit code.
+
+0 all went well, 1 a run failed, 2 the user's mistake, 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import click
+import typer
+from typer.core import TyperGroup
+
+import fedreuse
+from fedreuse.errors import FedreuseError, UserError
+
+__all__ = ["AsJson", "app", "main", "on_interrupt"]
+
+RUN_FAILED, USERS_MISTAKE, INTERRUPTED = 1, 2, 130
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else.")]
+
+
+class _Commands(TyperGroup):
+    """Turns errors into exit codes, whoever invokes the commands: a shell, a test, another program."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`--debug` may stand anywhere."""
+        end = args.index("--") if "--" in args else len(args)
+        is_debug = "--debug" in args[:end]
+        ctx.obj = {"debug": is_debug, "on_interrupt": ""}
+        kept = [word for position, word in enumerate(args) if word != "--debug" or position > end]
+        return super().parse_args(ctx, kept)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a mistake is one paragraph on standard error, a traceback only with `--debug`."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except KeyboardInterrupt:
+            _complain("stopped", ctx.obj["on_interrupt"] or "what is complete is safe; run the same command again")
+            raise typer.Exit(INTERRUPTED) from None
+        except Exception as error:
+            if ctx.obj["debug"]:
+                raise
+            _complain("error", _explain(error))
+            raise typer.Exit(USERS_MISTAKE if isinstance(error, UserError) else RUN_FAILED) from None
+
+
+app = typer.Typer(
+    name="fedreuse",
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: fedreuse demo",
+)
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and end.", is_eager=True)] = False,
+) -> None:
+    """Federated learning with cached-update reuse, its closest relatives, and honest byte accounting."""
+    del debug  # taken out by parse_args; it stands here for the help
+    if version:
+        typer.echo(f"fedreuse {fedreuse.__version__}")
+        raise typer.Exit
+
+
+def main() -> None:
+    """The entry point of the command `fedreuse`."""
+    app()
+
+
+def on_interrupt(context: typer.Context, advice: str) -> None:
+    """What to tell somebody who presses Ctrl-C from here on."""
+    context.obj["on_interrupt"] = advice
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, FedreuseError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"the system refused: {error}"
+    return f"internal error ({type(error).__name__}: {error}); re-run with --debug to see where"
+
+
+def _complain(word: str, message: str) -> None:
+    is_terminal = sys.stderr.isatty()
+    head = typer.style(f"{word}:", fg="red", bold=True) if is_terminal else f"{word}:"
+    typer.echo(f"{head} {message}", err=True)

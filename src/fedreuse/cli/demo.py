@@ -1,0 +1,90 @@
+"""`fedreuse demo`: four methods on embedded data, from nothing to a table and a figure in about two minutes."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.compare import finish, run_all
+from fedreuse.cli.output import show_lines
+from fedreuse.errors import RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fedreuse.report.results import Result
+    from fedreuse.studies.study import Study
+
+__all__ = ["demo_command"]
+
+LOWEST_SCORE = 0.85
+
+
+@app.command("demo", epilog="Example: fedreuse demo")
+def demo_command(
+    context: typer.Context,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to all runs, such as seed=303", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="The folder of the runs.")] = Path("runs/demo"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Delete the demo's earlier runs and start over.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare dense FedAvg, Top-K, Top-K with error feedback and DG-FedReuse on handwritten digits.
+
+    The data comes with scikit-learn, so nothing is downloaded. All four share partition, cohorts and random streams.
+    Runs that are complete already are kept, unless you ask for --fresh ones.
+    """
+    from fedreuse.studies.study import load_study
+
+    with as_file(files("fedreuse.studies") / "demo.yaml") as file:
+        study = load_study(file, overrides or [])
+    if fresh:
+        _delete_runs(study, out)
+    on_interrupt(context, "the rounds so far are safe; `fedreuse demo` goes on from there")
+    results = finish(study, out, run_all(study, out, as_json), as_json)
+    _require_learnt(results)
+    if not as_json:
+        _say_what_next(results)
+
+
+def _delete_runs(study: Study, out: Path) -> None:
+    """Only folders that this study names and that hold a run; one that is in use is left alone, with an error."""
+    from fedreuse.runs.directory import RunDirectory
+
+    for planned in study.runs:
+        place = out / planned.folder
+        if (place / "config.yaml").exists():
+            directory = RunDirectory(place)
+            directory.lock()
+            shutil.rmtree(place)
+            directory.release()
+
+
+def _require_learnt(results: Sequence[Result]) -> None:
+    short = [
+        f"{result.variant} (seed {result.seed}) {result.test_score:.1%}"
+        for result in results
+        if result.test_score is None or not result.test_score >= LOWEST_SCORE
+    ]
+    if short:
+        raise RunError(f"the demo must reach a test accuracy of {LOWEST_SCORE:.0%}, but {', '.join(short)} did not")
+
+
+def _say_what_next(results: Sequence[Result]) -> None:
+    last = results[-1].directory
+    show_lines(
+        "",
+        "What to try next:",
+        f"  fedreuse show {last}",
+        f"  fedreuse export {last}",
+        "  fedreuse describe dg_fedreuse",
+        "  fedreuse run configs/digits.yaml method=fedprox",
+        "  fedreuse data fetch fashion_mnist && fedreuse run configs/paper/fashion_mnist.yaml",
+    )

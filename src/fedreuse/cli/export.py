@@ -1,0 +1,73 @@
+"""`fedreuse export`: the trained network as a file that plain torch loads."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import show_json, show_lines
+from fedreuse.errors import RunDirectoryError, UserError
+
+__all__ = ["example_of", "export_command"]
+
+
+@app.command("export", epilog="Example: fedreuse export runs/mine --to digits.safetensors")
+def export_command(
+    run: Annotated[Path, typer.Argument(help="A complete run directory.", show_default=False)],
+    to: Annotated[Path | None, typer.Option("--to", help="The file to write (default: the run's name, here).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the trained network as safetensors, and show the three lines of torch that load it."""
+    from fedreuse.runs.directory import RunDirectory
+
+    directory = RunDirectory.open(run)
+    if not directory.is_complete:
+        raise RunDirectoryError(
+            f"{run} is incomplete, so there is no trained network yet; go on with the same `fedreuse run`, "
+            f"--out {run} and --resume"
+        )
+    arrays = directory.model()
+    target = to or Path(f"{run.resolve().name}.safetensors")
+    example = example_of(directory.config["network"], directory.provenance, target)
+    _write(arrays, target)
+    if as_json:
+        show_json({"file": str(target), "tensors": len(arrays), "example": example})
+    else:
+        show_lines(f"{target}: {len(arrays)} tensors. In Python:", "", *(f"    {line}" for line in example))
+
+
+def example_of(network: dict[str, Any], provenance: dict[str, Any], file: Path) -> list[str]:
+    """Three lines that load the file into the run's network: imports, network, weights."""
+    from fedreuse.learning.networks.network import OwnNetwork, networks
+
+    built = networks.parse(network, "network")
+    shape, num_classes = tuple(provenance["input_shape"]), provenance["num_classes"]
+    if isinstance(built, OwnNetwork):
+        module, _, name = built.name.partition(":")
+        accepted = inspect.signature(built.target).parameters
+        known = {"shape": shape, "num_classes": num_classes}
+        taken = {key: given for key, given in known.items() if key in accepted} | built.options
+        made = f"{name}({', '.join(f'{key}={given!r}' for key, given in taken.items())})"
+    else:
+        module, name = type(built).__module__, type(built).__qualname__
+        made = f"{built!r}.build({shape}, {num_classes})"
+    return [
+        f"from safetensors.torch import load_file; from {module} import {name}",
+        f"network = {made}",
+        f"network.load_state_dict(load_file({str(file)!r}))",
+    ]
+
+
+def _write(arrays: dict[str, Any], target: Path) -> None:
+    from safetensors.numpy import save
+
+    beside = target.with_name(f".{target.name}.part")
+    try:
+        beside.write_bytes(save(arrays))
+        beside.replace(target)
+    except OSError as error:
+        raise UserError(f"{target} cannot be written ({error}); choose another place with --to") from None

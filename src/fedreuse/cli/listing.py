@@ -1,0 +1,151 @@
+"""`fedreuse list` and `fedreuse describe`: what can be named in a configuration, and what each name means."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.errors import ConfigError, UserError, suggest
+
+if TYPE_CHECKING:
+    from fedreuse.registry import Registry
+
+__all__ = ["card_summary", "describe_command", "list_command", "registry_of"]
+
+_HOMES = {
+    "methods": "fedreuse.core.method",
+    "codecs": "fedreuse.codecs.codec",
+    "links": "fedreuse.links.link",
+    "gates": "fedreuse.gates.gate",
+    "datasets": "fedreuse.learning.data",
+    "networks": "fedreuse.learning.networks.network",
+    "partitions": "fedreuse.learning.partitions",
+    "optimizers": "fedreuse.learning.optimizers",
+    "learning_rates": "fedreuse.learning.optimizers",
+    "losses": "fedreuse.learning.objectives",
+    "metrics": "fedreuse.learning.objectives",
+    "availabilities": "fedreuse.runs.schedule",
+    "faults": "fedreuse.engine.faults",
+    "executors": "fedreuse.engine.executors.executor",
+}
+"""Where each registry is made; it is imported when it is asked for, so that most lists need no torch."""
+_WITH_CARDS = ("methods", "links", "codecs")
+
+
+@app.command("list", epilog="Example: fedreuse list methods")
+def list_command(
+    kind: Annotated[str, typer.Argument(help="What to list.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="For `list runs`: where to look.")] = Path("runs"),
+    as_json: AsJson = False,
+) -> None:
+    """List what can be named in a configuration, or the runs in a folder.
+
+    KIND is one of methods, codecs, links, gates, datasets, networks, partitions, optimizers, learning_rates, losses,
+    metrics, availabilities, faults, executors, or runs (FOLDER says where they are).
+    """
+    if kind == "runs":
+        _list_runs(folder, as_json)
+        return
+    from fedreuse.report.tables import Table
+
+    registry = registry_of(kind)
+    rows = tuple((name, _summary(registry.get(name, kind))) for name in registry.names())
+    if as_json:
+        show_json([{"name": name, "summary": summary} for name, summary in rows])
+        return
+    show_table(Table(kind, ("name", "what it is"), rows))
+    show_lines(f"more: fedreuse describe {rows[0][0]}")
+
+
+@app.command("describe", epilog="Example: fedreuse describe top_k")
+def describe_command(
+    name: Annotated[str, typer.Argument(help="A name that `fedreuse list` shows.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Describe everything of this NAME: what it is, its fields with types and defaults, its card's summary."""
+    found = [described for kind in _HOMES if (described := _describe(kind, name)) is not None]
+    if not found:
+        known = [known for kind in _HOMES for known in registry_of(kind).names()]
+        raise ConfigError(f"nothing is called '{name}'; {suggest(name, known)}")
+    if as_json:
+        show_json(found)
+        return
+    for described in found:
+        _show(described)
+
+
+def registry_of(kind: str) -> Registry[Any]:
+    """The registry of a kind of parts."""
+    from fedreuse.registry import REGISTRIES
+
+    if kind not in _HOMES:
+        raise UserError(f"'{kind}' cannot be listed; {suggest(kind, [*_HOMES, 'runs'])}")
+    import_module(_HOMES[kind])
+    return REGISTRIES[kind]
+
+
+def card_summary(name: str) -> str:
+    """What the card of a method, link or codec says it does, where the source tree is at hand; otherwise nothing."""
+    import fedreuse
+
+    card = Path(fedreuse.__file__).parents[2] / "docs" / "methods" / f"{name}.md"
+    if not card.is_file():
+        return ""
+    section = re.search(r"^## What it does\s*$(.*?)(?=^## |\Z)", card.read_text(encoding="utf-8"), re.M | re.S)
+    return "" if section is None else " ".join(section[1].split())
+
+
+def _list_runs(folder: Path, as_json: bool) -> None:
+    from fedreuse.report.results import plain, read_run
+    from fedreuse.report.tables import runs_table
+    from fedreuse.runs.directory import find_runs
+
+    results = [read_run(directory) for directory in find_runs(folder)] if folder.exists() else []
+    if as_json:
+        show_json([plain(result) for result in results])
+    elif results:
+        show_table(runs_table(results))
+    else:
+        show_lines(f"no runs in {folder} yet; start one with `fedreuse run configs/digits.yaml` or `fedreuse demo`")
+
+
+def _describe(kind: str, name: str) -> dict[str, Any] | None:
+    from fedreuse.registry import describe_fields
+
+    registry = registry_of(kind)
+    if name not in registry.names():
+        return None
+    cls = registry.get(name, kind)
+    fields = [{"name": field, "type": type_, "default": default} for field, type_, default in describe_fields(cls)]
+    return {
+        "kind": kind,
+        "name": name,
+        "summary": _summary(cls),
+        "module": cls.__module__,
+        "fields": fields,
+        "card": card_summary(name) if kind in _WITH_CARDS else "",
+    }
+
+
+def _show(described: dict[str, Any]) -> None:
+    from fedreuse.report.tables import Table
+
+    show_lines("", f"{described['name']} ({described['kind']}, {described['module']})", described["summary"])
+    if described["card"]:
+        show_lines("", described["card"])
+    rows = tuple((field["name"], field["type"], field["default"]) for field in described["fields"])
+    if rows:
+        show_table(Table("", ("field", "type", "default"), rows))
+    else:
+        show_lines("It has no fields.")
+
+
+def _summary(cls: type[Any]) -> str:
+    return " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())

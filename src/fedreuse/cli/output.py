@@ -1,0 +1,80 @@
+"""How things are shown: tables and paragraphs for people, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fedreuse.report.tables import Table
+
+__all__ = ["console", "show_json", "show_lines", "show_pairs", "show_table"]
+
+_WIDTH = 100
+_LONGEST_UNFOLDED = 28
+
+
+def console(stderr: bool = False) -> Console:
+    """Where people look; 100 columns when the output is not a terminal."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(stderr=stderr, width=None if stream.isatty() else _WIDTH, highlight=False, soft_wrap=False)
+
+
+def show_json(content: Any) -> None:
+    """Machines get JSON and nothing else."""
+    typer.echo(json.dumps(content, indent=2, allow_nan=False))
+
+
+def show_lines(*lines: str) -> None:
+    """Paragraphs, folded by the terminal alone, so that paths and commands can be copied."""
+    for line in lines:
+        typer.echo(line)
+
+
+def show_table(table: Table) -> None:
+    """A table with its title and legend; numbers to the right, and only long texts are folded."""
+    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for column, header in enumerate(table.headers):
+        cells = [row[column] for row in table.rows]
+        drawn.add_column(
+            Text(header),
+            justify="right" if _are_numbers(cells) else "left",
+            no_wrap=max(map(len, cells), default=0) <= _LONGEST_UNFOLDED,
+            overflow="fold",
+        )
+    for row in table.rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    place = console()
+    if table.title:
+        place.print(Text(table.title, style="bold"))
+    place.print(drawn)
+    if table.legend:
+        place.print(Text(table.legend, style="dim"))
+        place.print()
+
+
+def show_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
+    """Names and values in two columns."""
+    drawn = RichTable(box=None, show_header=False)
+    drawn.add_column(no_wrap=True)
+    drawn.add_column(overflow="fold")
+    for name, value in pairs:
+        drawn.add_row(Text(name), Text(value))
+    place = console()
+    place.print(Text(title, style="bold"), soft_wrap=True)
+    place.print(drawn)
+    place.print()
+
+
+def _are_numbers(cells: Iterable[str]) -> bool:
+    shown = [cell.lstrip("-") for cell in cells if cell != "-"]
+    return bool(shown) and all(cell[:1].isdigit() for cell in shown)

@@ -1,0 +1,125 @@
+"""Watching a run: a bar on a terminal, plain lines elsewhere; both tell round, score, saving and time left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from fedreuse.cli.output import console
+from fedreuse.report.tables import score
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from fedreuse.runs.config import RunConfig
+    from fedreuse.runs.directory import RunDirectory
+
+__all__ = ["Watcher", "duration"]
+
+_BOUNDARY = "update_fields"
+
+
+class Watcher:
+    """An observer of runs, one after another. Use it as a context, so that the bar is cleared whatever happens."""
+
+    def __init__(self, title: str = "", stderr: bool = False, pause_seconds: float = 0.0) -> None:
+        """Lines come at most every so many seconds; `stderr` keeps standard output for JSON."""
+        self.title = title
+        self._stderr = stderr
+        self._pause_seconds = pause_seconds
+        is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+        self._bar = _bar(stderr) if is_terminal else None
+        self._task: Any = None
+
+    def __enter__(self) -> Watcher:
+        """Start drawing."""
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Stop drawing."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
+        """Take up what earlier rounds have spent."""
+        plain = config.to_plain()
+        self._metric = plain["task"]["metric"]["name"]
+        self._count, self._done_before = config.rounds.count, first_round - 1
+        self._up_bytes = self._dense_bytes = 0
+        self._score: float | None = None
+        for row in directory.metrics():
+            self._add(row)
+        self._began = self._spoke = monotonic()
+        if self._bar is None:
+            if first_round > 1:
+                self._say(f"going on after round {first_round - 1}")
+            return
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = self._bar.add_task(
+            self.title or plain["method"]["name"], total=self._count, completed=self._done_before, told=""
+        )
+
+    def round_done(self, row: Mapping[str, Any]) -> None:
+        """Show where the run stands."""
+        self._add(row)
+        if self._bar is not None:
+            self._bar.update(self._task, completed=row["round"], told=self._told())
+            return
+        is_last, now = row["round"] == self._count, monotonic()
+        if is_last or (row["validation_score"] is not None and now - self._spoke >= self._pause_seconds):
+            self._spoke = now
+            passed = now - self._began
+            left = passed / (row["round"] - self._done_before) * (self._count - row["round"])
+            self._say(f"round {row['round']}/{self._count}  {self._told()}  {duration(passed)}, {duration(left)} left")
+
+    def _add(self, row: Mapping[str, Any]) -> None:
+        self._up_bytes += row[f"up_bytes ({_BOUNDARY})"]
+        self._dense_bytes += row[f"dense_bytes ({_BOUNDARY})"]
+        if row["validation_score"] is not None:
+            self._score = row["validation_score"]
+
+    def _told(self) -> str:
+        saving = 100 * (1 - self._up_bytes / self._dense_bytes) if self._dense_bytes else 0.0
+        shown = score(self._score, self._metric)
+        return f"validation {self._metric} {shown}  saving up ({_BOUNDARY}) {saving:.1f} %"
+
+    def _say(self, line: str) -> None:
+        typer.echo(f"{self.title}: {line}" if self.title else line, err=self._stderr)
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+class _Round(TextColumn):
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Any) -> Text:
+        return Text(f"round {task.completed:.0f}/{task.total:.0f}")
+
+
+def _bar(stderr: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        _Round(),
+        TextColumn("{task.fields[told]}", markup=False),
+        TimeRemainingColumn(compact=True),
+        console=console(stderr),
+        transient=True,
+    )

@@ -1,0 +1,83 @@
+"""`fedreuse run`: one configuration, from the first round or from where it stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.output import show_json, show_lines, show_pairs, show_table
+from fedreuse.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedreuse.report.results import Result
+
+__all__ = ["run_command"]
+
+
+@app.command("run", epilog="Example: fedreuse run configs/digits.yaml rounds.count=10 seed=202 --out runs/mine")
+def run_command(
+    context: typer.Context,
+    config: Annotated[Path, typer.Argument(help="A YAML file.", show_default=False)],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as task.partition.alpha=0.1", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The run directory (default: runs/ and the run's own name).")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the directory stopped.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run one configuration to its end, or go on with one that was interrupted: the same bits either way.
+
+    CONFIG is a YAML file; each KEY=VALUE changes one of its keys, such as task.partition.alpha=0.1 or method=fedprox.
+    """
+    from fedreuse.cli.progress import Watcher
+    from fedreuse.report.results import plain, read_run
+    from fedreuse.runs.config import load, read_yaml
+    from fedreuse.runs.launch import run
+
+    changes = overrides or []
+    content = read_yaml(config)
+    if "axes" in content:
+        raise ConfigError(f"{config} is a study (it has axes); start it with `fedreuse compare {config}`")
+    planned = load(content, changes)
+    place = out or Path("runs") / planned.label
+    again = join(["fedreuse", "run", str(config), *changes, "--out", str(place), "--resume"])
+    on_interrupt(context, f"the rounds so far are safe in {place}; go on with\n  {again}")
+    if not as_json:
+        show_lines(f"{planned.label}: {planned.rounds.count} rounds into {place}")
+    with Watcher(stderr=as_json) as watcher:
+        directory = run(planned, place, resume=resume, observer=watcher)
+    result = read_run(directory)
+    if as_json:
+        show_json(plain(result))
+    else:
+        _tell(result)
+
+
+def _tell(result: Result) -> None:
+    from fedreuse.cli.progress import duration
+    from fedreuse.report.tables import savings_table, score
+
+    show_lines("")
+    show_pairs(
+        f"{result.variant} on {result.dataset}",
+        [
+            (f"test {result.metric}", score(result.test_score, result.metric)),
+            (f"validation {result.metric}", score(result.validation_score, result.metric)),
+            ("rounds", str(result.rounds)),
+            ("time", duration(result.seconds)),
+        ],
+    )
+    show_table(savings_table(result))
+    show_lines(
+        f"run directory: {result.directory}",
+        "next:",
+        f"  fedreuse show {result.directory}",
+        f"  fedreuse export {result.directory}",
+    )

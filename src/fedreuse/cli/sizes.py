@@ -1,0 +1,169 @@
+"""`fedreuse sizes`: what a network costs on the wire, measured on encoded blocks before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import show_json, show_table
+from fedreuse.errors import ConfigError, suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.codecs.codec import Codec
+    from fedreuse.schema import ModelSchema
+    from fedreuse.tensors import Tensors
+
+__all__ = ["Size", "measure", "sizes_command"]
+
+PAPER = {
+    "mnist": "cnn",
+    "fashion_mnist": "cnn",
+    "emnist_balanced": "cnn",
+    "pathmnist": "cnn",
+    "cifar10": "resnet18",
+    "cifar100": "resnet18",
+}
+"""The six rows of the paper's size table: dataset and network."""
+Buffers = Literal["as_weights", "dense"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """One network on one dataset. Upload and saving are those of Top-K under `update_fields`; `codecs` has the others."""
+
+    dataset: str
+    network: str
+    parameters: int
+    dense_bytes: int
+    signature_bytes: int
+    upload_bytes: int
+    saving: float
+    codecs: Mapping[str, Mapping[str, float]]
+
+
+@app.command("sizes", epilog="Example: fedreuse sizes --dataset cifar10 --network resnet18 --ratio 0.05")
+def sizes_command(
+    dataset: Annotated[str | None, typer.Option(help="A dataset (default: the paper's six).")] = None,
+    network: Annotated[str | None, typer.Option(help="A network (default: the paper's for the dataset).")] = None,
+    ratio: Annotated[float, typer.Option(help="The share of coordinates that Top-K keeps.")] = 0.2,
+    buffers: Annotated[
+        str, typer.Option(help="How normalisation statistics travel: as_weights (the paper) or dense.")
+    ] = "as_weights",
+    as_json: AsJson = False,
+) -> None:
+    """What a network costs on the wire, without data: every codec encodes an update, and its blocks are measured."""
+    policy = _policy(buffers)
+    chosen = list(PAPER) if dataset is None else [dataset]
+    rows = [measure(name, network or PAPER.get(name, "cnn"), ratio, policy) for name in chosen]
+    if as_json:
+        show_json([asdict(row) for row in rows])
+    else:
+        _show(rows, ratio, policy)
+
+
+def measure(dataset: str, network: str, ratio: float = 0.2, buffers: Buffers = "as_weights") -> Size:
+    """Build the network for the dataset's shape, encode one update with every codec, and take the blocks' field bytes."""
+    from fedreuse.codecs.codec import codecs
+    from fedreuse.learning.flat_network import schema_of
+    from fedreuse.learning.networks.network import networks
+
+    known = {name: _codec(name, ratio) for name in codecs.names()}
+    shape, num_classes = _facts(dataset)
+    schema = schema_of(networks.parse(network, "--network").build(shape, num_classes))
+    update = _random_update(schema)
+    uploads = {name: _upload_bytes(codec, update, schema, buffers) for name, codec in known.items()}
+    savings = {name: 1 - upload / schema.dense_bytes for name, upload in uploads.items()}
+    return Size(
+        dataset=dataset,
+        network=network,
+        parameters=schema.weights.size,
+        dense_bytes=schema.dense_bytes,
+        signature_bytes=schema.weights.subset(schema.head()).dense_bytes,
+        upload_bytes=uploads["top_k"],
+        saving=savings["top_k"],
+        codecs={
+            name: {"upload_bytes": uploads[name], "saving": savings[name]} for name in uploads if name != "top_k"
+        },
+    )
+
+
+def _facts(dataset: str) -> tuple[tuple[int, ...], int]:
+    """Shape of an input and number of classes, known without the data."""
+    from fedreuse.learning.data import datasets
+    from fedreuse.learning.datasets.facts import FACTS
+
+    if dataset in FACTS:
+        return FACTS[dataset].shape, FACTS[dataset].num_classes
+    source: Any = datasets.parse(dataset, "--dataset")
+    shape = getattr(source, "shape", None)
+    num_classes = getattr(source, "num_classes", None) or getattr(source, "classes", None)
+    if shape is None or num_classes is None:
+        raise ConfigError(
+            f"--dataset {dataset}: its shape is not known before it is loaded; give its class the attributes `shape` "
+            "and `num_classes`, or name a dataset of the same shape"
+        )
+    return tuple(shape), int(num_classes)
+
+
+def _codec(name: str, ratio: float) -> Codec:
+    from fedreuse.codecs.codec import codecs
+
+    has_ratio = any(field.name == "ratio" for field in fields(codecs.get(name, "codec")))  # type: ignore[arg-type]  # registered classes are dataclasses
+    return codecs.parse({"name": name, "ratio": ratio} if has_ratio else name, f"codec {name}")
+
+
+def _random_update(schema: ModelSchema) -> dict[str, Tensors]:
+    """Numbers without zeros or ties, as training leaves them; how many bytes they take does not depend on them."""
+    import numpy as np
+
+    from fedreuse.randomness import stream
+    from fedreuse.tensors import Tensors
+
+    rng = stream(0, "sizes")
+    parts = {"update": schema.weights, "buffers": schema.buffers, "counters": schema.counters}
+    numbers = {name: 1 + rng.random(part.size, np.float32) for name, part in parts.items() if len(part)}
+    return {name: Tensors(parts[name], values.astype(parts[name].dtype)) for name, values in numbers.items()}
+
+
+def _upload_bytes(codec: Codec, update: Mapping[str, Tensors], schema: ModelSchema, buffers: Buffers) -> int:
+    from fedreuse.codecs.dense import Dense
+    from fedreuse.randomness import stream
+
+    rng = stream(0, "sizes codec")
+    through = {name: codec if name == "update" or buffers == "as_weights" else Dense() for name in update}
+    return sum(
+        through[name].encode(tensors, schema.of_group(name), rng).field_bytes for name, tensors in update.items()
+    )
+
+
+def _policy(buffers: str) -> Buffers:
+    if buffers not in ("as_weights", "dense"):
+        raise ConfigError(f"--buffers: '{buffers}' is no policy; {suggest(buffers, ('as_weights', 'dense'))}")
+    return "dense" if buffers == "dense" else "as_weights"
+
+
+def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
+    from fedreuse.report.tables import Table
+
+    upload = f"One upload of one client, buffers {buffers}; saving against the dense update, both under `update_fields`. "
+    headers = ("dataset", "network", "parameters", "dense\nB", "signature\nB", f"top_k {ratio:g}\nB", "saving")
+    cells = tuple(
+        (row.dataset, row.network, f"{row.parameters:,}", f"{row.dense_bytes:,}", f"{row.signature_bytes:,}",
+         f"{row.upload_bytes:,}", f"{row.saving:.4%}")
+        for row in rows
+    )  # fmt: skip
+    kept = "Signature: what a client of DG-FedReuse keeps."
+    show_table(Table("Sizes, measured on encoded blocks", headers, cells, upload + kept))
+    others = list(rows[0].codecs)
+    cells = tuple((row.dataset, row.network, *(_upload(row.codecs[name]) for name in others)) for row in rows)
+    zeros = "No coordinate of the measured update is zero, so `nonzero` saves nothing here."
+    show_table(Table("The other codecs: upload and saving", ("dataset", "network", *others), cells, zeros))
+
+
+def _upload(measured: Mapping[str, float]) -> str:
+    return f"{measured['upload_bytes']:,} B  {measured['saving']:.2%}"

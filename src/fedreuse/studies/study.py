@@ -1,0 +1,173 @@
+"""A study: a base configuration plus axes, expanded and parsed before anything starts; then what is incomplete runs.
+
+base: digits.yaml                       # a mapping, or a file beside the study
+axes:
+  method:                               # labels and what each changes
+    dense FedAvg: {method: fedavg}
+    Top-K: {uplink: {update: {name: top_k, ratio: 0.2}}}
+  seed: [101, 202]                      # or values of one dotted key
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.errors import ConfigError, RunDirectoryError, RunError, suggest
+from fedreuse.runs.config import RunConfig, load, read_yaml, with_overrides
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.launch import run
+from fedreuse.studies.changes import merge, points
+
+if TYPE_CHECKING:
+    from fedreuse.runs.launch import Observer
+
+__all__ = ["Outcome", "Study", "StudyRun", "expand", "load_study", "run_study"]
+
+_KEYS = ("base", "axes")
+_SEED_AXIS = "seed"
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """One point of the axes: its labels, and the configuration they make of the base."""
+
+    labels: Mapping[str, str]
+    config: RunConfig
+
+    @property
+    def variant(self) -> str:
+        """The labels of all axes but the seed: runs of one variant are averaged."""
+        named = ", ".join(label for axis, label in self.labels.items() if axis != _SEED_AXIS)
+        return named or str(self.config.to_plain()["method"]["name"])
+
+    @property
+    def title(self) -> str:
+        """The variant and the seed, for people."""
+        return f"{self.variant}, seed {self.config.seed}"
+
+    @property
+    def folder(self) -> str:
+        """The run directory's name: readable, and never that of another configuration."""
+        slug = re.sub(r"[^a-z0-9.]+", "-", f"{self.variant} s{self.config.seed}".lower()).strip("-.")
+        return f"{slug[:60]}-{self.config.run_id}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A name and every run, known before the first one starts."""
+
+    name: str
+    runs: tuple[StudyRun, ...]
+
+    def write(self, out: Path) -> None:
+        """The list of runs, by which a report finds them and knows their names."""
+        entries = [
+            {"folder": run_.folder, "variant": run_.variant, "labels": dict(run_.labels), "run_id": run_.config.run_id}
+            for run_ in self.runs
+        ]
+        beside = out / ".study.json.part"
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            beside.write_text(json.dumps({"study": self.name, "runs": entries}, indent=2) + "\n")
+            beside.replace(out / "study.json")
+        except OSError as error:
+            raise RunDirectoryError(f"{out} cannot be written ({error}); choose another --out") from None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one run of a study; `error` says why it failed."""
+
+    run: StudyRun
+    directory: RunDirectory
+    was_complete: bool = False
+    error: str = ""
+
+
+def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
+    """A study from a YAML file; `key=value` overrides change the base."""
+    file = Path(path)
+    return expand(read_yaml(file), file.stem, file.parent, overrides)
+
+
+def expand(plain: Mapping[str, Any], name: str, folder: Path = Path(), overrides: Sequence[str] = ()) -> Study:
+    """Every combination of the axes as a parsed configuration; a mistake names its axis and label."""
+    for key in plain:
+        if key not in _KEYS:
+            raise ConfigError(f"study {name}: {key}: unknown key; {suggest(str(key), _KEYS)}")
+    base = with_overrides(_base(plain, name, folder), overrides)
+    axes = _axes(plain, name)
+    runs = [
+        _planned(base, dict(zip(axes, point, strict=True)), name)
+        for point in product(*(axis.items() for axis in axes.values()))
+    ]
+    _require_distinct(runs, name)
+    return Study(name, tuple(runs))
+
+
+def run_study(
+    study: Study, out: str | Path, watch: Callable[[int, StudyRun], Observer | None] = lambda *_: None
+) -> Iterator[Outcome]:
+    """Run what is incomplete and yield every run in order; a run that fails does not stop the others."""
+    place = Path(out)
+    study.write(place)
+    for number, planned in enumerate(study.runs, start=1):
+        directory = RunDirectory(place / planned.folder)
+        was_complete = directory.is_complete
+        try:
+            observer = None if was_complete else watch(number, planned)
+            directory = run(planned.config, directory.path, resume=True, observer=observer)
+        except RunError as error:
+            yield Outcome(planned, directory, error=str(error))
+        else:
+            yield Outcome(planned, directory, was_complete)
+
+
+def _planned(base: Mapping[str, Any], point: Mapping[str, tuple[str, Any]], name: str) -> StudyRun:
+    labels = {axis: label for axis, (label, _) in point.items()}
+    changed: Any = base
+    for _, changes in point.values():
+        changed = merge(changed, changes)
+    try:
+        return StudyRun(labels, load(changed))
+    except ConfigError as error:
+        at = ", ".join(f"{axis} '{label}'" for axis, label in labels.items())
+        raise ConfigError(f"study {name}, {at}: {error}") from None
+
+
+def _base(plain: Mapping[str, Any], name: str, folder: Path) -> Mapping[str, Any]:
+    base = plain.get("base")
+    if isinstance(base, str):
+        return read_yaml(folder / base)
+    if not isinstance(base, Mapping):
+        raise ConfigError(
+            f"study {name}: base: a configuration, or the path of one beside the study, expected; got {base!r}"
+        )
+    return base
+
+
+def _axes(plain: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
+    axes = plain.get("axes")
+    if not isinstance(axes, Mapping) or not axes:
+        raise ConfigError(
+            f"study {name}: axes: at least one expected, for example {{seed: [101, 202]}}; got {axes!r} "
+            "(a configuration of one run is started with `fedreuse run`)"
+        )
+    return {str(axis): points(str(axis), given, f"study {name}, axes.{axis}") for axis, given in axes.items()}
+
+
+def _require_distinct(runs: Sequence[StudyRun], name: str) -> None:
+    seen: dict[str, StudyRun] = {}
+    for planned in runs:
+        twin = seen.setdefault(planned.config.run_id, planned)
+        if twin is not planned:
+            raise ConfigError(
+                f"study {name}: '{twin.title}' and '{planned.title}' are the same configuration; "
+                "let each label change something, or drop one"
+            )

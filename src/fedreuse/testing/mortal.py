@@ -1,0 +1,44 @@
+"""Workers that die on purpose: what an executor must survive."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fedreuse.core.bench import Bench
+    from fedreuse.core.method import Method
+    from fedreuse.engine.executors.executor import BenchFactory, WorkerSetup
+
+__all__ = ["MortalSetup"]
+
+
+@dataclass(frozen=True)
+class MortalSetup:
+    """A setup whose process is killed when it plays a client in a round, the first `num_deaths` times.
+
+    `folder` is where the deaths are counted, because a dead process remembers nothing.
+    """
+
+    setup: WorkerSetup
+    folder: str
+    round_number: int
+    client: int
+    num_deaths: int = 1
+
+    def __call__(self) -> tuple[Method, BenchFactory]:
+        """The inner setup; death comes with the bench."""
+        method, bench = self.setup()
+
+        def mortal(client: int, round_number: int) -> Bench:
+            if (client, round_number) == (self.client, self.round_number):
+                deaths = len(list(Path(self.folder).iterdir()))
+                if deaths < self.num_deaths:
+                    (Path(self.folder) / str(deaths)).touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return bench(client, round_number)
+
+        return method, mortal

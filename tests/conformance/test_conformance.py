@@ -1,0 +1,77 @@
+"""Every case of the table against every check of the conformance suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.conformance.cases import CASES
+
+from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.top_k import TopK
+from fedreuse.core.method import Link
+from fedreuse.engine.client_store import DiskStore, MemoryStore
+from fedreuse.engine.executors.executor import ExecutorConfig, executors
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.links.error_feedback import ErrorFeedback
+from fedreuse.links.link import links, parse_link
+from fedreuse.links.plain import Plain
+from fedreuse.testing.cases import Case
+from fedreuse.testing.conformance import (
+    EXECUTOR_CHECKS,
+    LINK_CHECKS,
+    METHOD_CHECKS,
+    STORE_CHECKS,
+    check_card,
+    check_table,
+)
+from fedreuse.testing.quadratic import quadratic_schema
+
+CARDS = Path(__file__).parents[2] / "docs" / "methods"
+LINKS = [
+    *(Plain(codecs.parse(name, "codec")) for name in codecs.names()),
+    Plain(TopK(0.3)),
+    *(parse_link(name, "link") for name in links.names()),
+    ErrorFeedback(TopK(0.3)),
+    ErrorFeedback(TopK(0.3), decay=0.5),
+]
+EXECUTORS = [Serial("fast"), Serial("strict")]
+
+
+def test_every_method_has_a_case_and_every_case_a_card() -> None:
+    check_table(CASES, CARDS)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_card_lists_what_crosses(case: Case) -> None:
+    check_card(case, CARDS)
+
+
+@pytest.mark.parametrize("check", METHOD_CHECKS.values(), ids=METHOD_CHECKS.keys())
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_method(case: Case, check: Callable[[Case], None]) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("check", LINK_CHECKS.values(), ids=LINK_CHECKS.keys())
+@pytest.mark.parametrize("link", LINKS, ids=repr)
+def test_link(link: Link, check: Callable[[Link], None]) -> None:
+    check(link)
+
+
+@pytest.mark.parametrize("check", STORE_CHECKS.values(), ids=STORE_CHECKS.keys())
+@pytest.mark.parametrize("kind", ["memory", "disk"])
+def test_store(kind: str, check: Callable[..., None], tmp_path: Path) -> None:
+    places = (tmp_path / str(number) for number in range(100))
+    check(MemoryStore if kind == "memory" else lambda: DiskStore(next(places), quadratic_schema()))
+
+
+@pytest.mark.parametrize("check", EXECUTOR_CHECKS.values(), ids=EXECUTOR_CHECKS.keys())
+@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
+def test_executor(executor: ExecutorConfig, check: Callable[[ExecutorConfig], None]) -> None:
+    check(executor)
+
+
+def test_every_executor_is_listed_here() -> None:
+    assert {executors.name_of(executor) for executor in EXECUTORS} == set(executors.names())

@@ -1,0 +1,89 @@
+"""The pool gives the same bits as the serial executor, for any number of workers, also when workers are killed."""
+
+from functools import partial
+
+import pytest
+
+from fedreuse.codecs.top_k import TopK
+from fedreuse.core.method import Method
+from fedreuse.engine.executors.executor import Site
+from fedreuse.engine.executors.pool import Pool
+from fedreuse.engine.faults import RandomFaults
+from fedreuse.errors import ConfigError, RunError
+from fedreuse.gates.proxy import Proxy
+from fedreuse.links.error_feedback import ErrorFeedback
+from fedreuse.methods.dg_fedreuse import DgFedReuse
+from fedreuse.methods.fedavg import FedAvg
+from fedreuse.methods.scaffold import Scaffold
+from fedreuse.registry import parse
+from fedreuse.tensors import is_equal
+from fedreuse.testing.mortal import MortalSetup
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
+
+FEDERATION = QuadraticFederation.draw(training=QuadraticTraining(noise=0.1))
+METHODS = {
+    "error feedback": Method(*FedAvg().halves("dense"), {"update": ErrorFeedback(TopK(0.4))}),
+    "scaffold": Method(*Scaffold().halves("dense")),
+    "dg_fedreuse": Method(*DgFedReuse(Proxy(tau_start=0.2, tau_floor=0.1)).halves("dense"), {}),
+}
+NUM_ROUNDS = 6
+
+
+def play(method: Method, **setting) -> Session:
+    session = Session(FEDERATION, method, Setting(**setting))
+    try:
+        return session.advance(NUM_ROUNDS)
+    finally:
+        session.close()
+
+
+def facts(session: Session) -> list:
+    return [(row.round_number, row.client, row.direction, row.status, row.total_bytes) for row in session.ledger.rows]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("name", METHODS)
+def test_same_bits_as_serial(name, workers):
+    faults = RandomFaults(lost=0.1, late=0.1)
+    alone = play(METHODS[name], faults=faults)
+    pooled = play(METHODS[name], faults=faults, executor=Pool(workers))
+    assert facts(pooled) == facts(alone)
+    assert pooled.ledger.events == alone.ledger.events
+    for here, there in zip(pooled.models, alone.models, strict=True):
+        assert is_equal(here.weights, there.weights)
+        assert is_equal(here.buffers, there.buffers)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_replaced_and_its_client_redone(tmp_path):
+    method = METHODS["dg_fedreuse"]
+    client = FEDERATION.cohort(3, 3).clients[1]
+    wrap = partial(MortalSetup, folder=str(tmp_path), round_number=3, client=client)
+    survived = play(method, executor=Pool(2), wrap_setup=wrap)
+    assert len(list(tmp_path.iterdir())) == 1
+    alone = play(method)
+    assert is_equal(survived.model.weights, alone.model.weights)
+    assert facts(survived) == facts(alone)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_again_on_the_same_client_ends_the_run_with_its_name(tmp_path):
+    client = FEDERATION.cohort(2, 3).clients[0]
+    wrap = partial(MortalSetup, folder=str(tmp_path), round_number=2, client=client, num_deaths=9)
+    with pytest.raises(RunError, match=rf"round 2: the worker of client {client} died twice.*--resume"):
+        play(METHODS["scaffold"], executor=Pool(2), wrap_setup=wrap)
+
+
+def test_zero_workers_are_refused():
+    with pytest.raises(ConfigError, match="workers must be at least 1"):
+        Pool(0)
+    with pytest.raises(ConfigError, match=r"executor\.workers"):
+        parse(Pool, {"workers": "many"}, "executor")
+
+
+def test_a_task_that_workers_cannot_build_is_refused():
+    session = Session(FEDERATION, METHODS["scaffold"], Setting())
+    site = Site(session.method, session.schema, FEDERATION.bench, session.store, session.setting.faults, 1)
+    with pytest.raises(ConfigError, match="executor: serial"):
+        Pool(2).start(site)

@@ -1,0 +1,55 @@
+"""Arrays and envelopes in shared memory come back as they were, shared ones once, also in another process."""
+
+import multiprocessing
+import os
+
+import numpy as np
+import pytest
+
+from fedreuse.engine.executors.shared_memory import attach, open_arrays, place_arrays, place_envelopes
+from fedreuse.wire.block import absent_block, dense_block, sparse_block
+from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.parcel import Parcel
+
+
+def envelope(exchange: int, parcel: Parcel) -> Envelope:
+    return Envelope("train", 3, exchange, 2, 1, True, {"model": parcel, "silent": None}, {"steps": (1, 2)})
+
+
+def test_arrays_come_back_in_place():
+    arrays = {"a": np.arange(5, dtype=np.int64), "b": np.ones((2, 3), np.float32), "empty": np.empty((0, 4), np.uint8)}
+    area, places = place_arrays(arrays)
+    opened = open_arrays(attach(area), places)
+    os.close(area.descriptor)
+    for name, array in arrays.items():
+        assert opened[name].dtype == array.dtype
+        np.testing.assert_array_equal(opened[name], array)
+
+
+def test_a_parcel_that_two_envelopes_share_is_placed_once():
+    blocks = (dense_block(np.arange(100, dtype=np.float32)), absent_block())
+    shared = Parcel(blocks, {"bits": 4}, Parcel((sparse_block(np.array([3]), np.ones(1), 900),)))
+    area, places = place_envelopes([envelope(7, shared), envelope(8, shared)])
+    alone, _ = place_envelopes([envelope(7, shared)])
+    assert area.size == alone.size  # 400 B dense + 4 B index + 8 B value, whether one or two envelopes carry them
+    view = attach(area)
+    os.close(area.descriptor)
+    os.close(alone.descriptor)
+    for place, exchange in zip(places, (7, 8), strict=True):
+        assert place.open(view, Envelope).to_bytes() == envelope(exchange, shared).to_bytes()
+
+
+def _read(area, places, answer):
+    answer.send(float(open_arrays(attach(area), places)["a"].sum()))
+
+
+@pytest.mark.slow
+def test_another_process_sees_the_same_memory():
+    context = multiprocessing.get_context("spawn")
+    area, places = place_arrays({"a": np.arange(1000.0)})
+    here, there = context.Pipe()
+    process = context.Process(target=_read, args=(area, places, there))
+    process.start()
+    assert here.recv() == 499500.0
+    process.join()
+    os.close(area.descriptor)

@@ -1,0 +1,78 @@
+"""ResNet-18: its published sizes, what an upload costs, and the usual layout."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fedreuse.errors import ConfigError
+from fedreuse.learning.datasets.facts import FACTS
+from fedreuse.learning.networks.resnet18 import ResNet18
+from fedreuse.schema import ModelSchema
+from tests.learning.networks.uploads import array_bytes, modes, schema_for, sizes, upload
+
+
+@pytest.fixture(scope="module")
+def schema() -> ModelSchema:
+    """The network of CIFAR-10."""
+    return schema_for("resnet18", FACTS["cifar10"].shape, FACTS["cifar10"].num_classes)
+
+
+def test_published_sizes(schema: ModelSchema) -> None:
+    # the head is 512 * C + C numbers of 4 bytes: 20,520 for 10 classes, 205,200 for 100
+    assert sizes(schema) == (11_181_642, 44_765_128, 20_520, 122, 20)
+    many = schema_for("resnet18", FACTS["cifar100"].shape, FACTS["cifar100"].num_classes)
+    assert sizes(many) == (11_227_812, 44_949_808, 205_200, 122, 20)
+    assert schema.head() == ("fc.weight", "fc.bias")
+
+
+def test_an_upload_at_a_fifth_as_the_paper_counts_it(schema: ModelSchema) -> None:
+    sent = upload(schema, "as_weights")
+    assert sent.field_bytes == array_bytes(sent) == 10_351_858
+    assert f"{1 - sent.field_bytes / schema.dense_bytes:.6f}" == "0.768752"
+    assert modes(sent) == {"update": {"bitmap"}, "buffers": {"bitmap"}, "counters": {"dense"}}
+
+
+def test_an_upload_at_a_fifth_with_dense_buffers(schema: ModelSchema) -> None:
+    sent = upload(schema, "dense")
+    assert sent.parcels["update"].field_bytes == 10_342_898  # type: ignore[union-attr]
+    # 4 * 9,600 statistics + 20 * 8 counters = 38,560
+    assert sent.field_bytes == array_bytes(sent) == 10_342_898 + 38_560
+    assert f"{1 - sent.field_bytes / schema.dense_bytes:.5f}" == "0.76809"
+
+
+def test_the_usual_layout(schema: ModelSchema) -> None:
+    names = [spec.name for spec in schema.weights]
+    assert names[:3] == ["conv1.weight", "bn1.weight", "bn1.bias"]
+    assert names[-2:] == ["fc.weight", "fc.bias"]
+    shapes = {spec.name: spec.shape for spec in schema.weights}
+    assert shapes["conv1.weight"] == (64, 3, 7, 7)
+    assert shapes["layer2.0.downsample.0.weight"] == (128, 64, 1, 1)
+    assert shapes["layer4.1.conv2.weight"] == (512, 512, 3, 3)
+    assert {name.split(".downsample")[0] for name in names if "downsample" in name} == {
+        "layer2.0", "layer3.0", "layer4.0",
+    }  # fmt: skip
+    assert not [name for name in names if "conv" in name and name.endswith("bias")]
+
+
+def test_a_small_image_shrinks_to_one_pixel() -> None:
+    # 32 -> 16 (stem) -> 8 (pool) -> 8 -> 4 -> 2 -> 1: BatchNorm cannot train on a batch of one
+    module = ResNet18().build((3, 32, 32), 10)
+    seen = []
+    module.get_submodule("layer4").register_forward_hook(lambda _, __, outputs: seen.append(tuple(outputs.shape)))
+    with torch.inference_mode():
+        assert module.eval()(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
+    assert seen == [(1, 512, 1, 1)]
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        module.train()(torch.zeros(1, 3, 32, 32))
+
+
+def test_convolutions_start_with_hes_normal() -> None:
+    weight = ResNet18().build((3, 32, 32), 10).get_parameter("layer3.1.conv1.weight")
+    # fan out 256 * 9 = 2,304: standard deviation sqrt(2 / 2304) = 0.02946 over 589,824 draws
+    assert float(weight.detach().std()) == pytest.approx((2 / 2304) ** 0.5, rel=0.01)
+
+
+def test_only_images_are_accepted() -> None:
+    with pytest.raises(ConfigError, match=r"network resnet18 needs images \(channels, height, width\), got \(64,\)"):
+        ResNet18().build((64,), 10)
