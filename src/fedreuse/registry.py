@@ -158,7 +158,7 @@ def _parse_field(field: dataclasses.Field[Any], hint: Any, value: Any, where: st
     if (custom := field.metadata.get("parse")) is not None:
         return custom(value, where)
     if (registry := field.metadata.get("registry")) is not None:
-        return None if value is None else registry.parse(value, where)
+        return None if value is None else registry.parse(_named(field, registry, value), where)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         return parse(hint, value, where)
     if isinstance(value, bool) and not _admits_bool(hint):
@@ -168,6 +168,15 @@ def _parse_field(field: dataclasses.Field[Any], hint: Any, value: Any, where: st
     except ValidationError as error:
         reason = error.errors()[0]["msg"]
         raise ConfigError(f"{where}: {reason[0].lower()}{reason[1:]}, got {value!r}") from None
+
+
+def _named(field: dataclasses.Field[Any], registry: Registry[Any], value: Any) -> Any:
+    """A mapping without a name changes the default part: {quota: 0.5} is the default gate with another quota."""
+    has_default = field.default_factory is not dataclasses.MISSING
+    if not has_default or not isinstance(value, Mapping) or "name" in value:
+        return value
+    assert field.default_factory is not dataclasses.MISSING
+    return {**named_plain(registry, field.default_factory()), **value}
 
 
 def _admits_bool(hint: Any) -> bool:

@@ -103,7 +103,7 @@ class Adaptive:
         number = state.num_steps + 1
         m, v = first, second
         if self.bias_correction:
-            m = first / kind(1 - self.beta1**number) if self.beta1 else first
+            m = first / kind(1 - self.beta1**number)
             v = second / kind(1 - self.beta2**number) if self.rule != "adagrad" else second
         move = kind(self.lr) * m / (np.sqrt(v) + kind(self.tau))
         return Tensors(schema, move), Moments(Tensors(schema, first), Tensors(schema, second), number)

@@ -13,6 +13,7 @@ from fedreuse.codecs.top_k import TopK
 from fedreuse.core.method import Link
 from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
+from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.link import links, parse_link
@@ -36,7 +37,7 @@ LINKS = [
     ErrorFeedback(TopK(0.3)),
     ErrorFeedback(TopK(0.3), decay=0.5),
 ]
-EXECUTORS = [Serial("fast"), Serial("strict")]
+EXECUTORS = [Serial("fast"), Serial("strict"), Pool(2)]
 
 
 def test_every_method_has_a_case_and_every_case_a_card() -> None:
@@ -68,7 +69,9 @@ def test_store(kind: str, check: Callable[..., None], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("check", EXECUTOR_CHECKS.values(), ids=EXECUTOR_CHECKS.keys())
-@pytest.mark.parametrize("executor", EXECUTORS, ids=repr)
+@pytest.mark.parametrize(
+    "executor", [pytest.param(e, marks=[pytest.mark.slow] if e.has_workers else [], id=repr(e)) for e in EXECUTORS]
+)
 def test_executor(executor: ExecutorConfig, check: Callable[[ExecutorConfig], None]) -> None:
     check(executor)
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import nn
 
+from fedreuse.core.bench import BatchPlan
 from fedreuse.core.model import Model
 from fedreuse.corrections import Correction, proximal
 from fedreuse.errors import ConfigError
@@ -289,7 +290,7 @@ def test_what_is_received_is_left_alone() -> None:
     before = bits(start)
     trained = trainer.bench(0, 1).train(start)
     kept = bits(trained.model)
-    trainer.bench(0, 1).gradient(start, start.schema.head(), num_batches=1, batch_size=4, purpose="p")
+    trainer.bench(0, 1).gradient(start, start.schema.head(), BatchPlan(1, 4), "p")
     trainer.bench(3, 2).train(trained.model)
     assert bits(start) == before
     assert bits(trained.model) == kept
@@ -325,9 +326,8 @@ def test_a_dropout_proxy_depends_on_the_round_unless_it_is_deterministic() -> No
     start, names = start_of(trainer), ("3.weight", "3.bias")
 
     def proxy(number: int, is_deterministic: bool) -> bytes:
-        bench = trainer.bench(0, number)
-        options: dict[str, Any] = {"num_batches": None, "batch_size": 16, "purpose": "p"}
-        return bench.gradient(start, names, is_deterministic=is_deterministic, **options).values.tobytes()
+        plan = BatchPlan(None, 16, is_deterministic)
+        return trainer.bench(0, number).gradient(start, names, plan, "p").values.tobytes()
 
     assert proxy(1, False) == proxy(1, False) != proxy(2, False)
     assert proxy(1, True) == proxy(2, True) == proxy(90, True)
@@ -340,8 +340,7 @@ def test_augmented_images_are_drawn_from_a_stream_of_their_own() -> None:
     assert first == bits(augmented.bench(0, 1).train(start).model)
     assert first != bits(plain.bench(0, 1).train(start).model)
     head = start.schema.head()
-    fixed: dict[str, Any] = {"num_batches": 2, "batch_size": 4, "purpose": "p", "is_deterministic": True}
-    proxies = [one.bench(0, 1).gradient(start, head, **fixed) for one in (plain, augmented)]
+    proxies = [one.bench(0, 1).gradient(start, head, BatchPlan(2, 4, True), "p") for one in (plain, augmented)]
     assert proxies[0].values.tobytes() == proxies[1].values.tobytes()  # a deterministic proxy is not augmented
     assert augmented.evaluate(start) == plain.evaluate(start)  # neither is evaluation
 
@@ -387,9 +386,10 @@ def test_labels_may_be_any_integers(dtype: str) -> None:
 # proxies
 
 
-def gradient(bench: TorchBench, at: Model, names: Any, num_batches: int | None = 1, **options: Any) -> Tensors:
-    settings: dict[str, Any] = {"batch_size": 4, "purpose": "gate proxy", **options}
-    return bench.gradient(at, names, num_batches=num_batches, **settings)
+def gradient(
+    bench: TorchBench, at: Model, names: Any, num_batches: int | None = 1, purpose: str = "gate proxy", **plan: Any
+) -> Tensors:
+    return bench.gradient(at, names, BatchPlan(num_batches, 4, **plan), purpose)
 
 
 def test_the_head_proxy_is_the_head_of_the_full_gradient() -> None:
@@ -420,6 +420,18 @@ def test_a_proxy_is_the_sum_of_mean_gradients_of_plain_torch() -> None:
             np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=2e-6)
         assert (bench.work.proxy_gradients, bench.work.training_steps) == (taken, 0)
         assert bench.work.proxy_examples == {1: 4, 2: 8, 3: 10}[taken]
+
+
+def test_a_mean_instead_of_a_sum_and_the_batch_size_of_training() -> None:
+    trainer = make()
+    start = start_of(trainer)
+    head = start.schema.head()
+    total = gradient(trainer.bench(0, 1), start, head, None)
+    mean = gradient(trainer.bench(0, 1), start, head, None, is_mean=True)
+    np.testing.assert_allclose(mean.values, total.values / 3, rtol=1e-6, atol=1e-9)
+    bench = trainer.bench(0, 1)
+    assert bench.gradient(start, head, BatchPlan(), "gate proxy").values.tobytes() == total.values.tobytes()
+    assert bench.work.proxy_gradients == 3  # local.batch is 4 as well
 
 
 def test_a_proxy_leaves_no_trace_in_what_comes_next() -> None:

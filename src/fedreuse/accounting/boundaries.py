@@ -8,7 +8,8 @@
 | messages | serialized envelopes in both directions |
 
 A saving compares with dense FedAvg for the same cohorts: one dense model down and one dense update up per selected
-client, as far as the boundary counts them.
+client, as far as the boundary counts them. What clients are asked for evaluation lies outside every boundary, and is
+told apart by `evaluation_bytes`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,16 @@ import numpy as np
 if TYPE_CHECKING:
     from fedreuse.accounting.ledger import EventRow, LedgerRow
 
-__all__ = ["BOUNDARIES", "REUSE_BYTES", "Boundary", "Reference", "Traffic", "savings", "traffic"]
+__all__ = [
+    "BOUNDARIES",
+    "REUSE_BYTES",
+    "Boundary",
+    "Reference",
+    "Traffic",
+    "evaluation_bytes",
+    "savings",
+    "traffic",
+]
 
 REUSE_BYTES = 16
 _UPDATE_GROUPS = ("update", "buffers", "counters")
@@ -132,6 +142,8 @@ def traffic(
     rounds = num_rounds or max((event.round_number for event in events), default=0)
     down, up = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
     for row in rows:
+        if row.purpose == "evaluation":
+            continue
         (down if row.direction == "down" else up)[row.round_number - 1] += boundary.charge(row)
     selected = np.zeros(rounds, np.int64)
     for event in events:
@@ -149,3 +161,15 @@ def savings(
 ) -> Mapping[str, Traffic]:
     """Traffic under every boundary."""
     return {name: traffic(bound, rows, events, reference, num_rounds) for name, bound in BOUNDARIES.items()}
+
+
+def evaluation_bytes(rows: Sequence[LedgerRow]) -> dict[str, dict[str, int]]:
+    """What evaluation by clients cost in each direction, under the boundaries that look at every message."""
+    asked = [row for row in rows if row.purpose == "evaluation"]
+    return {
+        name: {
+            f"{direction}_bytes": sum(BOUNDARIES[name].charge(row) for row in asked if row.direction == direction)
+            for direction in ("up", "down")
+        }
+        for name in ("all_fields", "messages")
+    }

@@ -15,8 +15,12 @@ __all__ = ["total_work"]
 
 
 def total_work(rows: Sequence[LedgerRow]) -> Work:
-    """Steps, examples, gradients, FLOPs and seconds of all replies, absorbed or not: the work was done."""
+    """Steps, examples, gradients, FLOPs and seconds of all replies, absorbed or not: the work was done.
+
+    What was done for evaluation (fine-tuning before a look) is not the method's work.
+    """
     total = Work()
     for row in rows:
-        total += row.work
+        if row.purpose != "evaluation":
+            total += row.work
     return total

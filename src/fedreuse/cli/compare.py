@@ -25,7 +25,9 @@ def compare_command(
     study: Annotated[Path, typer.Argument(help="A YAML file with `base` and `axes`.", show_default=False)],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to the base, such as rounds.count=10", show_default=False),
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Changes to the base, such as rounds.count=10", show_default=False
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The folder of the runs (default: runs/ and the study's name).")

@@ -63,7 +63,9 @@ def new_method_command(
     if as_json:
         show_json({"name": name, "files": [str(file) for file in written], "next": list(plan.next_steps)})
     else:
-        show_lines(*(f"wrote {_near(file)}" for file in written), "", "next:", *(f"  {step}" for step in plan.next_steps))
+        show_lines(
+            *(f"wrote {_near(file)}" for file in written), "", "next:", *(f"  {step}" for step in plan.next_steps)
+        )
 
 
 def find_checkout(folder: Path) -> Path | None:

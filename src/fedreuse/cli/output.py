@@ -42,7 +42,7 @@ def show_lines(*lines: str) -> None:
 
 def show_table(table: Table) -> None:
     """A table with its title and legend; numbers to the right, and only long texts are folded."""
-    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column, header in enumerate(table.headers):
         cells = [row[column] for row in table.rows]
         drawn.add_column(

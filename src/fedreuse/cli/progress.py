@@ -74,8 +74,8 @@ class Watcher:
         if self._bar is not None:
             self._bar.update(self._task, completed=row["round"], told=self._told())
             return
-        is_last, now = row["round"] == self._count, monotonic()
-        if is_last or (row["validation_score"] is not None and now - self._spoke >= self._pause_seconds):
+        now = monotonic()
+        if row["validation_score"] is not None and now - self._spoke >= self._pause_seconds:
             self._spoke = now
             passed = now - self._began
             left = passed / (row["round"] - self._done_before) * (self._count - row["round"])

@@ -73,8 +73,10 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
     yield "state", state
     yield "run id", result.run_id or "-"
     yield "rounds", f"{result.rounds} of {result.planned_rounds}"
-    yield f"test {result.metric}", score(result.test_score, result.metric) + (
-        "" if result.is_complete else " (the test split is opened once, at the end)"
+    yield (
+        f"test {result.metric}",
+        score(result.test_score, result.metric)
+        + ("" if result.is_complete else " (the test split is opened once, at the end)"),
     )
     yield f"validation {result.metric}", score(result.validation_score, result.metric)
     yield "time", duration(result.seconds)

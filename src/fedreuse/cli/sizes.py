@@ -86,9 +86,7 @@ def measure(dataset: str, network: str, ratio: float = 0.2, buffers: Buffers = "
         signature_bytes=schema.weights.subset(schema.head()).dense_bytes,
         upload_bytes=uploads["top_k"],
         saving=savings["top_k"],
-        codecs={
-            name: {"upload_bytes": uploads[name], "saving": savings[name]} for name in uploads if name != "top_k"
-        },
+        codecs={name: {"upload_bytes": uploads[name], "saving": savings[name]} for name in uploads if name != "top_k"},
     )
 
 
@@ -114,7 +112,7 @@ def _codec(name: str, ratio: float) -> Codec:
     from fedreuse.codecs.codec import codecs
 
     has_ratio = any(field.name == "ratio" for field in fields(codecs.get(name, "codec")))  # type: ignore[arg-type]  # registered classes are dataclasses
-    return codecs.parse({"name": name, "ratio": ratio} if has_ratio else name, f"codec {name}")
+    return codecs.parse({"name": name, "ratio": ratio} if has_ratio else name, "--ratio")
 
 
 def _random_update(schema: ModelSchema) -> dict[str, Tensors]:
@@ -150,7 +148,9 @@ def _policy(buffers: str) -> Buffers:
 def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
     from fedreuse.report.tables import Table
 
-    upload = f"One upload of one client, buffers {buffers}; saving against the dense update, both under `update_fields`. "
+    upload = (
+        f"One upload of one client, buffers {buffers}; saving against the dense update, both under `update_fields`. "
+    )
     headers = ("dataset", "network", "parameters", "dense\nB", "signature\nB", f"top_k {ratio:g}\nB", "saving")
     cells = tuple(
         (row.dataset, row.network, f"{row.parameters:,}", f"{row.dense_bytes:,}", f"{row.signature_bytes:,}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from fedreuse.registry import Registry
 
@@ -18,6 +18,8 @@ __all__ = ["Codec", "codecs"]
 
 class Codec(Protocol):
     """A stateless representation; what it drops is gone."""
+
+    drops_coordinates: ClassVar[bool]
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """Pack tensors, which may be a part of the schema."""

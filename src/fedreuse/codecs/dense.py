@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import codecs
 from fedreuse.tensors import to_dense
@@ -22,6 +22,8 @@ __all__ = ["Dense"]
 @dataclass(frozen=True)
 class Dense:
     """Send every coordinate at full width: lossless, the reference for every saving."""
+
+    drops_coordinates: ClassVar[bool] = False
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """One dense block per tensor."""

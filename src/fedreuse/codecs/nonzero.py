@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ __all__ = ["Nonzero"]
 @dataclass(frozen=True)
 class Nonzero:
     """Send the non-zero coordinates only, in the smallest of dense, bitmap and index pairs: lossless."""
+
+    drops_coordinates: ClassVar[bool] = False
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """One block per tensor."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ __all__ = ["TopK", "kept_count", "largest"]
 @dataclass(frozen=True)
 class TopK:
     """Keep the largest coordinates of each tensor by magnitude, in the smallest of dense, bitmap and index pairs."""
+
+    drops_coordinates: ClassVar[bool] = True
 
     ratio: float = 0.2
 

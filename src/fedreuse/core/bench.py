@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from fedreuse.schema import ModelSchema
     from fedreuse.tensors import Tensors
 
-__all__ = ["BatchPlan", "Bench", "Metrics", "Trained", "Work"]
+__all__ = ["BatchPlan", "Bench", "Metrics", "SplitName", "Trained", "Work"]
+
+SplitName = Literal["validation", "test"]
+"""Which examples of its own a client evaluates on."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,11 @@ class Bench(Protocol):
     schema: ModelSchema
 
     @property
+    def initial(self) -> Model:
+        """The model before the first round: every end makes it from the seed."""
+        ...
+
+    @property
     def work(self) -> Work:
         """What was computed here so far."""
         ...
@@ -105,8 +113,8 @@ class Bench(Protocol):
         """Sum, or mean, over batches of the mean loss gradient with respect to the named weights; buffers stay."""
         ...
 
-    def evaluate(self, model: Model) -> Metrics:
-        """The model on this client's validation examples."""
+    def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
+        """The model on this client's own examples of a split; the test split opens when a run ends."""
         ...
 
     def rng(self, purpose: str) -> np.random.Generator:

@@ -29,7 +29,10 @@ BufferPolicy = Literal["dense", "as_weights"]
 
 
 class ServerHalf(Protocol[S]):
-    """Writes a round down as a conversation."""
+    """Writes a round down as a conversation.
+
+    A half that remembers single clients may define `forget(state, client) -> state`: a client lost its memory.
+    """
 
     def init(self, model: Model, population: Population) -> S:
         """The state before the first round."""
@@ -106,6 +109,12 @@ class Method:
         """Whether the client half wants to see what the server will decode (it costs a decoding)."""
         return getattr(self.client, "wants_delivered", False)
 
+    def own_model(self, state: Any, received: Model, bench: Bench) -> Model:
+        """The model a client uses for itself: the received one, unless its half has an `own_model`."""
+        choose = getattr(self.client, "own_model", None)
+        own: Model = received if choose is None else choose(state, bench)
+        return own
+
 
 class MethodConfig:
     """What the registry of methods holds: a frozen dataclass that can make its two halves.
@@ -117,6 +126,21 @@ class MethodConfig:
     def needs(self) -> Needs:
         """What the method assumes of a run; nothing, unless it says so."""
         return Needs()
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether clients end with models of their own, so that a run also measures those."""
+        return False
+
+    @property
+    def uplink_groups(self) -> tuple[str, ...]:
+        """Groups that may have a link on the way up; buffers follow their own policy."""
+        return ("update",)
+
+    @property
+    def downlink_groups(self) -> tuple[str, ...]:
+        """Groups that may have a link on the way down."""
+        return ("model",)
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:

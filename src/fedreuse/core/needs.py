@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fedreuse.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedreuse.schema import ModelSchema
 
 __all__ = ["Needs"]
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Assumptions of a method. `full_participation` may be waived by accepting an approximation."""
+    """Assumptions of a method. `full_participation` may be waived by accepting an approximation.
+
+    `gradients`: the bench must be able to differentiate; `head`: the network must have weights that are its head.
+    """
 
     full_participation: bool = False
     look_ahead: int = 0
     gradients: bool = False
+    head: bool = False
+
+    def check_network(self, name: str, schema: ModelSchema) -> None:
+        """Refuse a network that lacks what the method looks at."""
+        if self.head and not schema.head():
+            raise ConfigError(
+                f"method {name} compares gradients of the network's head, but no weight has 'classifier' or 'fc' in "
+                "its name; rename the last layers, or choose a gate that needs no score: gate: age_only or gate: random"
+            )
 
     def check(self, name: str, cohort: int, clients: int, accept_approximation: bool) -> None:
         """Refuse a run that cannot be what the method assumes."""

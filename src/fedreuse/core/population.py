@@ -34,6 +34,8 @@ class Population:
     def ratio_weights(self, clients: Collection[int]) -> dict[int, float]:
         """n_i / sum of n_j over these clients: the weights of FedAvg."""
         total = sum(int(self.examples[client]) for client in clients)
+        if not total:  # clients without examples send zeros: any weights will do
+            return {client: 1 / len(clients) for client in clients}
         return {client: int(self.examples[client]) / total for client in clients}
 
     def share(self, client: int) -> float:

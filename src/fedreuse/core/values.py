@@ -38,8 +38,10 @@ def flatten(tree: object, schema: ModelSchema) -> tuple[Any, list[np.ndarray]]:
         return len(arrays) - 1
 
     def walk(node: Any) -> Any:
-        if node is None or isinstance(node, bool | int | float | str | bytes):
+        if node is None or isinstance(node, bool | int | float | str):
             return node
+        if isinstance(node, bytes):
+            return {"!": "bytes", "hex": node.hex()}
         if isinstance(node, Tensors):
             where, names = _place(node.schema, schema)
             return {"!": "tensors", "of": where, "names": names, "values": keep(node.values),
@@ -72,6 +74,8 @@ def unflatten(plain: Any, arrays: list[np.ndarray], schema: ModelSchema) -> Any:
             return Tensors(
                 whole if node["names"] is None else whole.subset(node["names"]), arrays[node["values"]], index
             )
+        if kind == "bytes":
+            return bytes.fromhex(node["hex"])
         if kind == "array":
             return arrays[node["at"]]
         if kind == "tuple":

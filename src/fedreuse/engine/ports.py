@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
+from fedreuse.core.model import from_groups
 from fedreuse.engine.records import ClientMemory, ClientRecord, Contact, Kept, MemoryLost, ServerRecord
 from fedreuse.errors import WireError
 from fedreuse.links.plain import Plain
@@ -16,17 +17,20 @@ from fedreuse.tensors import is_finite
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Bench
+    from fedreuse.core.bench import Bench, Metrics
     from fedreuse.core.message import Requests
     from fedreuse.core.method import Link, Method
     from fedreuse.schema import ModelSchema
     from fedreuse.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["FORGOT", "ServerPort", "client_answer"]
+__all__ = ["EVALUATE", "FORGOT", "ServerPort", "WhichModel", "client_answer"]
 
 FORGOT = "forgot"
 """The kind of reply a client gives when it lost its memory: both ends then start over as at first contact."""
+EVALUATE = "evaluate"
+"""The kind of a question, and of its answer, that leaves no trace at either end: how good is a model here?"""
+WhichModel = Literal["own", "received", "fine_tuned"]
 _DENSE = Plain()
 
 
@@ -131,11 +135,24 @@ def client_answer(
     except MemoryLost:
         return Envelope(FORGOT, request.round_number, request.exchange), ClientRecord()
     message, memory = _unpack_request(method, request, memory, bench, client)
+    if request.kind == EVALUATE:
+        values = asdict(_evaluation(method, message, memory.state, bench))
+        return Envelope(EVALUATE, request.round_number, request.exchange, request.exchange, values=values), record
     reply, state = method.client.answer(message, memory.state, bench)
     envelope, delivered, uplink = _pack_reply(method, request, reply, memory, bench, client)
     state = method.client.settle(state, delivered)
     proposed = replace(memory, state=state, uplink=uplink)
     return envelope, record.propose(proposed, request.exchange, request.durable)
+
+
+def _evaluation(method: Method, question: Message, state: Any, bench: Bench) -> Metrics:
+    model = from_groups(question.groups, "model", bench.schema)
+    which = question.values.get("model", "own")
+    if which == "own":
+        model = method.own_model(state, model, bench)
+    elif which == "fine_tuned":
+        model = bench.train(model, purpose="fine-tuning batches").model
+    return bench.evaluate(model, "test" if question.values.get("split") == "test" else "validation")
 
 
 def _unpack_request(

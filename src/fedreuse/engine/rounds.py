@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from fedreuse.engine.ports import FORGOT, ServerPort
@@ -30,12 +31,14 @@ def run_round(
     requests = next(conversation)
     reasons: dict[int, str] = {}
     has_tensors = False
+    forgotten: set[int] = set()
     while True:
         outgoing = port.pack(requests)
         arrived = list(executor.exchange(outgoing)) if outgoing else []
         in_time = {reply.client: reply.envelope for reply in arrived if reply.status == "in_time"}
         messages, refused = port.unpack(in_time)
         ledger.note(outgoing, arrived, refused)
+        forgotten |= {client for client in in_time if in_time[client].kind == FORGOT}
         reasons |= {client: reason for client, reason in refused.items() if in_time[client].kind != FORGOT}
         has_tensors = has_tensors or any(message.groups for message in messages.values())
         try:
@@ -44,6 +47,8 @@ def run_round(
             if reasons and not has_tensors:
                 raise _refused(cohort.round_number, reasons) from None
             state, events = finished.value
+            if forget := getattr(method.server, "forget", None):
+                state = reduce(forget, sorted(forgotten), state)
             ledger.close(cohort.round_number, events)
             executor.end_round(port.acks())
             return port.finish(state)

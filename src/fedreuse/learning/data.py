@@ -34,6 +34,10 @@ class Split:
         """Number of examples."""
         return len(self.labels)
 
+    def at(self, places: np.ndarray) -> Split:
+        """The examples at some places."""
+        return Split(self.inputs[places], self.labels[places])
+
 
 @dataclass(frozen=True)
 class Data:

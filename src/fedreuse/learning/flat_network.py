@@ -15,7 +15,7 @@ from torch import nn
 from fedreuse.core.model import Model
 from fedreuse.errors import ConfigError
 from fedreuse.schema import ModelSchema, Role, Schema, TensorSpec
-from fedreuse.tensors import Tensors
+from fedreuse.tensors import Tensors, to_dense
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -48,9 +48,9 @@ class FlatNetwork:
 
     def load(self, model: Model) -> None:
         """Take over a model's values."""
-        self._weights.write(model.weights.values)
-        self._buffers.write(model.buffers.values)
-        self._counters.write(model.counters.values)
+        self._weights.write(to_dense(model.weights).values)
+        self._buffers.write(to_dense(model.buffers).values)
+        self._counters.write(to_dense(model.counters).values)
 
     def read(self) -> Model:
         """A copy of the present values."""
@@ -69,7 +69,7 @@ class FlatNetwork:
     def place(self, tensors: Tensors) -> torch.Tensor:
         """A weight-shaped vector in the order of `vector`."""
         flat = _Flat(self.schema.weights)
-        flat.write(tensors.values)
+        flat.write(to_dense(tensors).values)
         return flat.vector
 
     def differentiate(self, names: Collection[str] | None) -> None:

@@ -55,7 +55,7 @@ class Sgd:
 
     def __post_init__(self) -> None:
         """Rates are positive, momentum is below one."""
-        require(self.lr > 0, "local.optimizer.lr must be positive", self.lr)
+        require(0 < self.lr < float("inf"), "local.optimizer.lr must be positive and finite", self.lr)
         require(0 <= self.momentum < 1, "local.optimizer.momentum must be in [0, 1)", self.momentum)
         require(self.weight_decay >= 0, "local.optimizer.weight_decay must not be negative", self.weight_decay)
 
@@ -77,7 +77,7 @@ class Adam:
 
     def __post_init__(self) -> None:
         """Rates are positive, averages are averages."""
-        require(self.lr > 0, "local.optimizer.lr must be positive", self.lr)
+        require(0 < self.lr < float("inf"), "local.optimizer.lr must be positive and finite", self.lr)
         require(0 <= self.beta1 < 1, "local.optimizer.beta1 must be in [0, 1)", self.beta1)
         require(0 <= self.beta2 < 1, "local.optimizer.beta2 must be in [0, 1)", self.beta2)
         require(self.eps > 0, "local.optimizer.eps must be positive", self.eps)

@@ -1,4 +1,4 @@
-"""What is held out: a validation share of every client's examples, and a test split that opens once."""
+"""What is held out: a validation share of every client's examples, and a test split that opens once, for all and each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fedreuse.learning.data import Split
 
-__all__ = ["Opening", "SealedSplit", "hold_out"]
+__all__ = ["Opening", "SealedSplit", "hold_out", "local_test"]
 
 
 def hold_out(
@@ -44,6 +44,38 @@ def hold_out(
         return index, ClientIndex(np.zeros_like(index.offsets), np.empty(0, dtype=np.int64), index.redraws)
     is_held_out = _choose(index, labels[index.indices], counts, ratio, _draw_keys(index, counts, rng_of))
     return _where(index, ~is_held_out), _where(index, is_held_out)
+
+
+def local_test(
+    index: ClientIndex, labels: np.ndarray, test_labels: np.ndarray, rng_of: Callable[[int], np.random.Generator]
+) -> ClientIndex:
+    """Examples of a test split for every client, with the label proportions of its training examples.
+
+    A client with n of all N training examples gets round(n T / N) of the T test examples, halves up, at least one.
+    They are shared among its classes by largest remainder, equal ones in random order; a class gives at most what
+    it has. No example comes twice to a client, but two clients may have the same. `rng_of(client)` is the
+    client's own stream; clients without training examples get nothing.
+    """
+    classes, class_of = np.unique(np.concatenate([labels, test_labels]), return_inverse=True)
+    own, there = class_of[: len(labels)], class_of[len(labels) :]
+    members = [np.flatnonzero(there == number) for number in range(len(classes))]
+    total = int(index.sizes.sum())
+    chosen = []
+    for client in range(index.num_clients):
+        counts = np.bincount(own[index.of(client)], minlength=len(classes))
+        num_own = int(counts.sum())
+        if not num_own:
+            chosen.append(np.empty(0, dtype=np.int64))
+            continue
+        rng = rng_of(client)
+        wanted = max(1, (2 * num_own * len(there) + total) // (2 * total))
+        shares, remainders = np.divmod(counts * wanted, num_own)
+        first = np.lexsort((rng.random(len(classes)), -remainders))[: wanted - int(shares.sum())]
+        shares[first] += 1
+        drawn = [rng.permutation(of_class)[:share] for of_class, share in zip(members, shares, strict=True) if share]
+        chosen.append(np.sort(np.concatenate(drawn)))
+    sizes = [len(places) for places in chosen]
+    return ClientIndex(np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(chosen))
 
 
 class SealedSplit:
@@ -166,8 +198,13 @@ def _where(index: ClientIndex, is_kept: np.ndarray) -> ClientIndex:
 
 def _write_record(record: Path, content: dict[str, Any]) -> dict[str, Any] | None:
     """Create the record exclusively: of two processes one succeeds; the record of the same model is handed back."""
+    beside = record.with_suffix(f".{os.getpid()}.part")
     try:
-        descriptor = os.open(record, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        with beside.open("w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(beside, record)  # fails if the record exists, and is whole if it does not
     except FileExistsError:
         known = _read_record(record)
         if all(known.get(key) == content[key] for key in ("model", "digest")):
@@ -178,10 +215,8 @@ def _write_record(record: Path, content: dict[str, Any]) -> dict[str, Any] | Non
         ) from None
     except OSError as error:
         raise RunDirectoryError(f"{record}: the opening of the test split cannot be recorded ({error})") from None
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
+    finally:
+        beside.unlink(missing_ok=True)
     return None
 
 

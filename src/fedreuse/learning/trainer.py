@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedreuse.core.bench import BatchPlan, Metrics, Trained, Work
+from fedreuse.core.bench import BatchPlan, Metrics, SplitName, Trained, Work
 from fedreuse.core.model import Model
-from fedreuse.errors import require
+from fedreuse.errors import RunError, require
 from fedreuse.learning.augmentation import crop_and_flip
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.objectives import Loss, Metric
@@ -79,8 +79,24 @@ class Trainer:
         self.loss, self.metric = objective
         self.training, self.validation = clients
         self._data = data
-        self._inputs, self._labels = _tensor(data.train.inputs), _tensor(data.train.labels)
+        self._inputs, self._labels = _tensor(data.train.inputs), _labels(data.train.labels)
+        self._dtype: torch.dtype = network.vector.dtype
         self._flops: dict[tuple[str, ...] | None, int] = {}
+        self.initial = network.read()
+        self._local: dict[SplitName, tuple[Split, ClientIndex]] = {}
+
+    def deal(self, name: SplitName, split: Split, index: ClientIndex) -> None:
+        """Give every client examples of its own of a split, for `TorchBench.evaluate`."""
+        self._local[name] = split, index
+
+    def local_examples(self, name: SplitName, client: int) -> Split:
+        """A client's own examples of a split: as dealt, or those it holds out for validation."""
+        if name in self._local:
+            split, index = self._local[name]
+            return split.at(index.of(client))
+        if name == "test":
+            raise RunError("the test split is sealed until the run ends, so no client can evaluate on it yet")
+        return self._data.train.at(self.validation.of(client))
 
     def bench(self, client: int, round_number: int) -> TorchBench:
         """One client in one round."""
@@ -95,13 +111,16 @@ class Trainer:
         return self.normalise(inputs), self._labels[at]
 
     def normalise(self, inputs: torch.Tensor) -> torch.Tensor:
-        """uint8 images become (x / 255 - mean) / std, channels last; other inputs stay as they are."""
+        """uint8 images become (x / 255 - mean) / std, channels last; other inputs stay as they are.
+
+        Floating point takes the network's precision.
+        """
         if inputs.dtype != torch.uint8:
-            return inputs
+            return inputs.to(self._dtype) if inputs.is_floating_point() else inputs
         per_channel = (1, -1, *[1] * (inputs.dim() - 2))
         mean = torch.tensor(self._data.mean).view(per_channel)
         std = torch.tensor(self._data.std).view(per_channel)
-        scaled = inputs.float().div_(255).sub_(mean).div_(std)
+        scaled = inputs.float().div_(255).sub_(mean).div_(std).to(self._dtype)
         return scaled.contiguous(memory_format=torch.channels_last) if scaled.dim() == 4 else scaled
 
     @property
@@ -114,7 +133,7 @@ class Trainer:
         self.network.load(model)
         self.network.module.eval()
         if split is not None:
-            inputs, labels = _tensor(split.inputs), _tensor(split.labels)
+            inputs, labels = _tensor(split.inputs), _labels(split.labels)
         else:
             at = _tensor(np.arange(len(self._labels)) if index is None else index)
             inputs, labels = self._inputs[at], self._labels[at]
@@ -153,6 +172,7 @@ class TorchBench:
         self._round = round_number
         self._index = trainer.training.of(client)
         self.schema: ModelSchema = trainer.network.schema
+        self.initial: Model = trainer.initial
         self.work = Work()
 
     def rng(self, purpose: str) -> np.random.Generator:
@@ -227,9 +247,9 @@ class TorchBench:
         self.work += Work(0, 0, num_gradients, num_examples, flops, perf_counter() - began)
         return gradient
 
-    def evaluate(self, model: Model) -> Metrics:
-        """The model on this client's validation examples."""
-        return self._trainer.evaluate(model, index=self._trainer.validation.of(self._client))
+    def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
+        """The model on this client's own examples of a split."""
+        return self._trainer.evaluate(model, self._trainer.local_examples(split, self._client))
 
     def _batches(
         self, rng: np.random.Generator, size: int, epochs: int | None, limit: int | None
@@ -239,8 +259,10 @@ class TorchBench:
         A trailing batch of one is dropped: BatchNorm cannot train on it.
         """
         starts = range(0, len(self._index) - 1, size)
+        if not len(starts):
+            return iter(())  # a single example would be shuffled without end
         epoch_numbers = range(epochs) if epochs is not None else count()
-        shuffled = (self._index[rng.permutation(len(self._index))] for _ in epoch_numbers if len(starts))
+        shuffled = (self._index[rng.permutation(len(self._index))] for _ in epoch_numbers)
         batches = (order[start : start + size] for order in shuffled for start in starts)
         return islice(batches, limit)
 
@@ -279,6 +301,11 @@ def _tensor(array: np.ndarray) -> torch.Tensor:
     """An array as a tensor; one that is read-only is copied, because torch cannot promise not to write."""
     whole = np.ascontiguousarray(array)
     return torch.from_numpy(whole if whole.flags.writeable else whole.copy())
+
+
+def _labels(array: np.ndarray) -> torch.Tensor:
+    """Labels as torch's losses want them: whole numbers of 64 bits."""
+    return _tensor(array.astype(np.int64, copy=False) if np.issubdtype(array.dtype, np.integer) else array)
 
 
 def _gradient_of(network: FlatNetwork) -> torch.Tensor:

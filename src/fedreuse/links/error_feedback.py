@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.errors import WireError, require
+from fedreuse.links.estimates import part_of, with_part
 from fedreuse.links.link import links
 from fedreuse.registry import part
 from fedreuse.tensors import Tensors, add, scale, sub
@@ -37,11 +38,10 @@ class ErrorFeedback:
         require(0 < self.decay <= 1, "error_feedback.decay must be in (0, 1]", self.decay)
 
     def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
-        """Send the codec's view of update plus residual; keep the rest."""
-        residual = state if state is None or self.decay == 1 else scale(state, self.decay)
-        wanted = tensors if residual is None else add(tensors, residual)
+        """Send the codec's view of update plus residual; keep the rest. The residual of a tensor that is absent waits."""
+        wanted = tensors if state is None else add(tensors, self._faded(part_of(state, tensors.schema)))
         parcel = self.codec.encode(wanted, context.schema, context.rng)
-        return parcel, sub(wanted, parcel.decode(context.schema))
+        return parcel, with_part(state, sub(wanted, parcel.decode(context.schema)), context.schema)
 
     def receive(self, parcel: Parcel | None, state: None, context: LinkContext) -> tuple[Tensors, None]:
         """Decode; the receiver has no memory."""
@@ -54,3 +54,6 @@ class ErrorFeedback:
         """The decoded parcel."""
         del state
         return self.receive(parcel, None, context)[0]
+
+    def _faded(self, residual: Tensors) -> Tensors:
+        return residual if self.decay == 1 else scale(residual, self.decay)

@@ -64,7 +64,8 @@ class DgFedReuse(MethodConfig):
     @property
     def needs(self) -> Needs:
         """A head gradient, if the gate looks at one."""
-        return Needs(gradients=self.gate.plan is not None)
+        looks = self.gate.plan is not None
+        return Needs(gradients=looks, head=looks)
 
     def halves(self, buffers: BufferPolicy) -> tuple[DgServer, DgClient]:
         """Both halves read this configuration; under `as_weights` the server caches buffers too."""
@@ -109,6 +110,10 @@ class DgServer:
     def model(self, state: DgState) -> Model:
         """What is evaluated and deployed."""
         return state.model
+
+    def forget(self, state: DgState, client: int) -> DgState:
+        """The client lost its memory: its cached update goes too."""
+        return replace(state, cache={known: entry for known, entry in state.cache.items() if known != client})
 
     def round(self, state: DgState, cohort: Cohort) -> Conversation[DgState]:
         """Train the certain and score the doubtful; then train whom the gate chooses; then merge."""

@@ -1,6 +1,7 @@
 """The template of server memory: the last update of every client, and their mean kept up to date.
 
-h_i    the last update of client i (0 before the first), divided by the learning rate it was made with
+h_i    the last update of client i (0 before the first), divided by the learning rate it was made with, relative to
+       the first round's; a round whose rate is zero leaves it
 mean   sum over all clients of alpha_i h_i, alpha_i = n_i / n: moved by alpha_i (d_i - h_i) when client i answers,
        and summed afresh every `RESUM_EVERY` rounds, so that rounding does not pile up
 """
@@ -66,8 +67,8 @@ class MemoryServer:
         return state.model
 
     def round(self, state: MemoryState, cohort: Cohort) -> Conversation[MemoryState]:
-        """Ask the cohort (or, in a full start, everybody), remember, combine, move."""
-        is_start = self.starts_full and cohort.round_number == 1
+        """Ask the cohort (or everybody, as long as a full start remembers nobody), remember, combine, move."""
+        is_start = self.starts_full and not state.memory
         asked = range(len(cohort.population)) if is_start else cohort.clients
         replies = yield dict.fromkeys(asked, Message("train", to_groups(state.model, "model")))
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
@@ -84,6 +85,8 @@ class MemoryServer:
 
 def remember(state: MemoryState, fresh: Mapping[int, Tensors], cohort: Cohort) -> MemoryState:
     """The memory with this round's updates in it, and its mean."""
+    if not cohort.lr_factor:
+        return state  # nobody moved, which says nothing about where they would
     share = cohort.population.share
     entries = {client: _per_rate(update, 1 / cohort.lr_factor) for client, update in fresh.items()}
     memory = {**state.memory, **entries}

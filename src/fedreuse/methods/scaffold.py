@@ -8,12 +8,13 @@
 
 With heavy-ball momentum beta the displacement is lr * sum_j a_j (...), a_j = (1 - beta^(K-j)) / (1 - beta), hence
 K_eff = sum_j a_j when the correction enters before the momentum buffer (`inside`); dividing by K there diverges. When
-it enters after the buffer (`outside`), the plain K is right.
+it enters after the buffer (`outside`), the plain K is right: the control then carries the momentum's amplification.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.bench import BatchPlan
@@ -54,15 +55,34 @@ class Scaffold(MethodConfig):
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        """Option I's control is not a function of the update."""
+        """Option I's control is a gradient: no function of the update, and not amplified by momentum."""
         require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
-        is_possible = not (self.option == "I" and self.wire == "derived")
-        require(is_possible, "method.wire: derived needs option: II (option I's control must be sent)", self.option)
+        is_path = self.option == "II"
+        require(
+            is_path or self.wire == "literal",
+            "method.wire: derived needs option: II (option I's control must be sent)",
+            self.option,
+        )
+        require(
+            is_path or self.momentum == "inside",
+            "method.momentum: outside needs option: II (option I's control lacks the momentum's amplification)",
+            self.option,
+        )
 
     @property
     def needs(self) -> Needs:
-        """Option I needs a gradient; corrections need the training loop."""
-        return Needs(gradients=True)
+        """Option I takes a gradient at the received model."""
+        return Needs(gradients=self.option == "I")
+
+    @property
+    def uplink_groups(self) -> tuple[str, ...]:
+        """The change of the control travels too, unless it is derived."""
+        return ("update", "control_change") if self.wire == "literal" else ("update",)
+
+    @property
+    def downlink_groups(self) -> tuple[str, ...]:
+        """The server's control travels with the model."""
+        return ("model", "control")
 
     def halves(self, buffers: BufferPolicy) -> tuple[ScaffoldServer, ScaffoldClient]:
         """Both halves read this configuration; buffers are averaged over those who trained."""
@@ -123,7 +143,7 @@ class ScaffoldServer:
     def _change(self, state: ScaffoldState, reply: Message) -> Tensors:
         if self.config.wire == "literal":
             return reply.groups["control_change"]
-        return derived_change(reply.groups["update"], state.control, float(reply.values["per_step"]))  # type: ignore[arg-type]
+        return derived_change(reply.groups["update"], state.control, _finite(reply.values["per_step"]))
 
 
 @dataclass(frozen=True)
@@ -148,10 +168,14 @@ class ScaffoldClient:
         update = difference(trained.model, received)
         per_step = 1 / (self._steps(trained) * trained.lr) if trained.steps else 0.0
         groups = to_groups(update, "update")
-        if self.config.wire == "literal":
-            groups["control_change"] = self._literal_change(update.weights, own, control, per_step, received, bench)
-            return Message("update", groups), _Pending(own, control, None)
-        return Message("update", groups, {"per_step": per_step}), _Pending(own, control, per_step)
+        if self.config.wire == "derived":
+            return Message("update", groups, {"per_step": per_step}), _Pending(own, control, per_step)
+        if self.config.option == "I":
+            names = [spec.name for spec in bench.schema.weights]
+            groups["control_change"] = sub(bench.gradient(received, names, BatchPlan(is_mean=True), "control"), own)
+        else:
+            groups["control_change"] = derived_change(update.weights, control, per_step)
+        return Message("update", groups), _Pending(own, control, None)
 
     def settle(self, state: _Pending, delivered: Message) -> Control:
         """c_i + dc_i, with dc_i as the server will see it."""
@@ -162,15 +186,6 @@ class ScaffoldClient:
     def _steps(self, trained: Trained) -> float:
         is_inside = self.config.momentum == "inside"
         return effective_steps(trained.steps, trained.momentum) if is_inside else float(trained.steps)
-
-    def _literal_change(
-        self, update: Tensors, own: Tensors, control: Tensors, per_step: float, received: Model, bench: Bench
-    ) -> Tensors:
-        if self.config.option == "II":
-            return derived_change(update, control, per_step)
-        names = [spec.name for spec in bench.schema.weights]
-        mean = bench.gradient(received, names, BatchPlan(is_mean=True), "control")
-        return sub(mean, own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,3 +207,8 @@ def derived_change(update: Tensors, control: Tensors, per_step: float) -> Tensor
 def effective_steps(steps: int, momentum: float) -> float:
     """sum_j (1 - beta^(K-j)) / (1 - beta), j = 0 .. K-1; K when there is no momentum."""
     return sum((1 - momentum ** (steps - number)) / (1 - momentum) for number in range(steps))
+
+
+def _finite(number: object) -> float:
+    """A number that is none counts as no step at all."""
+    return number if isinstance(number, float) and isfinite(number) else 0.0

@@ -70,26 +70,26 @@ def by_variant(results: Sequence[Result]) -> list[Variant]:
 def comparison(results: Sequence[Result]) -> list[Table]:
     """One row per variant: what came out of it, and what it saved under each boundary."""
     variants = by_variant(results)
-    num_seeds = max((len(variant.results) for variant in variants), default=0)
-    over = "mean ± standard deviation over seeds" if num_seeds > 1 else "one seed"
+    counts = {len(variant.results) for variant in variants}
+    over = _over(counts)
+    names = [variant.name if len(counts) == 1 else f"{variant.name} ({len(variant.results)})" for variant in variants]
     metrics = {result.metric for variant in variants for result in variant.results}
     metric = metrics.pop() if len(metrics) == 1 else "score"
+    unit = " %" if metric == "accuracy" else ""
     outcome = Table(
         f"Outcome ({over})",
-        ("variant", "seeds", f"test\n{metric}", f"validation\n{metric}", "reuse\nshare",
+        ("variant", f"test\n{metric}{unit}", f"validation\n{metric}{unit}", "reuse\nshare %",
          "client work\nGFLOP", "server\nMB", "clients\nMB"),
-        tuple(_outcome_row(variant, metric) for variant in variants),
+        tuple((name, *_outcome(variant, metric)) for name, variant in zip(names, variants, strict=True)),
         "test: one look at the end; validation: the last evaluation; reuse share: of all selected clients; "
         "server, clients: memory that lasts from round to round (all clients together).",
     )  # fmt: skip
     saving = Table(
-        f"Saving against dense FedAvg with the same cohorts, all rounds together ({over})",
+        f"Saving against dense FedAvg in %, all rounds together ({over})",
         ("variant", *(f"{direction}\n{boundary}" for boundary, direction in SHOWN)),
-        tuple(
-            (variant.name, *(_percent(variant.over_seeds(_saving_of(*shown)), 2) for shown in SHOWN))
-            for variant in variants
-        ),
-        boundary_legend(),
+        tuple((name, *_savings(variant)) for name, variant in zip(names, variants, strict=True)),
+        "Dense FedAvg with the same cohorts is the reference: one dense model down, one dense update up per client.\n"
+        + boundary_legend(),
     )
     return [outcome, saving]
 
@@ -157,19 +157,28 @@ def megabytes(number: float) -> str:
     return f"{number / 1e6:,.2f}"
 
 
-def _outcome_row(variant: Variant, metric: str) -> tuple[str, ...]:
-    places = 2 if metric == "accuracy" else 4
-    shown = _percent if metric == "accuracy" else _spread
+def _over(counts: set[int]) -> str:
+    """How many seeds a number stands for."""
+    if counts <= {1}:
+        return "one seed"
+    number = f"{min(counts)} seeds" if len(counts) == 1 else "the seeds in brackets"
+    return f"mean ± standard deviation over {number}"
+
+
+def _outcome(variant: Variant, metric: str) -> tuple[str, ...]:
+    places, factor = (2, 100) if metric == "accuracy" else (4, 1)
     return (
-        variant.name,
-        str(len(variant.results)),
-        shown(variant.over_seeds(lambda result: result.test_score), places),
-        shown(variant.over_seeds(lambda result: result.validation_score), places),
-        _percent(variant.over_seeds(lambda result: result.reuse_share), 1),
-        _spread(variant.over_seeds(lambda result: result.work.get("flops", 0) / 1e9), 1),
-        _spread(variant.over_seeds(_memory_of("server")), 2, has_spread=False),
-        _spread(variant.over_seeds(_memory_of("clients")), 2, has_spread=False),
+        _shown(variant.over_seeds(lambda result: result.test_score), places, factor),
+        _shown(variant.over_seeds(lambda result: result.validation_score), places, factor),
+        _shown(variant.over_seeds(lambda result: result.reuse_share), 1, 100),
+        _number(_mean(variant.over_seeds(lambda result: result.work.get("flops", 0) / 1e9)), 1),
+        _number(_mean(variant.over_seeds(_memory_of("server"))), 2),
+        _number(_mean(variant.over_seeds(_memory_of("clients"))), 2),
     )
+
+
+def _savings(variant: Variant) -> tuple[str, ...]:
+    return tuple(_shown(variant.over_seeds(_saving_of(*shown)), 2, 100) for shown in SHOWN)
 
 
 def _saving_of(boundary: str, direction: str) -> Callable[[Result], float | None]:
@@ -189,25 +198,17 @@ def _mean(over_seeds: tuple[float, float | None] | None) -> float | None:
 
 
 def _share(number: float | None, places: int) -> str:
-    return "-" if number is None else f"{_unsigned(100 * number, places)} %"
+    return "-" if number is None else f"{_number(100 * number, places)} %"
 
 
-def _percent(over_seeds: tuple[float, float | None] | None, places: int) -> str:
+def _shown(over_seeds: tuple[float, float | None] | None, places: int, factor: float = 1) -> str:
     if over_seeds is None:
         return "-"
     mean, spread = over_seeds
-    return _spread((100 * mean, None if spread is None else 100 * spread), places) + " %"
+    return _number(factor * mean, places) + ("" if spread is None else f" ± {factor * spread:.{places}f}")
 
 
-def _spread(over_seeds: tuple[float, float | None] | None, places: int, has_spread: bool = True) -> str:
-    if over_seeds is None:
-        return "-"
-    mean, spread = over_seeds
-    shown = _unsigned(mean, places)
-    return shown if spread is None or not has_spread else f"{shown} ± {spread:.{places}f}"
-
-
-def _unsigned(number: float, places: int) -> str:
-    """No minus before a zero."""
-    text = f"{number:,.{places}f}"
-    return text.lstrip("-") if float(text.replace(",", "")) == 0 else text
+def _number(number: float | None, places: int) -> str:
+    """Thousands apart, and no minus before a zero."""
+    text = "-" if number is None else f"{number:,.{places}f}"
+    return text.lstrip("-") if text.strip("-0.,") == "" and number is not None else text

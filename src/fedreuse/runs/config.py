@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
+from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Rounds", "RunConfig", "load", "read_yaml", "with_overrides"]
 
 _BUFFER_GROUPS = ("buffers", "counters")
-_NOT_IDENTITY = ("executor", "checkpoint_every", "client_store")
+_NOT_IDENTITY = ("executor", "checkpoint_every")
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,8 @@ class RunConfig:
                 "rounds.patience selects the last round by validation, but task.validation is 0; "
                 "hold out a share (for example task.validation: 0.1), or drop rounds.patience"
             )
-        for direction in ("uplink", "downlink"):
-            for group in _BUFFER_GROUPS:
-                if group in getattr(self, direction):
-                    raise ConfigError(
-                        f"{direction}.{group}: buffers follow the policy `buffers` (now {self.buffers}), not a link of "
-                        "their own; choose buffers: dense or buffers: as_weights"
-                    )
+        self._check_groups("uplink", self.method.uplink_groups)
+        self._check_groups("downlink", self.method.downlink_groups)
         if self.buffers == "as_weights" and "update" in self.uplink and self.uplink["update"].has_memory:
             raise ConfigError(
                 f"uplink.update: {links.name_of(self.uplink['update'])} with buffers: as_weights is refused, because a "
@@ -114,6 +111,24 @@ class RunConfig:
         self.method.needs.check(
             methods.name_of(self.method), self.rounds.cohort, self.task.clients, self.accept_approximation
         )
+
+    def _check_groups(self, direction: str, known: Collection[str]) -> None:
+        for group, link in getattr(self, direction).items():
+            if group in _BUFFER_GROUPS:
+                raise ConfigError(
+                    f"{direction}.{group}: buffers follow the policy `buffers` (now {self.buffers}), not a link of "
+                    "their own; choose buffers: dense or buffers: as_weights"
+                )
+            if group not in known:
+                raise ConfigError(
+                    f"{direction}.{group}: method {methods.name_of(self.method)} sends no such group; "
+                    f"{suggest(group, known)}"
+                )
+            if direction == "downlink" and isinstance(link, Plain) and link.codec.drops_coordinates:
+                raise ConfigError(
+                    f"downlink.{group}: {codecs.name_of(link.codec)} would set the coordinates it drops to zero; "
+                    "send differences, {name: delta, codec: ...}, or a codec that keeps every coordinate"
+                )
 
     def build_method(self) -> Method:
         """Both halves and the links between them; under `as_weights` buffers take the update's link."""
@@ -182,12 +197,18 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def with_overrides(plain: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """The mapping with `a.b.c=value` applied; values are read as YAML."""
-    result = json.loads(json.dumps(dict(plain)))
+    result = deepcopy(dict(plain))
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or not key:
             raise ConfigError(f"'{override}' is not an override; write key=value, for example rounds.count=30")
-        _set(result, key.split("."), yaml.load(text, _Loader), key)
+        try:
+            value = yaml.load(text, _Loader)
+        except yaml.YAMLError:
+            raise ConfigError(
+                f"'{override}': what stands after = is not valid YAML; quote it if it is a text"
+            ) from None
+        _set(result, key.split("."), value, key)
     return dict(result)
 
 
@@ -216,7 +237,8 @@ def _nearby(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"the folder {folder} does not exist either"
-    return suggest(path.name, [found.name for found in folder.glob("*.y*ml")])
+    known = [found.name for found in folder.glob("*.y*ml")]
+    return suggest(path.name, known) if known else f"there is no YAML file in {folder.resolve()}"
 
 
 class _Loader(yaml.SafeLoader):
@@ -227,6 +249,8 @@ def _mapping_once(loader: _Loader, node: Any) -> dict[Any, Any]:
     seen = set()
     for key_node, _ in node.value:
         key = loader.construct_object(key_node, deep=True)
+        if isinstance(key, list | dict):
+            raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)
         if key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"key '{key}' is there twice", key_node.start_mark)
         seen.add(key)

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -73,6 +74,8 @@ class RunDirectory:
         """One mapping per round."""
         if self._has_journal:
             return self._read_journal("metrics")
+        if not self.is_complete:
+            return []
         lines = (self.path / "metrics.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
@@ -176,17 +179,20 @@ class RunDirectory:
 
     def write_text(self, name: str, text: str) -> None:
         """A file that is there whole or not at all."""
-        beside = self.path / f".{name}.part"
         try:
-            with beside.open("w") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self.path / name)
+            self._write_bytes(name, text.encode())
         except OSError as error:
             raise RunError(
                 f"{self.path / name} could not be written ({error}); free some disk space, then go on with --resume"
             ) from None
+
+    def _write_bytes(self, name: str, data: bytes) -> None:
+        beside = self.path / f".{name}.part"
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self.path / name)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Plain data, readable."""
@@ -205,9 +211,8 @@ class RunDirectory:
             self._write_table("events", journal.rows("events"), _EVENTS)
             lines = [json.dumps(row) for row in journal.rows("metrics")]
             self.write_text("metrics.jsonl", "\n".join(lines) + "\n")
-            beside = self.path / ".model.part"
-            beside.write_bytes(save({name: np.asarray(array, order="C") for name, array in model.items()}))
-            beside.replace(self.path / "model.safetensors")
+            tensors = {name: np.asarray(array, order="C") for name, array in model.items()}
+            self._write_bytes("model.safetensors", save(tensors))
         except OSError as error:
             raise RunError(
                 f"{self.path}: the results could not be written ({error}); free some disk space, then --resume"
@@ -219,9 +224,9 @@ class RunDirectory:
             leftover.unlink()
 
     def _write_table(self, name: str, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
-        beside = self.path / f".{name}.part"
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), beside)
-        beside.replace(self.path / f"{name}.parquet")
+        table = BytesIO()
+        pq.write_table(pa.Table.from_pylist(rows, schema=schema), table)
+        self._write_bytes(f"{name}.parquet", table.getvalue())
 
 
 _WORK = pa.struct(

@@ -33,7 +33,7 @@ class Journal:
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=5)
             self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=NORMAL")
+            self._database.execute("PRAGMA synchronous=FULL")
             self._database.executescript(_TABLES)
         except sqlite3.DatabaseError as error:
             raise RunDirectoryError(

@@ -17,6 +17,7 @@ from fedreuse.accounting.memory import memory_of
 from fedreuse.accounting.work import total_work
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.bench import Metrics
+from fedreuse.core.method import methods
 from fedreuse.core.model import Model, to_groups
 from fedreuse.core.population import Population
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
@@ -66,6 +67,11 @@ def run(
     directory.lock()
     try:
         return _Run(config, _claim(directory, config, resume), observer).to_end()
+    except OSError as error:
+        raise RunError(
+            f"{directory.path}: {error}; what is already written is safe. Mend that (often the disk is full), then "
+            "go on with --resume"
+        ) from error
     finally:
         directory.release()
 
@@ -82,6 +88,7 @@ class _Run:
         data = self.prepared.data
         network = initial_network(config.network, data.shape, data.num_classes, config.seed)
         self.schema: ModelSchema = network.schema
+        config.method.needs.check_network(methods.name_of(config.method), self.schema)
         indices = (self.prepared.training, self.prepared.validation)
         objective = (config.task.loss, config.task.metric)
         self.initial = network.read()
@@ -315,11 +322,12 @@ def _claim(directory: RunDirectory, config: RunConfig, resume: bool) -> RunDirec
             f"{directory.path} holds a complete run; see it with `fedreuse show {directory.path}`, "
             "or choose another --out"
         )
-    if has_config and not resume:
+    has_begun = has_config and (directory.path / "checkpoint.sqlite").exists()  # not if its data was missing
+    if has_begun and not resume:
         raise RunDirectoryError(
             f"{directory.path} holds an unfinished run; go on with --resume, or choose another --out"
         )
-    if has_config:
+    if has_config and resume:
         _check_same(config, directory)
     else:
         import yaml

@@ -98,11 +98,11 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
 
 def expand(plain: Mapping[str, Any], name: str, folder: Path = Path(), overrides: Sequence[str] = ()) -> Study:
     """Every combination of the axes as a parsed configuration; a mistake names its axis and label."""
+    axes = _axes(plain, name)
     for key in plain:
         if key not in _KEYS:
             raise ConfigError(f"study {name}: {key}: unknown key; {suggest(str(key), _KEYS)}")
     base = with_overrides(_base(plain, name, folder), overrides)
-    axes = _axes(plain, name)
     runs = [
         _planned(base, dict(zip(axes, point, strict=True)), name)
         for point in product(*(axis.items() for axis in axes.values()))

@@ -7,6 +7,7 @@ them one by one; `check_method` and its sisters run them all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -400,25 +401,27 @@ def check_executor(executor: ExecutorConfig) -> None:
 
 def _equals_the_reference(executor: ExecutorConfig) -> None:
     for case in _EXECUTED:
-        _assert_equal(_play(case, _STRICT), _play(case, Setting(executor=executor)))
+        with closing(_play(case, Setting(executor=executor))) as session:
+            _assert_equal(_play(case, _STRICT), session)
 
 
 def _equals_the_reference_under_faults(executor: ExecutorConfig) -> None:
     for case in _EXECUTED:
-        reference = _play(case, replace(_STRICT, faults=_UNRELIABLE))
-        _assert_equal(reference, _play(case, Setting(executor=executor, faults=_UNRELIABLE)))
+        with closing(_play(case, Setting(executor=executor, faults=_UNRELIABLE))) as session:
+            _assert_equal(_play(case, replace(_STRICT, faults=_UNRELIABLE)), session)
 
 
 def _equals_the_reference_after_a_resume(executor: ExecutorConfig) -> None:
     for case in _EXECUTED:
-        stopped = _play(case, Setting(executor=executor, faults=_UNRELIABLE), 4)
-        reference = _play(case, replace(_STRICT, faults=_UNRELIABLE))
-        _assert_equal(reference, stopped.resumed().advance(_ROUNDS - 4))
+        with closing(_play(case, Setting(executor=executor, faults=_UNRELIABLE), 4)) as stopped:
+            with closing(stopped.resumed()) as again:
+                _assert_equal(_play(case, replace(_STRICT, faults=_UNRELIABLE)), again.advance(_ROUNDS - 4))
 
 
 def _requests_are_left_alone(executor: ExecutorConfig) -> None:
-    session = Session(_federation(), guarded(_EXECUTED[1].build()), Setting(executor=executor))
-    _assert_same_models(session.advance(_ROUNDS), _play(_EXECUTED[1]))
+    guarded_method = guarded(_EXECUTED[1].build())
+    with closing(Session(_federation(), guarded_method, Setting(executor=executor))) as session:
+        _assert_same_models(session.advance(_ROUNDS), _play(_EXECUTED[1]))
 
 
 EXECUTOR_CHECKS: dict[str, Callable[[ExecutorConfig], None]] = {

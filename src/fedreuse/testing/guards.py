@@ -16,7 +16,7 @@ from fedreuse.tensors import Tensors, is_equal
 if TYPE_CHECKING:
     import numpy as np
 
-    from fedreuse.core.bench import BatchPlan, Bench, Metrics, Trained, Work
+    from fedreuse.core.bench import BatchPlan, Bench, Metrics, SplitName, Trained, Work
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.message import Conversation, Message
     from fedreuse.core.model import Model
@@ -123,8 +123,8 @@ class _GuardedLink:
 
 def mirrored(method: Method, groups: Collection[str]) -> Method:
     """The same method; what each receiver decodes must be what the sender, from its own state, says it will."""
-    uplink = {group: MirroredLink(method.uplink.get(group, Plain())) for group in groups}
-    downlink = {group: MirroredLink(method.downlink.get(group, Plain())) for group in groups}
+    uplink = {group: MirroredLink(method.uplink.get(group, Plain())) for group in {*groups, *method.uplink}}
+    downlink = {group: MirroredLink(method.downlink.get(group, Plain())) for group in {*groups, *method.downlink}}
     return replace(method, uplink=uplink, downlink=downlink)
 
 
@@ -162,6 +162,7 @@ class NoGradients:
         """`inner` does the work."""
         self._inner = inner
         self.schema: ModelSchema = inner.schema
+        self.initial: Model = inner.initial
 
     @property
     def work(self) -> Work:
@@ -179,9 +180,9 @@ class NoGradients:
         del at, names, plan, purpose
         raise AssertionError("the method asks for gradients, but its needs do not say so: Needs(gradients=True)")
 
-    def evaluate(self, model: Model) -> Metrics:
+    def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         """As the bench."""
-        return self._inner.evaluate(model)
+        return self._inner.evaluate(model, split)
 
     def rng(self, purpose: str) -> np.random.Generator:
         """As the bench."""

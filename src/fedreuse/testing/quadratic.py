@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 
 from fedreuse.accounting.ledger import Ledger
-from fedreuse.core.bench import BatchPlan, Metrics, Trained, Work
+from fedreuse.core.bench import BatchPlan, Metrics, SplitName, Trained, Work
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model
@@ -26,9 +26,11 @@ from fedreuse.core.population import Population
 from fedreuse.corrections import Correction
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import ClientStore, MemoryStore
+from fedreuse.engine.evaluation import Question, evaluate_clients, start_evaluator
 from fedreuse.engine.executors.executor import BenchFactory, Executor, ExecutorConfig, Reply, Site, WorkerSetup
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, NoFaults
+from fedreuse.engine.ports import WhichModel
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.randomness import stream
@@ -160,6 +162,7 @@ class QuadraticBench:
         self._client = client
         self._round = round_number
         self.schema = federation.schema
+        self.initial = federation.initial
         self.work = Work()
 
     def rng(self, purpose: str) -> np.random.Generator:
@@ -209,12 +212,15 @@ class QuadraticBench:
         at_ = {spec.name: slice(start, start + spec.size) for spec, start in zip(schema, schema.offsets, strict=False)}
         return Tensors(part, np.concatenate([total[at_[spec.name]] for spec in part]))
 
-    def evaluate(self, model: Model) -> Metrics:
-        """The client's own objective, once per example; the score falls from 1 to 0 as the loss grows."""
+    def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
+        """The client's own objective, once per example; the score falls from 1 to 0 as the loss grows.
+
+        The test split has twice as many examples, and they are the same.
+        """
         federation, client = self._federation, self._client
         away = model.weights.values - federation.optima[client]
         loss = 0.5 * float(np.sum(federation.curvatures[client] * away * away))
-        examples = int(federation.examples[client])
+        examples = int(federation.examples[client]) * (2 if split == "test" else 1)
         return Metrics(examples, examples * loss, examples / (1 + loss))
 
     def _gradient(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -287,7 +293,7 @@ class Session:
         self.round_number = 0
         self.models = [self.model]
         self._checkpointer = Checkpointer(self.schema)
-        self._executor = self._start()
+        self._executor: Executor | None = None
 
     @property
     def model(self) -> Model:
@@ -296,6 +302,7 @@ class Session:
 
     def advance(self, num_rounds: int) -> Session:
         """Run some more rounds."""
+        self._executor = self._executor or self._start()
         for _ in range(num_rounds):
             self.round_number += 1
             cohort = self.federation.cohort(self.round_number, self.setting.cohort)
@@ -305,9 +312,19 @@ class Session:
                 self.checkpoint()
         return self
 
+    def evaluate(
+        self, model: WhichModel = "own", split: SplitName = "validation", clients: Collection[int] | None = None
+    ) -> dict[int, Metrics]:
+        """What clients, or some of them, say of a model now."""
+        asked = range(len(self.federation.examples)) if clients is None else clients
+        question = Question(Cohort(self.round_number, tuple(asked), self.federation.seed), model, split)
+        return evaluate_clients(self.method, self.record, question, self._evaluator, self.ledger, self.schema)
+
     def close(self) -> None:
         """Let go of worker processes, if there are any."""
-        self._executor.close()
+        if self._executor is not None:
+            self._executor.close()
+        self._executor = None
 
     def checkpoint(self) -> None:
         """Store what changed, as a run directory does."""
@@ -333,13 +350,13 @@ class Session:
         other.ledger.rows = [row for row in self.ledger.rows if row.round_number <= other.round_number]
         other.ledger.events = [event for event in self.ledger.events if event.round_number <= other.round_number]
         other._checkpointer = Checkpointer(self.schema, other.record)
-        other._executor = other._start()
         return other
 
     def _start(self) -> Executor:
         federation, setting = self.federation, self.setting
         setup = setting.wrap_setup(QuadraticSetup(self.method, federation))
         site = Site(self.method, self.schema, federation.bench, self.store, setting.faults, federation.seed, setup)
+        self._evaluator = _Watched(start_evaluator(site), self.crossings)
         return _Watched(setting.executor.start(site), self.crossings)
 
 

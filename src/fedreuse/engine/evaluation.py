@@ -1,0 +1,102 @@
+"""Clients evaluate where they stand: a question to any of them that changes nothing at either end.
+
+A request of the kind `evaluate` carries the model and says which model counts (the client's own, the received one, or
+the received one after the client's local epochs) on which of the client's own examples. The reply is three numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.core.bench import Metrics
+from fedreuse.core.message import Message
+from fedreuse.core.model import to_groups
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.engine.faults import NoFaults
+from fedreuse.engine.ports import EVALUATE, ServerPort
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.accounting.ledger import Ledger
+    from fedreuse.core.bench import SplitName
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.method import Method
+    from fedreuse.engine.executors.executor import Executor, Site
+    from fedreuse.engine.ports import WhichModel
+    from fedreuse.engine.records import ServerRecord
+    from fedreuse.schema import ModelSchema
+
+__all__ = ["Question", "Spread", "evaluate_clients", "start_evaluator"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who is asked, after which round, about which model, on which of their examples."""
+
+    cohort: Cohort
+    model: WhichModel = "own"
+    split: SplitName = "validation"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How clients fare: over all their examples, on average over clients, and the worst tenth of clients on average.
+
+    Clients without examples are left out; the worst tenth of n clients are ceil(n / 10).
+    """
+
+    score: float
+    mean_score: float
+    worst_decile: float
+    loss: float
+    clients: int
+    examples: int
+
+    @classmethod
+    def of(cls, answers: Mapping[int, Metrics]) -> Spread | None:
+        """The spread over clients, if anybody has examples."""
+        told = [metrics for metrics in answers.values() if metrics.examples]
+        if not told:
+            return None
+        examples = sum(metrics.examples for metrics in told)
+        scores = sorted(metrics.mean_score for metrics in told)
+        worst = scores[: ceil(len(scores) / 10)]
+        return cls(
+            sum(metrics.score for metrics in told) / examples,
+            sum(scores) / len(scores),
+            sum(worst) / len(worst),
+            sum(metrics.loss for metrics in told) / examples,
+            len(told),
+            examples,
+        )
+
+
+def evaluate_clients(
+    method: Method, record: ServerRecord, question: Question, executor: Executor, ledger: Ledger, schema: ModelSchema
+) -> dict[int, Metrics]:
+    """Ask clients for metrics; who does not answer, or not properly, is absent."""
+    cohort = question.cohort
+    port = ServerPort(method, record, cohort.round_number, schema, cohort.seed)  # dropped after use: nothing counts
+    groups = to_groups(method.server.model(record.state), "model")
+    request = Message(EVALUATE, groups, {"model": question.model, "split": question.split})
+    outgoing = port.pack(dict.fromkeys(cohort.clients, request))
+    arrived = list(executor.exchange(outgoing))
+    messages, refused = port.unpack({reply.client: reply.envelope for reply in arrived})
+    ledger.note(outgoing, arrived, refused)
+    answers = {client: _metrics(message.values) for client, message in messages.items()}
+    return {client: metrics for client, metrics in answers.items() if metrics is not None}
+
+
+def start_evaluator(site: Site) -> Executor:
+    """Plays the clients in this process, where every split can be reached, and loses nobody."""
+    return Serial().start(replace(site, faults=NoFaults()))
+
+
+def _metrics(values: Mapping[str, Any]) -> Metrics | None:
+    examples, loss, score = (values.get(name) for name in ("examples", "loss", "score"))
+    if isinstance(examples, int) and examples >= 0 and isinstance(loss, float) and isinstance(score, float):
+        return Metrics(examples, loss, score)
+    return None

@@ -1,0 +1,86 @@
+"""CLAG (Richtarik et al., 2022): EF21 that stays silent while the estimate is no worse than the update's own movement.
+
+    x = this update, y = the update before it, h = the estimate at both ends
+    h <- h + C(x - h)    if |x - h|^2 > zeta |x - y|^2          sent
+    h <- h               otherwise                              silence; h arrives all the same
+    y <- x               in either case
+
+Settings: the codec `dense` is LAG, zeta 0 is EF21. The first parcel is always sent, and so is the one that would be
+the `max_lag`-th in a row without.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.core.values import value
+from fedreuse.errors import require
+from fedreuse.links.ef21 import Ef21
+from fedreuse.links.estimates import follow, followed
+from fedreuse.links.link import links
+from fedreuse.registry import part
+from fedreuse.tensors import Tensors, dot, sub
+
+if TYPE_CHECKING:
+    from fedreuse.core.method import LinkContext
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["Clag", "Lazy", "is_worth_sending"]
+
+
+@value
+class Lazy:
+    """The sender's end: the estimate h, the last update y, and how often it was silent since it last sent."""
+
+    estimate: Tensors
+    previous: Tensors
+    num_silent: int
+
+
+@links.register("clag")
+@dataclass(frozen=True)
+class Clag:
+    """Send as EF21 does, but only when the estimate is off by more than zeta times the update's own movement.
+
+    `max_lag`: a client sends at least in every so many participations; None never forces it.
+    """
+
+    has_memory: ClassVar[bool] = True
+
+    zeta: float = 1.0
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    max_lag: int | None = 10
+
+    def __post_init__(self) -> None:
+        """A threshold is not negative, a lag counts participations."""
+        require(self.zeta >= 0, "clag.zeta must not be negative", self.zeta)
+        require(self.max_lag is None or self.max_lag >= 1, "clag.max_lag must be at least 1 (or null)", self.max_lag)
+
+    def send(self, tensors: Tensors, state: Lazy | None, context: LinkContext) -> tuple[Parcel | None, Lazy]:
+        """Silence, or what EF21 sends."""
+        if state is not None and self._is_silent(tensors, state, context):
+            return None, Lazy(state.estimate, tensors, state.num_silent + 1)
+        parcel, estimate = Ef21(self.codec).send(tensors, None if state is None else state.estimate, context)
+        return parcel, Lazy(estimate, tensors, 0)
+
+    def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
+        """The estimate, moved if something came."""
+        return follow(parcel, state, context.schema)
+
+    def delivered(self, parcel: Parcel | None, state: Lazy, context: LinkContext) -> Tensors:
+        """The sender's own estimate."""
+        return followed(parcel, state.estimate, context.schema)
+
+    def _is_silent(self, tensors: Tensors, state: Lazy, context: LinkContext) -> bool:
+        # silence speaks for every tensor of the group, so a part of the group is always sent
+        is_whole = tensors.schema == state.previous.schema == context.schema
+        is_forced = self.max_lag is not None and state.num_silent + 1 >= self.max_lag
+        return is_whole and not is_forced and not is_worth_sending(tensors, state.estimate, state.previous, self.zeta)
+
+
+def is_worth_sending(x: Tensors, h: Tensors, y: Tensors, zeta: float) -> bool:
+    """|x - h|^2 > zeta |x - y|^2, strictly; what is not a number is sent, so that the receiver sees and refuses it."""
+    lacking, movement = sub(x, h), sub(x, y)
+    return not dot(lacking, lacking) <= zeta * dot(movement, movement)

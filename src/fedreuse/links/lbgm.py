@@ -1,0 +1,147 @@
+"""LBGM (Azam et al., 2022): an update that hardly turns is sent as one number, its projection on the last one sent.
+
+g      = codec's view of the update (plus the residual, if there is one)
+l      = look-back: the last g sent in full, the same at both ends
+rho    = <g, l> / |l|^2
+error  = 1 - <g, l>^2 / (|g|^2 |l|^2)                     sin^2 of the angle; 1 where g or l is zero
+error <= threshold     rho is sent, rho l arrives, l stays
+error >  threshold     g is sent, g arrives, l <- g
+residual <- wanted - what arrives                         with `residual`; wanted = update + residual
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.core.values import value
+from fedreuse.errors import WireError, require
+from fedreuse.links.estimates import part_of, present, with_part
+from fedreuse.links.link import links
+from fedreuse.registry import part
+from fedreuse.tensors import Tensors, add, dot, from_arrays, sub, to_arrays, to_dense
+from fedreuse.wire.block import Block, Mode, Notes, Take, absent_block, add_mode
+
+if TYPE_CHECKING:
+    from fedreuse.core.method import LinkContext
+    from fedreuse.schema import Schema, TensorSpec
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["COEFFICIENT", "Lbgm", "LookBack", "projection"]
+
+
+@value
+class LookBack:
+    """The sender's end: the vectors last sent in full, and what did not get through (None without `residual`)."""
+
+    vectors: Tensors
+    residual: Tensors | None
+
+
+@links.register("lbgm")
+@dataclass(frozen=True)
+class Lbgm:
+    """Send one number instead of a tensor whose direction has hardly turned since it was last sent.
+
+    `granularity`: decide for each tensor, or once for the whole model. `residual`: remember what did not get through
+    and add it to the next update.
+    """
+
+    has_memory: ClassVar[bool] = True
+
+    threshold: float = 0.2
+    granularity: Literal["tensor", "model"] = "tensor"
+    codec: Codec = part(codecs, "dense")
+    residual: bool = False
+
+    def __post_init__(self) -> None:
+        """Below 0 nothing is recycled, from 1 on everything; not a number would mean neither."""
+        require(not np.isnan(self.threshold), "lbgm.threshold must be a number", self.threshold)
+
+    def send(self, tensors: Tensors, state: LookBack | None, context: LinkContext) -> tuple[Parcel, LookBack]:
+        """Encode, then put numbers in place of what the look-back can stand for."""
+        held, residual = (None, None) if state is None else (state.vectors, state.residual)
+        wanted = tensors if residual is None else add(tensors, part_of(residual, tensors.schema))
+        parcel = self._recycle(self.codec.encode(wanted, context.schema, context.rng), held, context.schema)
+        arrives, vectors = _open(parcel, held, context.schema)
+        left = with_part(residual, sub(wanted, arrives), context.schema) if self.residual else None
+        return parcel, LookBack(vectors, left)
+
+    def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
+        """What came in full becomes the look-back; what came as a number is a multiple of it."""
+        if parcel is None:
+            raise WireError("lbgm is never silent")
+        return _open(parcel, state, context.schema)
+
+    def delivered(self, parcel: Parcel | None, state: LookBack, context: LinkContext) -> Tensors:
+        """The same, from the sender's own look-back."""
+        return self.receive(parcel, state.vectors, context)[0]
+
+    def _recycle(self, full: Parcel, held: Tensors | None, schema: Schema) -> Parcel:
+        if held is None:
+            return full
+        update = to_dense(full.decode(schema))
+        look_back = part_of(held, update.schema)
+        names = [spec.name for spec in update.schema]
+        blocks = dict(zip((spec.name for spec in schema), full.blocks, strict=True))
+        for some in [names] if self.granularity == "model" else [[name] for name in names]:
+            number = self._coefficient(part_of(update, schema.subset(some)), part_of(look_back, schema.subset(some)))
+            if number is not None:
+                blocks |= {name: Block(COEFFICIENT, 0, ()) for name in some}
+                blocks[some[0]] = Block(COEFFICIENT, 1, (number,))
+        return replace(full, blocks=tuple(blocks.values()))
+
+    def _coefficient(self, update: Tensors, look_back: Tensors) -> np.ndarray | None:
+        number, error = projection(update, look_back)
+        # nothing is a multiple of zero; what is not a number goes in full, so that the receiver sees and refuses it
+        is_recycled = error <= self.threshold and look_back.values.any() and abs(number) < np.finfo(np.float32).max
+        return np.array([number], "<f4") if is_recycled else None
+
+
+def projection(update: Tensors, look_back: Tensors) -> tuple[float, float]:
+    """The coefficient of the projection on the look-back, and sin^2 of the angle; 0 and 1 where one of them is zero."""
+    inner, length, back = dot(update, look_back), sqrt(dot(update, update)), sqrt(dot(look_back, look_back))
+    if not length or not back:
+        return 0.0, 1.0
+    cosine = inner / length / back
+    return inner / back**2, float(np.clip(1 - cosine**2, 0.0, 1.0))
+
+
+def _open(parcel: Parcel, held: Tensors | None, schema: Schema) -> tuple[Tensors, Tensors]:
+    """What a parcel says, given the look-back, and the look-back after it: the same at both ends."""
+    is_recycled = [block.mode is COEFFICIENT for block in parcel.blocks]
+    fresh = [absent_block() if skip else block for skip, block in zip(is_recycled, parcel.blocks, strict=True)]
+    came = replace(parcel, blocks=tuple(fresh)).decode(schema)
+    if not any(is_recycled):
+        return came, with_part(held, came, schema)
+    if held is None:
+        raise WireError("lbgm: a number came before anything that it could be a multiple of")
+    number, multiples = None, {}
+    for spec, block in zip(schema, parcel.blocks, strict=True):
+        if block.mode is COEFFICIENT:
+            number = held.schema.dtype.type(block.fields[0][0]) if block.count else number
+            if number is None:
+                raise WireError(f"{spec.name}: repeats a coefficient, but none came before it")
+            multiples[spec.name] = held[spec.name] * number
+    arrives = from_arrays(present(parcel, schema), to_arrays(came) | multiples)
+    return arrives, with_part(held, came, schema) if len(came.schema) else held
+
+
+def _read_coefficient(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del notes
+    if count > 1:
+        raise WireError(f"{spec.name}: {count} coefficients for one tensor")
+    return (take(np.dtype("<f4"), 1),) if count else ()
+
+
+def _decode_coefficient(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
+    del block, notes
+    raise WireError(f"{spec.name}: a coefficient means nothing without the look-back, which only the link lbgm holds")
+
+
+COEFFICIENT = add_mode(Mode(9, "coefficient", _read_coefficient, _decode_coefficient))
+"""One float32 for a recycled tensor; a count of 0 repeats the number of the tensor before it."""

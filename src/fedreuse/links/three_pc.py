@@ -1,0 +1,115 @@
+"""Three point compressors (3PC; Richtarik et al., 2022), variants 2 to 5: the estimate h follows x through a base b.
+
+    x = this update, y = the update before it, h = the estimate at both ends; h = y = 0 at first
+    v2    b = h + Q(x - y)                                              h <- b + C(x - b)
+    v3    b = h + Q(x - h) if |x - h|^2 > zeta |x - y|^2, else h        h <- b + C(x - b)
+    v4    b = h + Q(x - h)                                              h <- b + C(x - b)
+    v5    h <- x with probability p, else h + C(x - y)
+
+Q's parcel travels inside C's (`Parcel.second`), so that the server can compute b. v5's coin is the client's own; a note
+on the parcel tells the server how it fell. v1, y + C(x - y), would need y at the server, which is a dense upload.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.dense import Dense
+from fedreuse.core.values import value
+from fedreuse.errors import ConfigError, WireError, require
+from fedreuse.links.clag import is_worth_sending
+from fedreuse.links.estimates import follow, followed, part_of, with_part
+from fedreuse.links.link import links
+from fedreuse.registry import part
+from fedreuse.tensors import Tensors, sub
+
+if TYPE_CHECKING:
+    from fedreuse.core.method import LinkContext
+    from fedreuse.schema import Schema
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["ThreePc", "TwoPoints"]
+
+_IS_WHOLE = "whole"
+
+
+@value
+class TwoPoints:
+    """The sender's end: the estimate h and the last update y."""
+
+    estimate: Tensors
+    previous: Tensors
+
+
+@links.register("three_pc")
+@dataclass(frozen=True)
+class ThreePc:
+    """Move an estimate that both ends keep by what a three point compressor sends (variants 2 to 5).
+
+    `codec` is C of every variant, `base` is Q of v2 (unbiased in the paper), v3 and v4; `zeta` belongs to v3,
+    `probability` to v5.
+    """
+
+    has_memory: ClassVar[bool] = True
+
+    variant: Literal["v1", "v2", "v3", "v4", "v5"] = "v4"
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.1})
+    base: Codec = part(codecs, {"name": "top_k", "ratio": 0.1})
+    zeta: float = 1.0
+    probability: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Variant 1 is not to be had."""
+        if self.variant == "v1":
+            raise ConfigError(
+                "three_pc.variant: v1 sends C(x - y), so the server would have to know y, the client's last update in "
+                "full, which costs a dense upload in every round; choose v2, v3, v4 or v5"
+            )
+        require(self.zeta >= 0, "three_pc.zeta must not be negative", self.zeta)
+        require(0 < self.probability <= 1, "three_pc.probability must be in (0, 1]", self.probability)
+
+    def send(self, tensors: Tensors, state: TwoPoints | None, context: LinkContext) -> tuple[Parcel, TwoPoints]:
+        """One or two parcels in one, and the estimate they lead to."""
+        held, previous = (None, None) if state is None else (state.estimate, state.previous)
+        if self.variant == "v5":
+            parcel = self._by_coin(tensors, part_of(previous, tensors.schema), context)
+        else:
+            first = self._base(tensors, state, context)
+            base = held if first is None else follow(first, held, context.schema)[1]
+            lacking = sub(tensors, part_of(base, tensors.schema))
+            parcel = replace(self.codec.encode(lacking, context.schema, context.rng), second=first)
+        estimate = _follow(parcel, held, context.schema)[1]
+        return parcel, TwoPoints(estimate, with_part(previous, tensors, context.schema))
+
+    def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
+        """Follow the parcels in the same way."""
+        if parcel is None:
+            raise WireError("three_pc is never silent")
+        return _follow(parcel, state, context.schema)
+
+    def delivered(self, parcel: Parcel | None, state: TwoPoints, context: LinkContext) -> Tensors:
+        """The sender's own estimate of the tensors that were sent."""
+        return followed(parcel, state.estimate, context.schema)
+
+    def _base(self, x: Tensors, state: TwoPoints | None, context: LinkContext) -> Parcel | None:
+        h = part_of(None if state is None else state.estimate, x.schema)
+        y = part_of(None if state is None else state.previous, x.schema)
+        if self.variant == "v3" and state is not None and not is_worth_sending(x, h, y, self.zeta):
+            return None
+        return self.base.encode(sub(x, y if self.variant == "v2" else h), context.schema, context.rng)
+
+    def _by_coin(self, x: Tensors, y: Tensors, context: LinkContext) -> Parcel:
+        if context.rng.random() < self.probability:
+            return replace(Dense().encode(x, context.schema, context.rng), notes={_IS_WHOLE: True})
+        return self.codec.encode(sub(x, y), context.schema, context.rng)
+
+
+def _follow(parcel: Parcel, held: Tensors | None, whole: Schema) -> tuple[Tensors, Tensors]:
+    """What arrives, and what is held from now on; both ends call this."""
+    if parcel.notes.get(_IS_WHOLE):
+        arrived = parcel.decode(whole)
+        return arrived, with_part(held, arrived, whole)
+    base = held if parcel.second is None else follow(parcel.second, held, whole)[1]
+    return follow(parcel, base, whole)

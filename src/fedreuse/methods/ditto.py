@@ -1,0 +1,96 @@
+"""Ditto (Li et al., 2021): FedAvg for everybody, and beside it a model of its own for every client.
+
+    shared      w_t+1 = w_t + server_lr * sum_S omega_i delta_i                          exactly FedAvg
+    personal    v_i <- v_i - lr (grad F_i(v_i) + pull (v_i - w_t))                       i in S_t, the same epochs
+
+v_i starts at w_1, never leaves its client, and has running statistics of its own. Its batches come from a stream of
+their own, so that the shared model is FedAvg's bit for bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.model import Model, from_groups
+from fedreuse.core.values import value
+from fedreuse.corrections import proximal
+from fedreuse.errors import RunError, require
+from fedreuse.methods.averaging import AveragingServer, TrainingClient
+from fedreuse.server_steps import Sgd
+from fedreuse.tensors import is_finite
+
+if TYPE_CHECKING:
+    from fedreuse.core.bench import Bench
+    from fedreuse.core.message import Message
+    from fedreuse.core.method import BufferPolicy
+
+__all__ = ["Ditto", "DittoClient", "Personal"]
+
+
+@methods.register("ditto")
+@dataclass(frozen=True)
+class Ditto(MethodConfig):
+    """FedAvg, and a personal model at every client that is pulled towards the shared one.
+
+    `pull` is the paper's lambda: 0 trains alone, more stays closer to the shared model.
+    """
+
+    pull: float = 1.0
+    server_lr: float = 1.0
+    weights: Literal["ratio", "ht"] = "ratio"
+
+    def __post_init__(self) -> None:
+        """A pull pulls; a step is not negative."""
+        require(self.pull >= 0, "method.pull must not be negative", self.pull)
+        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+
+    @property
+    def is_personal(self) -> bool:
+        """What counts is each client's own model."""
+        return True
+
+    def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, DittoClient]:
+        """FedAvg's server; it never hears of personal models."""
+        del buffers
+        return AveragingServer(Sgd(self.server_lr), self.weights), DittoClient(self.pull)
+
+
+@value
+class Personal:
+    """The client's own model v_i; None before its first training, which stands for the initial model."""
+
+    model: Model | None
+
+
+@dataclass(frozen=True)
+class DittoClient:
+    """Trains as FedAvg's client does and replies as it does; then trains its own model."""
+
+    pull: float
+
+    def init(self) -> Personal:
+        """v_i = w_1."""
+        return Personal(None)
+
+    def own_model(self, state: Personal, bench: Bench) -> Model:
+        """v_i."""
+        return bench.initial if state.model is None else state.model
+
+    def answer(self, request: Message, state: Personal, bench: Bench) -> tuple[Message, Personal]:
+        """FedAvg's answer; v_i moves on, pulled towards the received model."""
+        reply, _ = TrainingClient().answer(request, None, bench)
+        anchor = from_groups(request.groups, "model", bench.schema).weights
+        personal = bench.train(self.own_model(state, bench), proximal(anchor, self.pull), purpose="personal batches")
+        if is_finite(reply.groups["update"]) and not is_finite(personal.model.weights):
+            raise RunError(
+                f"a personal model is no longer finite: method.pull {self.pull} is too large for the learning rate "
+                f"{personal.lr}; keep their product below 2, or lower local.optimizer.lr"
+            )
+        return reply, Personal(personal.model)
+
+    def settle(self, state: Personal, delivered: Message) -> Personal:
+        """Nothing depends on what arrived."""
+        del delivered
+        return state

@@ -1,0 +1,111 @@
+"""A wrapper around any method: every request also says how far the model moved lately, which LAQ's clients must know.
+
+    movement_t = sum_{d = 1 .. depth} xi / depth * |w_{t+1-d} - w_{t-d}|^2                     one number
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.values import value
+from fedreuse.errors import require
+from fedreuse.registry import part
+from fedreuse.tensors import dot, sub
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Conversation
+    from fedreuse.core.method import BufferPolicy, ClientHalf, Link, ServerHalf
+    from fedreuse.core.model import Model
+    from fedreuse.core.needs import Needs
+    from fedreuse.core.population import Population
+
+__all__ = ["Movement", "MovementServer", "MovementState"]
+
+
+@methods.register("movement")
+@dataclass(frozen=True)
+class Movement(MethodConfig):
+    """Any method, whose requests also say how far the model moved in the last `depth` rounds.
+
+    Each squared move counts xi / depth.
+    """
+
+    inner: MethodConfig = part(methods, "fedavg")
+    depth: int = 10
+    xi: float = 0.8
+
+    def __post_init__(self) -> None:
+        """A past has a length, a weight is not negative."""
+        require(self.depth >= 0, "method.depth must not be negative", self.depth)
+        require(self.xi >= 0, "method.xi must not be negative", self.xi)
+
+    @property
+    def needs(self) -> Needs:
+        """What the inner method assumes."""
+        return self.inner.needs
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """Those of the inner method."""
+        return self.inner.default_uplink
+
+    @property
+    def default_downlink(self) -> Mapping[str, Link]:
+        """Those of the inner method."""
+        return self.inner.default_downlink
+
+    def halves(self, buffers: BufferPolicy) -> tuple[MovementServer, ClientHalf[Any]]:
+        """The inner method's; only the server's requests say more."""
+        server, client = self.inner.halves(buffers)
+        return MovementServer(server, self.depth, self.xi), client
+
+
+@value
+class MovementState:
+    """The inner state, and the last squared moves of the weights, newest first."""
+
+    inner: Any
+    moves: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class MovementServer:
+    """Adds the value `movement` to every request of the inner server half."""
+
+    inner: ServerHalf[Any]
+    depth: int
+    xi: float
+
+    def init(self, model: Model, population: Population) -> MovementState:
+        """Nothing has moved yet."""
+        return MovementState(self.inner.init(model, population), ())
+
+    def model(self, state: MovementState) -> Model:
+        """What is evaluated and deployed."""
+        return self.inner.model(state.inner)
+
+    def round(self, state: MovementState, cohort: Cohort) -> Conversation[MovementState]:
+        """The inner conversation, with one more value in every request."""
+        movement = sum((self.xi / self.depth * move for move in state.moves), 0.0)
+        conversation = self.inner.round(state.inner, cohort)
+        requests = next(conversation)
+        while True:
+            told = {
+                client: replace(request, values={**request.values, "movement": movement})
+                for client, request in requests.items()
+            }
+            replies = yield told
+            try:
+                requests = conversation.send(replies)
+            except StopIteration as finished:
+                inner, events = finished.value
+                return MovementState(inner, self._moves(state, inner)), events
+
+    def _moves(self, before: MovementState, after: Any) -> tuple[float, ...]:
+        step = sub(self.inner.model(after).weights, self.model(before).weights)
+        return (dot(step, step), *before.moves)[: self.depth]

@@ -1,0 +1,52 @@
+"""Methods: what is absent is dense, and a configuration says what it assumes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from fedreuse.core.method import LinkContext, Method, MethodConfig, methods
+from fedreuse.core.needs import Needs
+from fedreuse.methods.averaging import AveragingServer, TrainingClient
+from fedreuse.schema import Schema
+
+
+def test_links_and_settling_are_optional() -> None:
+    method = Method(AveragingServer(), TrainingClient())
+    assert (dict(method.uplink), dict(method.downlink), method.settles) == ({}, {}, False)
+
+
+def test_a_client_may_ask_to_see_what_arrived() -> None:
+    @dataclass(frozen=True)
+    class Curious(TrainingClient):
+        wants_delivered = True
+
+    assert Method(AveragingServer(), Curious()).settles
+
+
+def test_a_configuration_without_halves_says_so() -> None:
+    @dataclass(frozen=True)
+    class Half(MethodConfig):
+        pass
+
+    assert Half().needs == Needs()
+    assert (dict(Half().default_uplink), dict(Half().default_downlink)) == ({}, {})
+    with pytest.raises(TypeError, match=r"Half does not say what its two halves are: define halves\(buffers\)"):
+        Half().halves("dense")
+
+
+def test_every_registered_method_has_halves_and_a_docstring() -> None:
+    for name in methods.names():
+        config = methods.parse(name, "method")
+        for policy in ("dense", "as_weights"):
+            server, client = config.halves(policy)
+            assert all(hasattr(server, verb) for verb in ("init", "round", "model"))
+            assert all(hasattr(client, verb) for verb in ("init", "answer", "settle"))
+        assert type(config).__doc__
+
+
+def test_a_links_context() -> None:
+    context = LinkContext(Schema(), 1, 2, np.random.default_rng(0))
+    assert dict(context.values) == {}
