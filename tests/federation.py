@@ -17,7 +17,9 @@ from tests.references.local import Problem
 NOISY = QuadraticTraining(lr=0.05, momentum=0.9, weight_decay=0.01, noise=0.3)
 
 
-def build(name: str, uplink: object = None, *, buffers: Any = "dense", downlink: object = None, **options: Any) -> Method:
+def build(
+    name: str, uplink: object = None, *, buffers: Any = "dense", downlink: object = None, **options: Any
+) -> Method:
     """A method with its options and the link of its update."""
     return Case(name, options, uplink=uplink, downlink=downlink, buffers=buffers).build()
 
@@ -40,7 +42,11 @@ def plain_problem(federation: QuadraticFederation, num_rounds: int, cohort: int,
     noise: dict[tuple[int, int, str], np.ndarray] = {}
     for t in range(1, num_rounds + 1):
         for i in range(len(federation.examples)):
-            for purpose, count in (("batches", federation.steps[i]), ("gate proxy", batches), ("refresh proxy", batches)):
+            for purpose, count in (
+                ("batches", federation.steps[i]),
+                ("gate proxy", batches),
+                ("refresh proxy", batches),
+            ):
                 drawn = stream(federation.seed, purpose, t, i).standard_normal((count, size))
                 noise[t, i, purpose] = rule.noise * drawn
     return Problem(

@@ -136,11 +136,11 @@ def test_memory() -> None:
 finite = st.floats(-1e6, 1e6, width=32)
 
 
-@given(st.lists(st.tuples(st.booleans(), finite), min_size=7, max_size=7), st.lists(finite, min_size=7, max_size=7), finite)
+@given(
+    st.lists(st.tuples(st.booleans(), finite), min_size=7, max_size=7), st.lists(finite, min_size=7, max_size=7), finite
+)
 @settings(max_examples=60, deadline=None)
-def test_sparse_and_dense_give_the_same_bits(
-    kept: list[tuple[bool, float]], other: list[float], weight: float
-) -> None:
+def test_sparse_and_dense_give_the_same_bits(kept: list[tuple[bool, float]], other: list[float], weight: float) -> None:
     index = [at for at, (is_kept, _) in enumerate(kept) if is_kept]
     one = sparse(index, [kept[at][1] for at in index])
     two, whole = dense(*other), to_dense(one)

@@ -21,13 +21,17 @@ Role = Literal["weight", "buffer", "counter"]
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """One tensor of a model. `is_positive` marks a variance: a value at or below zero would break the network."""
+    """One tensor of a model. `is_positive` marks a variance: a value at or below zero would break the network.
+
+    A message may leave out rows of a tensor: its spec then has the shape of what is there, and `rows` says which.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str = "float32"
     role: Role = "weight"
     is_positive: bool = False
+    rows: tuple[int, ...] | None = None
 
     @property
     def size(self) -> int:

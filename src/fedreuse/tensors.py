@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedreuse.schema import Schema
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
-
-    from fedreuse.schema import Schema
 
 __all__ = [
     "Tensors",
     "add",
     "dot",
+    "drop_rows",
     "from_arrays",
     "is_equal",
     "is_finite",
@@ -140,6 +141,21 @@ def pick(tensors: Tensors, names: Collection[str]) -> Tensors:
         return tensors
     arrays = to_arrays(tensors)
     return from_arrays(schema, {name: arrays[name] for name in names})
+
+
+def drop_rows(tensors: Tensors, rows: Mapping[str, Collection[int]]) -> Tensors:
+    """The tensors without some rows of some of them; one that loses every row is absent."""
+    specs, pieces = [], []
+    for spec in tensors.schema:
+        array = tensors[spec.name]
+        if spec.name in rows:
+            kept = tuple(row for row in range(spec.shape[0]) if row not in rows[spec.name])
+            spec, array = replace(spec, shape=(len(kept), *spec.shape[1:]), rows=kept), array[list(kept)]
+        if array.size:
+            specs.append(spec)
+            pieces.append(array.reshape(-1))
+    schema = Schema(tuple(specs))
+    return Tensors(schema, np.concatenate(pieces) if pieces else np.empty(0, schema.dtype))
 
 
 def weighted_sum(terms: Iterable[tuple[float, Tensors]], schema: Schema) -> Tensors:

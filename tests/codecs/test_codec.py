@@ -29,5 +29,7 @@ def test_a_codec_takes_dense_sparse_and_partial_tensors(name: str) -> None:
 
 
 def test_a_codec_is_compared_by_its_fields() -> None:
-    assert codecs.parse({"name": "top_k", "ratio": 0.5}, "codec") == codecs.parse({"name": "top_k", "ratio": 0.5}, "codec")
+    assert codecs.parse({"name": "top_k", "ratio": 0.5}, "codec") == codecs.parse(
+        {"name": "top_k", "ratio": 0.5}, "codec"
+    )
     assert is_equal(codecs.parse("dense", "codec").encode(DRAWN, SCHEMA, RNG).decode(SCHEMA), DRAWN)

@@ -33,7 +33,11 @@ def test_a_negative_zero_is_a_value() -> None:
     assert is_equal(Nonzero().encode(tensors, SCHEMA, RNG).decode(SCHEMA), tensors)
 
 
-@given(st.binary(min_size=96, max_size=96), st.binary(min_size=3, max_size=3), st.sampled_from(["float32", "float64", "int64"]))
+@given(
+    st.binary(min_size=96, max_size=96),
+    st.binary(min_size=3, max_size=3),
+    st.sampled_from(["float32", "float64", "int64"]),
+)
 @settings(max_examples=80, deadline=None)
 def test_lossless_for_any_bits(bits: bytes, marks: bytes, dtype: str) -> None:
     flat = np.frombuffer(bits, dtype).copy()

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from fedreuse.testing.cases import SCORED, Case
+from fedreuse.testing.cases import AVERAGING, SCORED, Case
 
 TOP_K = {"name": "top_k", "ratio": 0.3}
 FEEDBACK = {"name": "error_feedback", "codec": TOP_K}
 PROXY = {"name": "proxy", "tau_start": 0.3, "tau_floor": 0.05, "max_age": 3, "batches": 1}
 QUANTILE = {"name": "quantile", "max_age": 3, "batches": 1}
+
+QSGD = {"name": "qsgd", "bits": 3, "bucket": 4}
+TERNARY = {"name": "ternary", "ratio": 0.3}
+RAND_K = {"name": "rand_k", "ratio": 0.3, "unbiased": False}
+ECUQ = {"name": "ecuq", "bits": 2.0}
+FETCHING = ("train down correction", "prefetch down anchor", "prefetch up")
 
 CASES = [
     Case("fedavg"),
@@ -28,4 +34,51 @@ CASES = [
     Case("dg_fedreuse", {"gate": "age_only"}, uplink="nonzero", buffers="as_weights"),
     Case("dg_fedreuse", {"gate": "random"}, uplink=TOP_K),
     Case("dg_fedreuse", {"gate": "always"}),
+    Case("dg_fedreuse", {"gate": PROXY}, uplink=QSGD, buffers="as_weights", says=SCORED),
+    Case("fedavg", uplink=QSGD),
+    Case("fedavg", uplink=TERNARY),
+    Case("fedavg", uplink="natural"),
+    Case("fedavg", uplink={"name": "rand_k", "ratio": 0.3}),
+    Case("fedavg", uplink=ECUQ),
+    Case("fedavg", uplink={"name": "error_feedback", "codec": TERNARY}),
+    Case("fedavg", uplink={"name": "error_feedback", "codec": RAND_K}),
+    Case("fedavg", uplink={"name": "error_feedback", "codec": ECUQ}),
+    Case("fedavg", downlink="delta"),
+    Case("fedavg", downlink={"name": "delta", "codec": "dense", "arithmetic": "bits"}),
+    Case("fedavg", downlink={"name": "delta", "codec": TOP_K}),
+    Case("fedavg", downlink={"name": "delta", "codec": QSGD}),
+    Case("fedavg", uplink=FEEDBACK, downlink={"name": "delta", "codec": ECUQ}),
+    Case("fedpaq", {"bits": 3, "bucket": 4}),
+    Case("fedpaq", {"bits": 2, "bucket": 1, "weights": "ht"}, buffers="as_weights"),
+    Case("stc_up", {"ratio": 0.3}),
+    Case("stc_updown", {"ratio": 0.3, "server_ratio": 0.3}),
+    Case("stc_updown", {"ratio": 0.3, "server_ratio": 0.1, "server_lr": 0.5, "weights": "ht"}),
+    Case("docofl", {"anchor_every": 3}, says=(*AVERAGING, *FETCHING)),
+    Case("docofl", {"anchor_every": 2, "num_anchors": 1}, uplink=FEEDBACK, says=(*AVERAGING, *FETCHING)),
+    Case("docofl", {"anchor": TOP_K, "correction": QSGD}, uplink=QSGD, says=(*AVERAGING, *FETCHING)),
+    Case(
+        "docofl",
+        {"inner": {"name": "dg_fedreuse", "gate": PROXY}, "look_ahead": 1},
+        uplink=TOP_K,
+        says=(*SCORED, *FETCHING, "score down correction"),
+    ),
+    Case(
+        "docofl",
+        {"inner": "scaffold", "anchor_every": 3},
+        uplink=TOP_K,
+        says=(*AVERAGING, *FETCHING, "train down control", "update up control_change"),
+    ),
+    Case("lbgm", {"threshold": 0.6}),
+    Case("lbgm", {"threshold": 0.6, "granularity": "model", "residual": True}),
+    Case("lbgm", {"threshold": 0.6, "codec": TOP_K, "residual": True}),
+    Case("lbgm", {"threshold": 0.6, "granularity": "model", "codec": TOP_K}),
+    Case("proxskip", {"p": 0.25, "mode": "partial"}),
+    Case("proxskip", {"p": 0.25, "mode": "partial"}, uplink=TOP_K),
+    Case("gradskip", {"p": 0.25, "q": 0.7, "mode": "partial"}),
+    Case("gradskip", {"p": 0.25, "q": (0.5, 0.6, 0.7, 0.8, 0.9, 1.0), "mode": "partial"}, uplink=FEEDBACK),
+    Case("fedluar"),
+    Case("fedluar", uplink=TOP_K),
+    Case("fedluar", uplink=FEEDBACK),
+    Case("fedluar", {"blocks": 2}),
+    Case("fedluar", {"blocks": 2}, uplink=TOP_K, buffers="as_weights"),
 ]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.conformance.cases import CASES
 
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.top_k import TopK
@@ -16,6 +15,7 @@ from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.links.error_feedback import ErrorFeedback
+from fedreuse.links.lbgm import Lbgm
 from fedreuse.links.link import links, parse_link
 from fedreuse.links.plain import Plain
 from fedreuse.testing.cases import Case
@@ -28,6 +28,7 @@ from fedreuse.testing.conformance import (
     check_table,
 )
 from fedreuse.testing.quadratic import quadratic_schema
+from tests.conformance.cases import CASES
 
 CARDS = Path(__file__).parents[2] / "docs" / "methods"
 LINKS = [
@@ -36,6 +37,8 @@ LINKS = [
     *(parse_link(name, "link") for name in links.names()),
     ErrorFeedback(TopK(0.3)),
     ErrorFeedback(TopK(0.3), decay=0.5),
+    Lbgm(0.9, codec=TopK(0.3), residual=True),
+    Lbgm(0.9, "model"),
 ]
 EXECUTORS = [Serial("fast"), Serial("strict"), Pool(2)]
 

@@ -39,7 +39,11 @@ def test_a_difference_and_its_application() -> None:
     assert update.counters.values.tolist() == [3]
     moved, num_kept = apply(BEFORE, update)
     assert num_kept == 0
-    for one, other in ((moved.weights, AFTER.weights), (moved.buffers, AFTER.buffers), (moved.counters, AFTER.counters)):
+    for one, other in (
+        (moved.weights, AFTER.weights),
+        (moved.buffers, AFTER.buffers),
+        (moved.counters, AFTER.counters),
+    ):
         assert is_equal(one, other)
 
 
@@ -75,7 +79,9 @@ def test_groups_there_and_back() -> None:
 
 def test_what_is_empty_does_not_travel_and_what_is_absent_is_zero() -> None:
     bare = ModelSchema(SCHEMA.weights)
-    small = Model(BEFORE.weights, Tensors(bare.buffers, np.empty(0, np.float32)), Tensors(bare.counters, np.empty(0, np.float32)))
+    small = Model(
+        BEFORE.weights, Tensors(bare.buffers, np.empty(0, np.float32)), Tensors(bare.counters, np.empty(0, np.float32))
+    )
     assert list(to_groups(small, "update")) == ["update"]
     again = from_groups({"update": BEFORE.weights}, "update", SCHEMA)
     np.testing.assert_array_equal(again.buffers.values, np.zeros(4))

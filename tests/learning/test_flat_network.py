@@ -48,7 +48,7 @@ def draw(schema: ModelSchema, seed: int = 1) -> Model:
     def fill(part: Schema) -> Tensors:
         if np.issubdtype(part.dtype, np.integer):
             return Tensors(part, rng.integers(0, 2**40, part.size).astype(part.dtype))
-        values = rng.standard_normal(part.size).astype(part.dtype) * np.float32(10.0) ** rng.integers(-40, 30, part.size)
+        values = rng.standard_normal(part.size) * 10.0 ** rng.integers(-40, 30, part.size)
         values[::7] = -0.0
         return Tensors(part, values.astype(part.dtype))
 

@@ -63,7 +63,7 @@ def test_keys_of_the_dataset_stand_beside_those_of_the_task() -> None:
 def test_it_is_written_back_with_every_default() -> None:
     task = small()
     plain = task.to_plain()
-    assert list(plain)[0] == "name"
+    assert next(iter(plain)) == "name"
     assert plain["partition"]["name"] == "dirichlet"
     assert plain["partition"]["alpha"] == 0.5
     assert plain["loss"] == {"name": "cross_entropy", "label_smoothing": 0.0}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -567,7 +567,9 @@ def test_images_are_normalised_by_channel() -> None:
 
 
 def test_initial_weights_follow_the_seed_alone() -> None:
-    build: Callable[[int], bytes] = lambda seed: initial_network(CNN, (1, 8, 8), 3, seed).read().weights.values.tobytes()  # noqa: E731
+    def build(seed: int) -> list[bytes]:
+        return bits(initial_network(CNN, (1, 8, 8), 3, seed).read())
+
     first = build(1)
     torch.rand(3)
     assert build(1) == first != build(2)
@@ -585,7 +587,7 @@ def test_one_thread() -> None:
         ({"epochs": 0}, r"local: epochs must be at least 1, got 0"),
         ({"batch": 1}, r"local: batch must be at least 2, got 1"),
         ({"clip_norm": 0}, r"local: clip_norm must be positive, got 0"),
-        ({"optimizer": {"name": "sgd", "lr": 0}}, r"local\.optimizer: .*lr must be positive, got 0"),
+        ({"optimizer": {"name": "sgd", "lr": 0}}, r"local\.optimizer: .*lr must be positive.*, got 0"),
         ({"optimizer": "sdg"}, r"local\.optimizer: 'sdg' is not one of the optimizers; did you mean 'sgd'\?"),
         ({"epoch": 1}, r"local\.epoch: unknown key; did you mean 'epochs'\?"),
         ({"batch": 2.5}, r"local\.batch: .*integer.*, got 2\.5"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.federation import NOISY, build
 
 from fedreuse.codecs.top_k import TopK, kept_count
 from fedreuse.core.method import LinkContext
@@ -14,6 +13,7 @@ from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.schema import Schema, TensorSpec
 from fedreuse.tensors import Tensors, pick, to_dense
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
+from tests.federation import NOISY, build
 
 SCHEMA = Schema((TensorSpec("a", (4,), "float64"),))
 CONTEXT = LinkContext(SCHEMA, 1, 0, np.random.default_rng(0))
@@ -76,7 +76,11 @@ def test_the_same_through_the_engine_at_partial_participation(faults: RandomFaul
 def test_the_residual_is_bounded_by_what_was_wanted() -> None:
     # |e|^2 <= (1 - k / d) |delta + e|^2 for one tensor
     schema, state = Schema((TensorSpec("a", (30,), "float64"),)), None
-    context, rng, link = LinkContext(schema, 1, 0, np.random.default_rng(0)), np.random.default_rng(5), ErrorFeedback(TopK(0.2))
+    context, rng, link = (
+        LinkContext(schema, 1, 0, np.random.default_rng(0)),
+        np.random.default_rng(5),
+        ErrorFeedback(TopK(0.2)),
+    )
     for _ in range(20):
         update = Tensors(schema, rng.standard_t(2, 30))
         wanted = update.values + (0 if state is None else state.values)

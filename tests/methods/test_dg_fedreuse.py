@@ -1,4 +1,4 @@
-"""DG-FedReuse: hand-worked rounds, the invariants of METHODS 16.5, a straight-line reference, and the schedule alone."""
+"""DG-FedReuse: rounds by hand, the invariants of METHODS 16.5, a straight-line reference, the schedule alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fedreuse.gates.age_only import AgeOnly
 from fedreuse.methods.dg_fedreuse import DgFedReuse, score
 from fedreuse.randomness import stream
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, scale, to_dense, zeros
+from fedreuse.tensors import Tensors, scale, to_dense, zeros
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.dg_fedreuse import Options, dg_fedreuse
@@ -165,7 +165,8 @@ def test_replayed_caches_move_the_model_by_the_same_step_every_round() -> None:
 def test_decay_matters_once_a_reuse_happened() -> None:
     federation = QuadraticFederation.draw(4)
     one, less = (
-        federation.play(build("dg_fedreuse", gate={"name": "age_only"}, rho=rho), 3, Setting(cohort=4)) for rho in (1.0, 0.5)
+        federation.play(build("dg_fedreuse", gate={"name": "age_only"}, rho=rho), 3, Setting(cohort=4))
+        for rho in (1.0, 0.5)
     )
     assert is_same(one.models[1], less.models[1])  # nothing to reuse in the first round
     assert any(event.outcome == "reused" for event in one.ledger.events if event.round_number == 2)
@@ -206,7 +207,9 @@ def test_bytes_are_fresh_charges_and_sixteen_per_reuse() -> None:
     reference = Reference(session.schema.dense_bytes, 0, 0)
     found = traffic(BOUNDARIES["update_fields"], session.ledger.rows, session.ledger.events, reference)
     for number in range(1, 9):
-        charges = [row.group_bytes() for row in session.ledger.rows if row.kind == "update" and row.round_number == number]
+        charges = [
+            row.group_bytes() for row in session.ledger.rows if row.kind == "update" and row.round_number == number
+        ]
         num_reused = sum(outcome == "reused" for outcome in outcomes(session, number).values())
         assert found.up[number - 1] == sum(charges) + 16 * num_reused
 
@@ -236,7 +239,9 @@ def test_a_deterministic_proxy_gives_the_same_score_again() -> None:
 def test_the_certain_train_at_once_and_only_the_doubtful_are_scored() -> None:
     gate = {"name": "proxy", "tau_start": 0.0, "tau_floor": 0.0, "max_age": 2, "batches": 1}
     session = QuadraticFederation.draw(3).play(build("dg_fedreuse", gate=gate), 2, Setting(cohort=3))
-    kinds = [(row.round_number, row.exchange, row.direction, row.kind) for row in session.ledger.rows if row.client == 0]
+    kinds = [
+        (row.round_number, row.exchange, row.direction, row.kind) for row in session.ledger.rows if row.client == 0
+    ]
     assert kinds == [
         (1, 1, "down", "train"),
         (1, 1, "up", "update"),
@@ -314,10 +319,12 @@ def test_a_score_that_is_no_number_counts_as_turned() -> None:
     session = federation.play(build("dg_fedreuse", gate=gate), 1, Setting(cohort=2))
     conversation = server.round(session.record.state, federation.cohort(2, 2))
     assert {message.kind for message in next(conversation).values()} == {"score"}
-    asked = conversation.send({
-        0: Message("score", values={"score": float("nan")}),
-        1: Message("score", values={"score": 0.1}),
-    })
+    asked = conversation.send(
+        {
+            0: Message("score", values={"score": float("nan")}),
+            1: Message("score", values={"score": 0.1}),
+        }
+    )
     assert list(asked) == [0]
 
 

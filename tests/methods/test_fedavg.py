@@ -82,7 +82,7 @@ def test_ratio_one_is_dense_bit_for_bit() -> None:
 def test_the_residual_of_a_lossless_codec_is_zero() -> None:
     link = {"name": "error_feedback", "codec": top_k(1.0)}
     session = QuadraticFederation.draw(training=NOISY).play(build("fedavg", link), 4)
-    for _, record in session.store.items():
+    for record in dict(session.store.items()).values():
         for memory in record.memories.values():
             assert not memory.uplink["update"].values.any()
 

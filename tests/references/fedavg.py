@@ -1,4 +1,4 @@
-"""FedAvg and FedProx, dense or Top-K, with or without error feedback, line by line. Imports nothing from the package."""
+"""FedAvg, FedProx, Top-K and error feedback, line by line. Imports nothing from the package."""
 
 from __future__ import annotations
 

@@ -11,7 +11,18 @@ from hypothesis import strategies as st
 
 from fedreuse.errors import WireError
 from fedreuse.schema import TensorSpec
-from fedreuse.wire.block import ABSENT, BITMAP, DENSE, MODES, PAIRS, Mode, absent_block, add_mode, dense_block, sparse_block
+from fedreuse.wire.block import (
+    ABSENT,
+    BITMAP,
+    DENSE,
+    MODES,
+    PAIRS,
+    Mode,
+    absent_block,
+    add_mode,
+    dense_block,
+    sparse_block,
+)
 
 
 def formula(mode: str, size: int, kept: int, width: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.bench import Work
@@ -62,13 +62,15 @@ class Ledger:
     counts: dict[str, int] = field(default_factory=dict)
 
     def note(self, outgoing: Mapping[int, Envelope], arrived: Sequence[Reply], refused: Mapping[int, str]) -> None:
-        """One wave: every request that left, every reply that came, in time or not."""
+        """One wave: every request that left, every reply that came, in time or not; a reply has its request's purpose."""
         sizes: dict[tuple[int, ...], dict[str, int]] = {}  # clients often share the same parcels
         for client, envelope in outgoing.items():
             self.rows.append(_row(client, envelope, "down", "in_time", Work(), sizes))
         for reply in sorted(arrived, key=lambda reply: reply.client):
             status = "refused" if reply.client in refused else reply.status
-            self.rows.append(_row(reply.client, reply.envelope, "up", status, reply.work, {}))
+            row = _row(reply.client, reply.envelope, "up", status, reply.work, {})
+            asked = outgoing.get(reply.client, reply.envelope)
+            self.rows.append(replace(row, purpose=_purpose(asked)))
 
     def close(self, round_number: int, events: Events) -> None:
         """The round is over."""
@@ -88,9 +90,13 @@ def _row(
         sizes[key] = _fields(envelope)
     return LedgerRow(
         envelope.round_number, envelope.exchange, client, direction, envelope.kind,
-        _PURPOSES.get(envelope.kind, "training"), status, sizes[key], _value_bytes(envelope),
+        _purpose(envelope), status, sizes[key], _value_bytes(envelope),
         envelope.size() - envelope.field_bytes, envelope.size(), work,
     )  # fmt: skip
+
+
+def _purpose(envelope: Envelope) -> str:
+    return _PURPOSES.get(envelope.kind, "training")
 
 
 def _fields(envelope: Envelope) -> dict[str, int]:

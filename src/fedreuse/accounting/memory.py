@@ -20,9 +20,11 @@ class _Store(Protocol):
 def memory_of(record: Any, store: _Store) -> dict[str, int]:
     """Bytes by place: fields of the server's state, its ends of links, fields of client states, their ends of links.
 
-    Arrays that several places share are counted once, at the first; `clients.all` and `server.all` are the sums.
+    Arrays that several places of one end share are counted once, at the first; what a client shares with the server
+    in this process is the server's. `clients.all` and `server.all` are the sums.
     """
-    seen: set[int] = set()
+    server: set[int] = set()
+    seen = server
     sizes: dict[str, int] = {}
 
     def add(place: str, tree: object) -> None:
@@ -35,6 +37,7 @@ def memory_of(record: Any, store: _Store) -> dict[str, int]:
     for contact in record.contacts.values():
         _add_links(add, "server", contact)
     for _client, kept in store.items():  # noqa: PERF102  (a client store is not a dictionary)
+        seen = set(server)  # known by identity, which an array that a store let go of may pass on to the next client's
         for memory in kept.memories.values():
             for name, part in _fields(memory.state):
                 add(f"clients.{name}", part)

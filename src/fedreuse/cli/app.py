@@ -60,16 +60,21 @@ app = typer.Typer(
 )
 
 
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"fedreuse {fedreuse.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and end.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and end.", is_eager=True, callback=_show_version)
+    ] = False,
 ) -> None:
     """Federated learning with cached-update reuse, its closest relatives, and honest byte accounting."""
-    del debug  # taken out by parse_args; it stands here for the help
-    if version:
-        typer.echo(f"fedreuse {fedreuse.__version__}")
-        raise typer.Exit
+    del debug, version  # parse_args and the callback have seen to them; they stand here for the help
 
 
 def main() -> None:

@@ -62,7 +62,7 @@ def _show_one(result: Result) -> None:
     show_pairs("Clients, counted once per round in which they were selected", _counted(result.events))
     show_pairs("Work of the clients", _work(result.work))
     if result.memory_bytes is not None:
-        show_pairs("Memory at the end (MB; clients: all together)", _memory(result.memory_bytes))
+        show_pairs("Memory at the end (clients: all together)", _memory(result.memory_bytes))
 
 
 def _outcome(result: Result) -> Iterable[tuple[str, str]]:
@@ -116,10 +116,12 @@ def _counted(events: Mapping[str, int]) -> Iterable[tuple[str, str]]:
 def _work(work: Mapping[str, float]) -> Iterable[tuple[str, str]]:
     yield "training", f"{work['training_steps']:,} steps on {work['training_examples']:,} examples"
     yield "gate proxies", f"{work['proxy_gradients']:,} gradients on {work['proxy_examples']:,} examples"
-    yield "both together", f"{work['flops'] / 1e9:,.2f} GFLOP, {work['seconds']:,.1f} s"
+    yield "both together", f"{work['flops'] / 1e9:,.4g} GFLOP, {work['seconds']:,.1f} s"
 
 
 def _memory(sizes: Mapping[str, int]) -> Iterable[tuple[str, str]]:
-    from fedreuse.report.tables import megabytes
+    yield from ((place.replace(".", ": "), _size(size)) for place, size in sizes.items())
 
-    yield from ((place.replace(".", ": "), megabytes(size)) for place, size in sizes.items())
+
+def _size(number: int) -> str:
+    return f"{number / 1e6:,.2f} MB" if number >= 1e5 else f"{number / 1e3:,.2f} kB"

@@ -34,7 +34,7 @@ Buffers = Literal["as_weights", "dense"]
 
 @dataclass(frozen=True)
 class Size:
-    """One network on one dataset. Upload and saving are those of Top-K under `update_fields`; `codecs` has the others."""
+    """One network on one dataset; upload and saving are Top-K's under `update_fields`, `codecs` has the others."""
 
     dataset: str
     network: str
@@ -67,7 +67,7 @@ def sizes_command(
 
 
 def measure(dataset: str, network: str, ratio: float = 0.2, buffers: Buffers = "as_weights") -> Size:
-    """Build the network for the dataset's shape, encode one update with every codec, and take the blocks' field bytes."""
+    """Build the network for the dataset's shape, encode one update with every codec, take the blocks' field bytes."""
     from fedreuse.codecs.codec import codecs
     from fedreuse.learning.flat_network import schema_of
     from fedreuse.learning.networks.network import networks
@@ -160,9 +160,9 @@ def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
     kept = "Signature: what a client of DG-FedReuse keeps."
     show_table(Table("Sizes, measured on encoded blocks", headers, cells, upload + kept))
     others = list(rows[0].codecs)
-    cells = tuple((row.dataset, row.network, *(_upload(row.codecs[name]) for name in others)) for row in rows)
+    uploads = tuple((row.dataset, row.network, *(_upload(row.codecs[name]) for name in others)) for row in rows)
     zeros = "No coordinate of the measured update is zero, so `nonzero` saves nothing here."
-    show_table(Table("The other codecs: upload and saving", ("dataset", "network", *others), cells, zeros))
+    show_table(Table("The other codecs: upload and saving", ("dataset", "network", *others), uploads, zeros))
 
 
 def _upload(measured: Mapping[str, float]) -> str:

@@ -125,6 +125,6 @@ def _place(part: Schema, schema: ModelSchema) -> tuple[str, list[str] | None]:
         whole: Schema = getattr(schema, where)
         if part == whole:
             return where, None
-        if len(part) and all(spec.name in whole.positions for spec in part):
+        if len(part) and all(spec in whole.specs for spec in part):
             return where, [spec.name for spec in part]
     raise TypeError("a state holds tensors that are not part of the model")

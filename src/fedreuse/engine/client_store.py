@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fedreuse.engine.records import ClientRecord
 from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.errors import RunError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,11 +97,16 @@ class DiskStore:
         """Write beside, flush, then rename."""
         path = self._path(client)
         beside = path.with_suffix(".part")
-        with beside.open("wb") as file:
-            file.write(write_state(record, self._schema))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        try:
+            with beside.open("wb") as file:
+                file.write(write_state(record, self._schema))
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        except OSError as error:
+            raise RunError(
+                f"{path} could not be written ({error}); free some disk space, then go on with --resume"
+            ) from None
 
     def commit(self, acks: Mapping[int, int]) -> None:
         """Nothing: see the class."""

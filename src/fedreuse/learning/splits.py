@@ -1,4 +1,4 @@
-"""What is held out: a validation share of every client's examples, and a test split that opens once, for all and each."""
+"""What is held out: a validation share of every client's examples, and a test split that opens once."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.errors import WireError
-from fedreuse.links.estimates import follow, followed, part_of, with_part
+from fedreuse.links.estimates import follow, followed, part_of
 from fedreuse.links.link import links
 from fedreuse.registry import part
-from fedreuse.tensors import Tensors, add, sub
+from fedreuse.tensors import Tensors, sub
 
 if TYPE_CHECKING:
     from fedreuse.core.method import LinkContext
@@ -36,7 +36,7 @@ class Ef21:
         """Send the difference to the estimate, and move the estimate by what will be decoded."""
         before = part_of(state, tensors.schema)
         parcel = self.codec.encode(sub(tensors, before), context.schema, context.rng)
-        return parcel, with_part(state, add(before, parcel.decode(context.schema)), context.schema)
+        return parcel, follow(parcel, state, context.schema)[1]
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
         """Move the estimate in the same way; it is what arrives."""

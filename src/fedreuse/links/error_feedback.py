@@ -38,10 +38,11 @@ class ErrorFeedback:
         require(0 < self.decay <= 1, "error_feedback.decay must be in (0, 1]", self.decay)
 
     def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
-        """Send the codec's view of update plus residual; keep the rest. The residual of a tensor that is absent waits."""
+        """Send the codec's view of update plus residual; keep the rest. What is absent waits."""
         wanted = tensors if state is None else add(tensors, self._faded(part_of(state, tensors.schema)))
         parcel = self.codec.encode(wanted, context.schema, context.rng)
-        return parcel, with_part(state, sub(wanted, parcel.decode(context.schema)), context.schema)
+        left = sub(wanted, part_of(parcel.decode(context.schema), wanted.schema))
+        return parcel, with_part(state, left, context.schema)
 
     def receive(self, parcel: Parcel | None, state: None, context: LinkContext) -> tuple[Tensors, None]:
         """Decode; the receiver has no memory."""

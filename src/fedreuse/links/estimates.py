@@ -1,4 +1,7 @@
-"""What both ends of a link hold for the whole group, while a message may touch only some of its tensors, or none."""
+"""What both ends of a link hold for the whole group, while a message may touch only a part of it, or nothing.
+
+A part is some of the tensors, or some rows of a tensor.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,39 @@ from typing import TYPE_CHECKING
 
 from fedreuse.errors import WireError
 from fedreuse.schema import Schema
-from fedreuse.tensors import Tensors, add, from_arrays, pick, to_arrays, to_dense, zeros
+from fedreuse.tensors import Tensors, add, from_arrays, to_arrays, to_dense, zeros
 from fedreuse.wire.block import ABSENT
 
 if TYPE_CHECKING:
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["follow", "followed", "part_of", "with_part"]
+__all__ = ["follow", "followed", "moved", "part_of", "present", "with_part"]
 
 
 def part_of(held: Tensors | None, part: Schema) -> Tensors:
-    """The tensors of `part` out of what is held; zeros before anything is."""
+    """The part of what is held; zeros before anything is."""
     if held is None:
         return zeros(part)
-    return held if held.schema == part else pick(held, [spec.name for spec in part])
+    if held.schema == part:
+        return held
+    arrays = to_arrays(held)
+    return from_arrays(
+        part, {spec.name: arrays[spec.name] if spec.rows is None else arrays[spec.name][[*spec.rows]] for spec in part}
+    )
 
 
 def with_part(held: Tensors | None, part: Tensors, whole: Schema) -> Tensors:
-    """What is held, with the tensors of `part` in place of its own; the others wait as they are."""
+    """What is held, with `part` in place of its own; the rest waits as it is."""
     if part.schema == whole:
         return to_dense(part)
-    return from_arrays(whole, to_arrays(part_of(held, whole)) | to_arrays(part))
+    arrays = to_arrays(part_of(held, whole))
+    for spec, array in zip(part.schema, to_arrays(part).values(), strict=True):
+        if spec.rows is None:
+            arrays[spec.name] = array
+        else:
+            arrays[spec.name] = arrays[spec.name].copy()
+            arrays[spec.name][[*spec.rows]] = array
+    return from_arrays(whole, arrays)
 
 
 def follow(parcel: Parcel | None, held: Tensors | None, whole: Schema) -> tuple[Tensors, Tensors]:
@@ -35,14 +50,20 @@ def follow(parcel: Parcel | None, held: Tensors | None, whole: Schema) -> tuple[
         if held is None:
             raise WireError("silence before anything was sent")
         return held, held
-    change = parcel.decode(whole)
+    return moved(parcel.decode(whole), held, whole)
+
+
+def moved(change: Tensors, held: Tensors | None, whole: Schema) -> tuple[Tensors, Tensors]:
+    """The part of the estimate that a change concerns, after it; and the whole estimate."""
     after = add(part_of(held, change.schema), change)
     return after, with_part(held, after, whole)
 
 
 def followed(parcel: Parcel | None, held: Tensors, whole: Schema) -> Tensors:
     """What arrives at the receiver, told from the estimate after it followed: the tensors that were spoken of."""
-    if parcel is None:
-        return held
-    blocks = zip(whole, parcel.blocks, strict=True)
-    return part_of(held, Schema(tuple(spec for spec, block in blocks if block.mode is not ABSENT)))
+    return held if parcel is None else part_of(held, present(parcel, whole))
+
+
+def present(parcel: Parcel, whole: Schema) -> Schema:
+    """The tensors that a parcel carries."""
+    return Schema(tuple(spec for spec, block in zip(whole, parcel.blocks, strict=True) if block.mode is not ABSENT))

@@ -5,8 +5,8 @@
     skip  iff  |Q' - Q|^2 <= movement + 3 (|e|^2 + |e_old|^2)         e_old: the error when Q was sent
     sent: R and the levels; Q <- Q', e_old <- e                       skipped: silence; Q arrives all the same
 
-`movement`, the weighted sum of the model's last squared moves, comes with the request (see methods/movement.py); without
-it, it is 0. The first parcel is always sent, and so is the one that would be the `max_lag`-th in a row without.
+`movement`, the weighted sum of the model's last squared moves, comes with the request (see methods/movement.py); it is
+0 if it does not. The first parcel is always sent, and so is the one that would be the `max_lag`-th in a row without.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.core.values import value
 from fedreuse.errors import require
-from fedreuse.links.estimates import follow, followed, part_of, with_part
+from fedreuse.links.estimates import follow, followed, moved, part_of
 from fedreuse.links.link import links
-from fedreuse.tensors import Tensors, add, dot, sub
-from fedreuse.wire.bits import MAX_BITS
-from fedreuse.wire.levels import levels_block
+from fedreuse.tensors import Tensors, dot, sub
+from fedreuse.wire.levels import MAX_BITS, levels_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
@@ -64,16 +63,16 @@ class Laq:
     def send(self, tensors: Tensors, state: Quantised | None, context: LinkContext) -> tuple[Parcel | None, Quantised]:
         """Quantise the innovation; send it if it is large enough."""
         held = None if state is None else state.estimate
-        before = part_of(held, tensors.schema)
-        parcel = self._quantise(sub(tensors, before), context)
-        innovation = parcel.decode(context.schema)
-        after = add(before, innovation)
-        missed = sub(tensors, after)
+        wanted = sub(tensors, part_of(held, tensors.schema))
+        parcel = self._quantise(wanted, context)
+        change = parcel.decode(context.schema)
+        innovation = part_of(change, tensors.schema)
+        missed = sub(wanted, innovation)
         error = dot(missed, missed)
         is_whole = tensors.schema == context.schema
         if state is not None and is_whole and self._is_silent(dot(innovation, innovation), error, state, context):
             return None, replace(state, num_silent=state.num_silent + 1)
-        return parcel, Quantised(with_part(held, after, context.schema), error if is_whole else None, 0)
+        return parcel, Quantised(moved(change, held, context.schema)[1], error if is_whole else None, 0)
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
         """The estimate, moved if something came."""

@@ -12,7 +12,7 @@ residual <- wanted - what arrives                         with `residual`; wante
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import isnan, sqrt
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["COEFFICIENT", "Lbgm", "LookBack", "projection"]
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @value
@@ -60,7 +62,7 @@ class Lbgm:
 
     def __post_init__(self) -> None:
         """Below 0 nothing is recycled, from 1 on everything; not a number would mean neither."""
-        require(not np.isnan(self.threshold), "lbgm.threshold must be a number", self.threshold)
+        require(not isnan(self.threshold), "lbgm.threshold must be a number", self.threshold)
 
     def send(self, tensors: Tensors, state: LookBack | None, context: LinkContext) -> tuple[Parcel, LookBack]:
         """Encode, then put numbers in place of what the look-back can stand for."""
@@ -98,7 +100,7 @@ class Lbgm:
     def _coefficient(self, update: Tensors, look_back: Tensors) -> np.ndarray | None:
         number, error = projection(update, look_back)
         # nothing is a multiple of zero; what is not a number goes in full, so that the receiver sees and refuses it
-        is_recycled = error <= self.threshold and look_back.values.any() and abs(number) < np.finfo(np.float32).max
+        is_recycled = error <= self.threshold and look_back.values.any() and abs(number) < _LARGEST
         return np.array([number], "<f4") if is_recycled else None
 
 

@@ -6,8 +6,9 @@
     v4    b = h + Q(x - h)                                              h <- b + C(x - b)
     v5    h <- x with probability p, else h + C(x - y)
 
-Q's parcel travels inside C's (`Parcel.second`), so that the server can compute b. v5's coin is the client's own; a note
-on the parcel tells the server how it fell. v1, y + C(x - y), would need y at the server, which is a dense upload.
+What travels is always a change of h: Q's parcel inside C's (`Parcel.second`), and in v5 x - h in full or C(x - y),
+whichever the client's coin says. So the server only adds, and need not know y, nor how the coin fell. v1, y + C(x - y),
+would need y at the server, which is a dense upload.
 """
 
 from __future__ import annotations
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["ThreePc", "TwoPoints"]
-
-_IS_WHOLE = "whole"
 
 
 @value
@@ -73,15 +72,10 @@ class ThreePc:
     def send(self, tensors: Tensors, state: TwoPoints | None, context: LinkContext) -> tuple[Parcel, TwoPoints]:
         """One or two parcels in one, and the estimate they lead to."""
         held, previous = (None, None) if state is None else (state.estimate, state.previous)
-        if self.variant == "v5":
-            parcel = self._by_coin(tensors, part_of(previous, tensors.schema), context)
-        else:
-            first = self._base(tensors, state, context)
-            base = held if first is None else follow(first, held, context.schema)[1]
-            lacking = sub(tensors, part_of(base, tensors.schema))
-            parcel = replace(self.codec.encode(lacking, context.schema, context.rng), second=first)
-        estimate = _follow(parcel, held, context.schema)[1]
-        return parcel, TwoPoints(estimate, with_part(previous, tensors, context.schema))
+        first = self._base(tensors, state, context)
+        base = held if first is None else follow(first, held, context.schema)[1]
+        parcel = replace(self._rest(tensors, base, previous, context), second=first)
+        return parcel, TwoPoints(_follow(parcel, held, context.schema)[1], with_part(previous, tensors, context.schema))
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
         """Follow the parcels in the same way."""
@@ -94,22 +88,23 @@ class ThreePc:
         return followed(parcel, state.estimate, context.schema)
 
     def _base(self, x: Tensors, state: TwoPoints | None, context: LinkContext) -> Parcel | None:
+        """Q's parcel, if the variant has one."""
         h = part_of(None if state is None else state.estimate, x.schema)
         y = part_of(None if state is None else state.previous, x.schema)
-        if self.variant == "v3" and state is not None and not is_worth_sending(x, h, y, self.zeta):
+        is_lazy = self.variant == "v3" and state is not None and not is_worth_sending(x, h, y, self.zeta)
+        if self.variant == "v5" or is_lazy:
             return None
         return self.base.encode(sub(x, y if self.variant == "v2" else h), context.schema, context.rng)
 
-    def _by_coin(self, x: Tensors, y: Tensors, context: LinkContext) -> Parcel:
-        if context.rng.random() < self.probability:
-            return replace(Dense().encode(x, context.schema, context.rng), notes={_IS_WHOLE: True})
-        return self.codec.encode(sub(x, y), context.schema, context.rng)
+    def _rest(self, x: Tensors, b: Tensors | None, y: Tensors | None, context: LinkContext) -> Parcel:
+        """What is left to b; in v5 what is left to y, or, if the coin says so, all that is left to h."""
+        is_full = self.variant == "v5" and context.rng.random() < self.probability
+        point = y if self.variant == "v5" and not is_full else b
+        codec = Dense() if is_full else self.codec
+        return codec.encode(sub(x, part_of(point, x.schema)), context.schema, context.rng)
 
 
 def _follow(parcel: Parcel, held: Tensors | None, whole: Schema) -> tuple[Tensors, Tensors]:
     """What arrives, and what is held from now on; both ends call this."""
-    if parcel.notes.get(_IS_WHOLE):
-        arrived = parcel.decode(whole)
-        return arrived, with_part(held, arrived, whole)
     base = held if parcel.second is None else follow(parcel.second, held, whole)[1]
     return follow(parcel, base, whole)

@@ -1,8 +1,8 @@
 """CLAG (Richtarik et al., 2022): EF21 with lazy clients; the codec `dense` makes it LAG, zeta 0 EF21.
 
-    h_i   <- h_i + C(x_i - h_i)   if |x_i - h_i|^2 > zeta |x_i - y_i|^2, else silence        i in S; y_i <- x_i
-    w_t+1 = w_t + server_lr * sum_S omega_i h_i                 agg participants
-    w_t+1 = w_t + server_lr * sum_all alpha_j h_j               agg all
+h_i   <- h_i + C(x_i - h_i)   if |x_i - h_i|^2 > zeta |x_i - y_i|^2, else silence        i in S; y_i <- x_i
+w_t+1 = w_t + server_lr * sum_S omega_i h_i                 agg participants
+w_t+1 = w_t + server_lr * sum_all alpha_j h_j               agg all
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """EF21 (Richtarik et al., 2021; partial participation: Fatkhullin et al., 2021): clients correct estimates of updates.
 
-    g_i   <- g_i + C(delta_i - g_i)                             i in S; at client and server
-    w_t+1 = w_t + server_lr * sum_S omega_i g_i                 agg participants
-    w_t+1 = w_t + server_lr * sum_all alpha_j g_j               agg all: EF21-PP
+g_i   <- g_i + C(delta_i - g_i)                             i in S; at client and server
+w_t+1 = w_t + server_lr * sum_S omega_i g_i                 agg participants
+w_t+1 = w_t + server_lr * sum_all alpha_j g_j               agg all: EF21-PP
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Fed-EF (Li and Li, 2023): FedAvg on compressed updates, with what the codec drops added to the client's next update.
 
-    c_i   = C(delta_i + decay e_i)                   sent
-    e_i   <- delta_i + decay e_i - decoded(c_i)      waits while client i is not selected
-    w_t+1 = w_t + server_lr * sum_S omega_i decoded(c_i)
+c_i   = C(delta_i + decay e_i)                   sent
+e_i   <- delta_i + decay e_i - decoded(c_i)      waits while client i is not selected
+w_t+1 = w_t + server_lr * sum_S omega_i decoded(c_i)
 """
 
 from __future__ import annotations

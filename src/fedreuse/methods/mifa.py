@@ -60,5 +60,5 @@ class Remembered:
         """sum_all alpha_j h_j, rescaled to this round's learning rate."""
         del fresh, before
         seen = sum(cohort.population.share(client) for client in after.memory) if self.divides_by_seen else 1.0
-        factor = cohort.lr_factor / seen
+        factor = cohort.lr_factor / seen if cohort.lr_factor else 0.0
         return after.mean if factor == 1.0 else scale(after.mean, factor)

@@ -1,6 +1,6 @@
 """A wrapper around any method: every request also says how far the model moved lately, which LAQ's clients must know.
 
-    movement_t = sum_{d = 1 .. depth} xi / depth * |w_{t+1-d} - w_{t-d}|^2                     one number
+movement_t = sum_{d = 1 .. depth} xi / depth * |w_{t+1-d} - w_{t-d}|^2                     one number
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class Result:
-    """One run, complete or not. Scores are fractions; `reuse_share` is the share of selected clients that were reused."""
+    """One run, complete or not. Scores are fractions; `reuse_share` is that of reused clients among the selected."""
 
     directory: Path
     run_id: str
@@ -115,7 +115,7 @@ def read_runs(folder: str | Path) -> list[Result]:
 
 
 def compared_alike(results: Sequence[Result]) -> list[str]:
-    """What differs between runs of one seed though a comparison needs it equal: data, partition, schedule, first model."""
+    """What differs between runs of one seed though it ought to be equal: data, partition, cohorts, initial model."""
     seen: dict[tuple[int, str], str] = {}
     differing: set[str] = set()
     for result in results:

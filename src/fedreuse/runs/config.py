@@ -108,11 +108,13 @@ class RunConfig:
                 f"uplink.update: {links.name_of(self.uplink['update'])} with buffers: as_weights is refused, because a "
                 "memory of running variances turns them negative and the network to NaN; set buffers: dense"
             )
-        self.method.needs.check(
-            methods.name_of(self.method), self.rounds.cohort, self.task.clients, self.accept_approximation
-        )
+        name, needs = methods.name_of(self.method), self.method.needs
+        needs.check(name, self.rounds.cohort, self.task.clients, self.accept_approximation)
+        if "update" in self.uplink:
+            needs.check_update_link(name, links.name_of(self.uplink["update"]), self.uplink["update"].has_memory)
 
     def _check_groups(self, direction: str, known: Collection[str]) -> None:
+        own = getattr(self.method, f"default_{direction}")
         for group, link in getattr(self, direction).items():
             if group in _BUFFER_GROUPS:
                 raise ConfigError(
@@ -124,7 +126,8 @@ class RunConfig:
                     f"{direction}.{group}: method {methods.name_of(self.method)} sends no such group; "
                     f"{suggest(group, known)}"
                 )
-            if direction == "downlink" and isinstance(link, Plain) and link.codec.drops_coordinates:
+            is_chosen = direction == "downlink" and link != own.get(group)  # a method knows what its own links carry
+            if is_chosen and isinstance(link, Plain) and link.codec.drops_coordinates:
                 raise ConfigError(
                     f"downlink.{group}: {codecs.name_of(link.codec)} would set the coordinates it drops to zero; "
                     "send differences, {name: delta, codec: ...}, or a codec that keeps every coordinate"
@@ -248,6 +251,8 @@ class _Loader(yaml.SafeLoader):
 def _mapping_once(loader: _Loader, node: Any) -> dict[Any, Any]:
     seen = set()
     for key_node, _ in node.value:
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            continue  # `<<: *base` repeats what it overrides
         key = loader.construct_object(key_node, deep=True)
         if isinstance(key, list | dict):
             raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)

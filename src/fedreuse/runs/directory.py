@@ -22,7 +22,10 @@ from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
 from fedreuse.errors import RunDirectoryError, RunError
 from fedreuse.runs.journal import Journal
 
-__all__ = ["RunDirectory", "find_runs"]
+__all__ = ["FINAL_LEDGER", "RunDirectory", "find_runs"]
+
+FINAL_LEDGER = "final ledger"
+"""Rows of the journal for what crosses after the last round."""
 
 _COMPLETE = "COMPLETE"
 _JOURNAL = "checkpoint.sqlite"
@@ -76,7 +79,7 @@ class RunDirectory:
             return self._read_journal("metrics")
         if not self.is_complete:
             return []
-        lines = (self.path / "metrics.jsonl").read_text().splitlines()
+        lines = self._file("metrics.jsonl").read_text().splitlines()
         return [json.loads(line) for line in lines]
 
     def metric(self, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -89,7 +92,7 @@ class RunDirectory:
         """One row per envelope."""
         if self._has_journal:
             return [row_from_plain(row) for row in self._read_journal("ledger")]
-        rows = pq.read_table(self.path / "ledger.parquet").to_pylist(maps_as_pydicts="strict")
+        rows = pq.read_table(self._file("ledger.parquet")).to_pylist(maps_as_pydicts="strict")
         return [row_from_plain(row) for row in rows]
 
     def events(self) -> list[EventRow]:
@@ -97,7 +100,7 @@ class RunDirectory:
         rows = (
             self._read_journal("events")
             if self._has_journal
-            else pq.read_table(self.path / "events.parquet").to_pylist()
+            else pq.read_table(self._file("events.parquet")).to_pylist()
         )
         return [EventRow(**row) for row in rows]
 
@@ -132,11 +135,13 @@ class RunDirectory:
             journal.close()
 
     def _read_json(self, name: str) -> dict[str, Any]:
-        try:
-            plain: dict[str, Any] = json.loads((self.path / name).read_text())
-        except FileNotFoundError:
-            raise RunDirectoryError(f"{self.path} is incomplete: {name} is missing") from None
+        plain: dict[str, Any] = json.loads(self._file(name).read_text())
         return plain
+
+    def _file(self, name: str) -> Path:
+        if not (self.path / name).exists():
+            raise RunDirectoryError(f"{self.path} is incomplete: {name} is missing")
+        return self.path / name
 
     # -- writing
 
@@ -200,17 +205,23 @@ class RunDirectory:
 
     def log(self, line: str) -> None:
         """One line of the log."""
-        with (self.path / "log.txt").open("a") as file:
-            file.write(line + "\n")
+        path = self.path / "log.txt"
+        try:
+            with path.open("a") as file:
+                file.write(line + "\n")
+        except OSError as error:
+            raise RunError(
+                f"{path} could not be written ({error}); free some disk space, then go on with --resume"
+            ) from None
 
     def finish(self, summary: Mapping[str, Any], model: Mapping[str, np.ndarray]) -> None:
         """Tables, model, summary, and the marker as the last write; then the journal is no longer needed."""
         journal = self.journal
         try:
-            self._write_table("ledger", journal.rows("ledger"), _LEDGER)
+            self._write_table("ledger", journal.rows("ledger") + journal.rows(FINAL_LEDGER), _LEDGER)
             self._write_table("events", journal.rows("events"), _EVENTS)
-            lines = [json.dumps(row) for row in journal.rows("metrics")]
-            self.write_text("metrics.jsonl", "\n".join(lines) + "\n")
+            lines = [f"{json.dumps(row)}\n" for row in journal.rows("metrics")]
+            self.write_text("metrics.jsonl", "".join(lines))
             tensors = {name: np.asarray(array, order="C") for name, array in model.items()}
             self._write_bytes("model.safetensors", save(tensors))
         except OSError as error:

@@ -70,17 +70,26 @@ class Journal:
     @property
     def round_number(self) -> int:
         """The last committed round; 0 before the first."""
-        found = self._database.execute("SELECT text FROM meta WHERE name = 'round'").fetchone()
-        return int(found[0]) if found else 0
+        found = self._query("SELECT text FROM meta WHERE name = 'round'")
+        return int(found[0][0]) if found else 0
 
     def blobs(self) -> dict[tuple[str, int], bytes]:
         """Everything the state consists of."""
-        return {(place, key): data for place, key, data in self._database.execute("SELECT * FROM blobs")}
+        return {(place, key): data for place, key, data in self._query("SELECT * FROM blobs")}
 
     def rows(self, kind: str) -> list[dict[str, Any]]:
         """Every row of a kind in the order of rounds."""
-        found = self._database.execute("SELECT data FROM rows WHERE kind = ? ORDER BY round", (kind,))
+        found = self._query("SELECT data FROM rows WHERE kind = ? ORDER BY round", kind)
         return list(_unpacked(data for (data,) in found))
+
+    def _query(self, text: str, *values: str) -> list[tuple[Any, ...]]:
+        try:
+            return self._database.execute(text, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise RunDirectoryError(
+                f"{self._path} is damaged, or not a checkpoint of fedreuse ({error}); restore the file, "
+                "or delete that directory and start the run again"
+            ) from None
 
     def close(self) -> None:
         """Let go of the file."""

@@ -11,24 +11,28 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fedreuse.accounting.boundaries import Reference, savings
+from fedreuse.accounting.boundaries import Reference, evaluation_bytes, savings
 from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain, row_to_plain
 from fedreuse.accounting.memory import memory_of
 from fedreuse.accounting.work import total_work
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.bench import Metrics
+from fedreuse.core.cohort import Cohort
 from fedreuse.core.method import methods
 from fedreuse.core.model import Model, to_groups
 from fedreuse.core.population import Population
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import DiskStore, MemoryStore
+from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start_evaluator
 from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.errors import RunDirectoryError, RunError
 from fedreuse.learning.data import digest_of
+from fedreuse.learning.splits import local_test
 from fedreuse.learning.trainer import Trainer, initial_network
-from fedreuse.runs.directory import RunDirectory, reference_to_plain
+from fedreuse.randomness import stream
+from fedreuse.runs.directory import FINAL_LEDGER, RunDirectory, reference_to_plain
 from fedreuse.runs.provenance import provenance
 from fedreuse.runs.schedule import load_or_freeze
 from fedreuse.runs.workers import SharedTask
@@ -36,7 +40,10 @@ from fedreuse.tensors import is_finite, to_arrays
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
+    from fedreuse.core.bench import SplitName
     from fedreuse.engine.client_store import ClientStore
+    from fedreuse.engine.ports import WhichModel
+    from fedreuse.learning.data import Split
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.schedule import Schedule
     from fedreuse.schema import ModelSchema
@@ -115,6 +122,9 @@ class _Run:
             directory.log,
         )
         self.executor = config.executor.start(site)
+        self.evaluator = start_evaluator(site)
+        if config.method.is_personal and self.prepared.official_validation is not None:
+            self._deal("validation", self.prepared.official_validation)
         self.rows: list[dict[str, Any]] = []
         self.seconds = perf_counter() - began
 
@@ -162,6 +172,8 @@ class _Run:
             "validation_score": None if evaluation is None else evaluation.mean_score,
             "validation_loss": None if evaluation is None else evaluation.mean_loss,
         }
+        if self.config.method.is_personal:
+            row |= _personal_columns(None if evaluation is None else self._ask_everybody(number))
         for outcome in ("fresh", "reused", "dropped", "lost"):
             row[outcome] = sum(event.outcome == outcome for event in events)
         row["seconds"] = perf_counter() - began
@@ -270,7 +282,9 @@ class _Run:
             "test_examples": test["examples"],
             "validation_score": _last(metrics, "validation_score"),
             "validation_loss": _last(metrics, "validation_loss"),
+            **({"personal_test": test["personal"]} if "personal" in test else {}),
             "communication": _communication(self.ledger, self.reference, len(metrics)),
+            "evaluation": evaluation_bytes(self.ledger.rows),
             "events": _count_events(self.ledger),
             "counts": self.ledger.counts,
             "work": asdict(total_work(self.ledger.rows)),
@@ -291,9 +305,39 @@ class _Run:
         opening = self.prepared.test.open(self.directory.path / "test-opened.json", digest_of_model(model))
         if opening.result is None:
             result = self.trainer.evaluate(model, opening.split)
-            opening.record({"score": result.mean_score, "loss": result.mean_loss, "examples": result.examples})
+            found = {"score": result.mean_score, "loss": result.mean_loss, "examples": result.examples}
+            personal = {"personal": self._test_everybody(opening.split)} if self.config.method.is_personal else {}
+            opening.record({**found, **personal})
+        else:
+            self.ledger.rows += [row_from_plain(row) for row in self.directory.journal.rows(FINAL_LEDGER)]
         assert opening.result is not None
         return opening.result
+
+    def _test_everybody(self, split: Split) -> dict[str, Any]:
+        """Every client on its own share of the test split: with its own model, and the controls beside it.
+
+        The controls are the global model as it is, and the global model after the client's local epochs.
+        """
+        self._deal("test", split)
+        number, seen = self.directory.journal.round_number, len(self.ledger.rows)
+        looks: dict[str, WhichModel] = {"own": "own", "global": "received", "fine_tuned": "fine_tuned"}
+        spreads = {name: self._ask_everybody(number, which, "test") for name, which in looks.items()}
+        rows = [row_to_plain(row) for row in self.ledger.rows[seen:]]
+        self.directory.journal.commit(number, {FINAL_LEDGER: rows})
+        return {name: None if spread is None else asdict(spread) for name, spread in spreads.items()}
+
+    def _ask_everybody(self, number: int, which: WhichModel = "own", split: SplitName = "validation") -> Spread | None:
+        everybody = Cohort(number, tuple(range(len(self.population))), self.config.seed)
+        question = Question(everybody, which, split)
+        answers = evaluate_clients(self.method, self.record, question, self.evaluator, self.ledger, self.schema)
+        return Spread.of(answers)
+
+    def _deal(self, name: SplitName, split: Split) -> None:
+        labels, seed = self.prepared.data.train.labels, self.config.seed
+        index = local_test(
+            self.prepared.training, labels, split.labels, lambda client: stream(seed, f"local {name}", 0, client)
+        )
+        self.trainer.deal(name, split, index)
 
 
 def dense_reference(model: Model, num_rounds: int) -> Reference:
@@ -400,6 +444,15 @@ def _communication(ledger: Ledger, reference: Reference, num_rounds: int) -> dic
             "down_saving": traffic.saving("down") if has_downlink else None,
         }
     return table
+
+
+def _personal_columns(spread: Spread | None) -> dict[str, float | None]:
+    """How clients fare with their own models on their own validation examples."""
+    return {
+        "personal_validation_score": None if spread is None else spread.score,
+        "personal_validation_mean": None if spread is None else spread.mean_score,
+        "personal_validation_worst_decile": None if spread is None else spread.worst_decile,
+    }
 
 
 def _count_events(ledger: Ledger) -> dict[str, int]:

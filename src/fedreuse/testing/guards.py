@@ -16,13 +16,14 @@ from fedreuse.tensors import Tensors, is_equal
 if TYPE_CHECKING:
     import numpy as np
 
+    from fedreuse.codecs.codec import Codec
     from fedreuse.core.bench import BatchPlan, Bench, Metrics, SplitName, Trained, Work
     from fedreuse.core.cohort import Cohort
-    from fedreuse.core.message import Conversation, Message
+    from fedreuse.core.message import Conversation, Events, Message
     from fedreuse.core.model import Model
     from fedreuse.core.population import Population
     from fedreuse.corrections import Correction
-    from fedreuse.schema import ModelSchema
+    from fedreuse.schema import ModelSchema, Schema
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["MirroredLink", "NoGradients", "digest", "guarded", "mirrored", "unchanged"]
@@ -52,16 +53,24 @@ def unchanged(what: str, *trees: object) -> Iterator[None]:
 def guarded(method: Method) -> Method:
     """The same method; a half or link that changes what it was given fails."""
     links = {
-        direction: {group: _GuardedLink(link) for group, link in getattr(method, direction).items()}
+        direction: {group: _guarded_link(link) for group, link in getattr(method, direction).items()}
         for direction in ("uplink", "downlink")
     }
     return Method(_GuardedServer(method.server), _GuardedClient(method.client), **links)
 
 
 @dataclass(frozen=True)
-class _GuardedServer:
+class _Guarded:
     inner: Any
 
+    def __getattr__(self, name: str) -> Any:
+        """What a half may have beside the rest is passed through."""
+        if name.startswith("__") or name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+
+class _GuardedServer(_Guarded):
     def init(self, model: Model, population: Population) -> Any:
         with unchanged("the server's init", model):
             return self.inner.init(model, population)
@@ -80,17 +89,11 @@ class _GuardedServer:
                     try:
                         requests = conversation.send(replies)
                     except StopIteration as finished:
-                        return finished.value
+                        result: tuple[Any, Events] = finished.value
+                        return result
 
 
-@dataclass(frozen=True)
-class _GuardedClient:
-    inner: Any
-
-    @property
-    def wants_delivered(self) -> bool:
-        return getattr(self.inner, "wants_delivered", False)
-
+class _GuardedClient(_Guarded):
     def init(self) -> Any:
         return self.inner.init()
 
@@ -119,6 +122,21 @@ class _GuardedLink:
     def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
         with unchanged("a link's delivered", state):
             return self.inner.delivered(parcel, state, context)
+
+
+@dataclass(frozen=True)
+class _GuardedCodec:
+    inner: Codec
+    drops_coordinates: ClassVar[bool] = False
+
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
+        with unchanged("a codec's encode", tensors):
+            return self.inner.encode(tensors, schema, rng)
+
+
+def _guarded_link(link: Link) -> Link:
+    """A plain link stays one, because its parcels are shared between clients."""
+    return Plain(_GuardedCodec(link.codec)) if isinstance(link, Plain) else _GuardedLink(link)
 
 
 def mirrored(method: Method, groups: Collection[str]) -> Method:
@@ -156,7 +174,7 @@ class MirroredLink:
 
 
 class NoGradients:
-    """A bench that can train and evaluate, but refuses to differentiate: for methods that say they need no gradients."""
+    """A bench that trains and evaluates, but refuses to differentiate: for methods that say they need no gradients."""
 
     def __init__(self, inner: Bench) -> None:
         """`inner` does the work."""

@@ -52,6 +52,7 @@ __all__ = [
 _SHAPES = {"body.weight": (2, 3), "fc.weight": (4,), "fc.bias": (2,)}
 _NUM_STATISTICS = 3
 _KEPT = 0.9
+_LOOK_AHEAD = 2
 
 
 def quadratic_schema(has_buffers: bool = True) -> ModelSchema:
@@ -77,7 +78,7 @@ class QuadraticTraining:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticFederation:
-    """All clients as plain arrays: row i belongs to client i. `poisoned` lists (round, client) whose training diverges."""
+    """All clients as plain arrays: row i is client i's. `poisoned` lists (round, client) whose training diverges."""
 
     curvatures: np.ndarray
     optima: np.ndarray
@@ -137,9 +138,9 @@ class QuadraticFederation:
         return QuadraticBench(self, client, round_number)
 
     def cohort(self, round_number: int, size: int) -> Cohort:
-        """Who is selected: uniform, without replacement, a stream per round."""
-        drawn = stream(self.seed, "schedule", round_number).choice(len(self.examples), size, replace=False)
-        return Cohort(round_number, tuple(sorted(drawn.tolist())), self.seed, (), self.population)
+        """Who is selected, now and in the next rounds: uniform, without replacement, a stream per round."""
+        ahead = tuple(self._selected(round_number + number, size) for number in range(1, _LOOK_AHEAD + 1))
+        return Cohort(round_number, self._selected(round_number, size), self.seed, ahead, self.population)
 
     def loss(self, model: Model) -> float:
         """The objective: mean of F_i weighted by examples."""
@@ -151,6 +152,10 @@ class QuadraticFederation:
         session = Session(self, method, setting or Setting())
         session.advance(num_rounds)
         return session
+
+    def _selected(self, round_number: int, size: int) -> tuple[int, ...]:
+        drawn = stream(self.seed, "schedule", round_number).choice(len(self.examples), size, replace=False)
+        return tuple(sorted(drawn.tolist()))
 
 
 class QuadraticBench:
@@ -247,7 +252,7 @@ def _correction(correction: Correction, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """How a session runs: clients per round, executor, faults, where clients remember, how often a checkpoint is made."""
+    """How a session runs: clients per round, executor, faults, client store, rounds between checkpoints."""
 
     cohort: int = 3
     executor: ExecutorConfig = field(default_factory=Serial)
@@ -318,7 +323,8 @@ class Session:
         """What clients, or some of them, say of a model now."""
         asked = range(len(self.federation.examples)) if clients is None else clients
         question = Question(Cohort(self.round_number, tuple(asked), self.federation.seed), model, split)
-        return evaluate_clients(self.method, self.record, question, self._evaluator, self.ledger, self.schema)
+        evaluator = _Watched(start_evaluator(self._site()), self.crossings)
+        return evaluate_clients(self.method, self.record, question, evaluator, self.ledger, self.schema)
 
     def close(self) -> None:
         """Let go of worker processes, if there are any."""
@@ -353,11 +359,12 @@ class Session:
         return other
 
     def _start(self) -> Executor:
+        return _Watched(self.setting.executor.start(self._site()), self.crossings)
+
+    def _site(self) -> Site:
         federation, setting = self.federation, self.setting
         setup = setting.wrap_setup(QuadraticSetup(self.method, federation))
-        site = Site(self.method, self.schema, federation.bench, self.store, setting.faults, federation.seed, setup)
-        self._evaluator = _Watched(start_evaluator(site), self.crossings)
-        return _Watched(setting.executor.start(site), self.crossings)
+        return Site(self.method, self.schema, federation.bench, self.store, setting.faults, federation.seed, setup)
 
 
 class _Watched:

@@ -28,6 +28,7 @@ __all__ = [
     "add_mode",
     "dense_block",
     "sparse_block",
+    "to_little_endian",
     "value_dtype",
 ]
 
@@ -144,7 +145,7 @@ def absent_block() -> Block:
 
 def dense_block(values: np.ndarray) -> Block:
     """Every coordinate."""
-    return Block(DENSE, len(values), (_to_little_endian(values),))
+    return Block(DENSE, len(values), (to_little_endian(values),))
 
 
 def sparse_block(positions: np.ndarray, values: np.ndarray, size: int) -> Block:
@@ -158,9 +159,10 @@ def sparse_block(positions: np.ndarray, values: np.ndarray, size: int) -> Block:
     if bitmap <= pairs:
         marks = np.zeros(size, np.bool_)
         marks[positions] = True
-        return Block(BITMAP, count, (np.packbits(marks, bitorder="little"), _to_little_endian(values)))
-    return Block(PAIRS, count, (positions.astype("<i4", copy=False), _to_little_endian(values)))
+        return Block(BITMAP, count, (np.packbits(marks, bitorder="little"), to_little_endian(values)))
+    return Block(PAIRS, count, (positions.astype("<i4", copy=False), to_little_endian(values)))
 
 
-def _to_little_endian(values: np.ndarray) -> np.ndarray:
+def to_little_endian(values: np.ndarray) -> np.ndarray:
+    """The same numbers as they travel."""
     return values.astype(values.dtype.newbyteorder("<"), copy=False)

@@ -14,23 +14,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedreuse.errors import WireError
-from fedreuse.wire.bits import MAX_BITS, check_padding, pack_bits, packed_bytes, unpack_bits
 from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode
+from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits, whole_note
 
 if TYPE_CHECKING:
     from fedreuse.schema import TensorSpec
 
-__all__ = ["LEVELS", "levels_block"]
+__all__ = ["LEVELS", "MAX_BITS", "levels_block"]
+
+MAX_BITS = 32
 
 
 def levels_block(flat: np.ndarray, bits: int) -> Block:
     """The tensor in levels; the parcel's notes must say `bits`."""
     radius = _radius(flat)
-    scale = np.array([radius], "<f4")
+    scale = np.array([radius if radius < np.inf else np.nan], "<f4")
     if not 0 < radius < np.inf:
-        return Block(LEVELS, len(flat), (scale,))  # zero; or not a number, which the receiver will see and refuse
+        return Block(LEVELS, len(flat), (scale,))  # zeros; or not a number, which the receiver will see and refuse
     nearest = np.floor((flat.astype(np.float64) + radius) / _step(radius, bits) + 0.5)
-    levels = np.clip(nearest, 0, 2**bits - 1).astype(np.uint32)
+    levels = np.clip(nearest, 0, (1 << bits) - 1).astype(np.uint32)
     return Block(LEVELS, len(flat), (scale, pack_bits(levels, bits)))
 
 
@@ -39,37 +41,28 @@ def _radius(flat: np.ndarray) -> float:
     exact = float(np.max(np.abs(flat), initial=0.0))
     with np.errstate(over="ignore"):
         rounded = np.float32(exact)
-    return float(np.nextafter(rounded, np.float32(np.inf)) if rounded < exact else rounded)
+    is_below = float(rounded) < exact  # compared in double precision
+    return float(np.nextafter(rounded, np.float32(np.inf)) if is_below else rounded)
 
 
 def _step(radius: float, bits: int) -> float:
-    return 2 * radius / (2**bits - 1)
-
-
-def _bits(notes: Notes, spec: TensorSpec) -> int:
-    bits = notes.get("bits")
-    if not isinstance(bits, int) or isinstance(bits, bool) or not 1 <= bits <= MAX_BITS:
-        raise WireError(f"{spec.name}: levels of {bits!r} bits, 1 to {MAX_BITS} are possible")
-    return bits
+    return 2 * radius / ((1 << bits) - 1)
 
 
 def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
-    bits = _bits(notes, spec)
+    check_float(spec, "levels")
+    bits = whole_note(notes, "bits", 1, MAX_BITS)
     scale = take(np.dtype("<f4"), 1)
     if scale[0] < 0:
         raise WireError(f"{spec.name}: levels of a negative scale")
-    if not 0 < scale[0] < np.inf:
-        return (scale,)
-    packed = take(np.dtype("u1"), packed_bytes(count, bits))
-    check_padding(packed, bits, count, spec.name)
-    return scale, packed
+    return (scale, take_bits(take, spec, bits, count)) if 0 < scale[0] < np.inf else (scale,)
 
 
 def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
     radius = float(block.fields[0][0])
     if len(block.fields) == 1:
         return None, np.full(spec.size, radius, spec.dtype)
-    bits = _bits(notes, spec)
+    bits = whole_note(notes, "bits", 1, MAX_BITS)
     levels = unpack_bits(block.fields[1], bits, spec.size)
     return None, (levels * _step(radius, bits) - radius).astype(spec.dtype)
 

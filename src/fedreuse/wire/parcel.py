@@ -10,6 +10,7 @@ import numpy as np
 from fedreuse.schema import Schema
 from fedreuse.tensors import Tensors
 from fedreuse.wire.block import ABSENT, Block, Notes, absent_block, dense_block
+from fedreuse.wire.rows import rows_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,11 +56,13 @@ def pack_tensors(
     pack: Callable[[np.ndarray], Block] = dense_block,
     notes: Notes | None = None,
 ) -> Parcel:
-    """Each tensor through `pack`; tensors of the schema that are not there become absent blocks."""
+    """Each tensor through `pack`; tensors of the schema that are not there become absent blocks, and so do rows."""
     part, values = tensors.schema, tensors.values
-    packed = {
-        spec.name: pack(values[start : start + spec.size]) for spec, start in zip(part, part.offsets, strict=False)
-    }
+    packed = {}
+    for spec, start in zip(part, part.offsets, strict=False):
+        block = pack(values[start : start + spec.size])
+        whole = schema.specs[schema.positions[spec.name]]
+        packed[spec.name] = block if spec.rows is None else rows_block(block, spec.rows, whole.shape[0])
     blocks = (packed[spec.name] if spec.name in packed else absent_block() for spec in schema)
     return Parcel(tuple(blocks), notes or {})
 

@@ -1,0 +1,137 @@
+"""ECUQ, the quantiser of DoCoFL (Dorfman et al., 2023): a uniform grid as fine as the entropy of its indices allows.
+
+step = (max - min) / L
+i_j  = floor((v_j - min) / step), at most L - 1
+v_j' = min + (i_j + 1/2) step
+L    = so large that the empirical entropy of the indices is in [bits - 0.1, bits]: doubled, then bisected
+
+The indices travel as canonical Huffman codes, whose lengths travel with them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.huffman import MAX_LENGTH, SEGMENT, code_lengths, huffman_decode, huffman_encode, is_complete
+from fedreuse.errors import WireError, require
+from fedreuse.tensors import to_dense
+from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode, dense_block, to_little_endian, value_dtype
+from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits
+from fedreuse.wire.parcel import Parcel, pack_tensors
+
+if TYPE_CHECKING:
+    from fedreuse.schema import Schema, TensorSpec
+    from fedreuse.tensors import Tensors
+
+__all__ = ["GRID", "Ecuq", "entropy"]
+
+_MAX_LEVELS = 2**14
+_LENGTH_BITS = 4
+
+
+@codecs.register("ecuq")
+@dataclass(frozen=True)
+class Ecuq:
+    """Round each tensor to a uniform grid whose indices have at most `bits` bits of entropy; Huffman-coded."""
+
+    drops_coordinates: ClassVar[bool] = False
+
+    bits: float = 4.0
+    tolerance: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Two levels need a bit."""
+        require(1 <= self.bits <= 8, "ecuq.bits must be from 1 to 8", self.bits)
+        require(0 < self.tolerance <= 1, "ecuq.tolerance must be in (0, 1]", self.tolerance)
+
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator | None = None) -> Parcel:
+        """One block per tensor, dense where that is smaller. Nothing is drawn."""
+        del rng
+        return pack_tensors(to_dense(tensors), schema, self._pack)
+
+    def _pack(self, flat: np.ndarray) -> Block:
+        dense = dense_block(flat)
+        if flat.dtype.kind != "f" or not len(flat):
+            return dense
+        ends = to_little_endian(np.array([flat.min(), flat.max()]))
+        span = float(ends[1]) - float(ends[0])
+        if not np.isfinite(span):
+            return dense
+        block = Block(GRID, len(flat), (ends, np.array([1], "<u2")))
+        if span:
+            block = self._pack_grid(flat, ends)
+        return block if block.field_bytes < dense.field_bytes else dense
+
+    def _pack_grid(self, flat: np.ndarray, ends: np.ndarray) -> Block:
+        place = (flat.astype(np.float64) - ends[0]) / (float(ends[1]) - float(ends[0]))
+        num_levels = self._num_levels(place)
+        indices = _indices(place, num_levels)
+        lengths = code_lengths(np.bincount(indices, minlength=num_levels))
+        segments, stream = huffman_encode(indices, lengths)
+        levels = np.array([num_levels], "<u2")
+        return Block(GRID, len(flat), (ends, levels, pack_bits(lengths, _LENGTH_BITS), segments, stream))
+
+    def _num_levels(self, place: np.ndarray) -> int:
+        good, bad = int(2**self.bits), _MAX_LEVELS + 1  # 2^bits levels cannot exceed the budget
+        is_doubling, used = True, entropy(_indices(place, good))
+        while used < self.bits - self.tolerance and bad - good > 1:
+            trial = min(2 * good, _MAX_LEVELS) if is_doubling else (good + bad) // 2
+            needed = entropy(_indices(place, trial))
+            if needed <= self.bits:
+                good, used = trial, needed
+            else:
+                bad, is_doubling = trial, False
+        return good
+
+
+def entropy(indices: np.ndarray) -> float:
+    """Bits per index of their empirical distribution."""
+    counts = np.bincount(indices)
+    shares = counts[counts > 0] / len(indices)
+    return float(-(shares * np.log2(shares)).sum())
+
+
+def _indices(place: np.ndarray, num_levels: int) -> np.ndarray:
+    return np.minimum((place * num_levels).astype(np.int64), num_levels - 1)
+
+
+def _read_grid(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del count, notes
+    check_float(spec, "a grid")
+    ends = take(value_dtype(spec), 2)
+    levels = take(np.dtype("<u2"), 1)
+    num_levels = int(levels[0])
+    span = float(ends[1]) - float(ends[0])
+    if not 0 <= span < np.inf or not 1 <= num_levels <= _MAX_LEVELS:
+        raise WireError(f"{spec.name}: {num_levels} levels from {ends[0]} to {ends[1]} are no grid")
+    if num_levels == 1:
+        return ends, levels
+    lengths = take_bits(take, spec, _LENGTH_BITS, num_levels)
+    if not is_complete(unpack_bits(lengths, _LENGTH_BITS, num_levels)):
+        raise WireError(f"{spec.name}: the code lengths are not those of a Huffman code")
+    segments = take(np.dtype("<u2"), -(-spec.size // SEGMENT))
+    if (segments > SEGMENT * MAX_LENGTH).any():
+        raise WireError(f"{spec.name}: a segment of more than {SEGMENT * MAX_LENGTH} bits")
+    num_bits = int(segments.sum(dtype=np.int64))
+    stream = take(np.dtype("u1"), -(-num_bits // 8))
+    if num_bits % 8 and stream[-1] & (0xFF >> num_bits % 8):
+        raise WireError(f"{spec.name}: bits beyond the last code")
+    return ends, levels, lengths, segments, stream
+
+
+def _decode_grid(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
+    del notes
+    (low, high), num_levels = block.fields[0].astype(np.float64), int(block.fields[1][0])
+    places = (low + (high - low) * ((np.arange(num_levels) + 0.5) / num_levels)).astype(spec.dtype)
+    if num_levels == 1:
+        return None, np.full(spec.size, places[0])
+    packed, segments, stream = block.fields[2:]
+    lengths = unpack_bits(packed, _LENGTH_BITS, num_levels)
+    return None, places[huffman_decode(stream, segments, lengths, spec.size)]
+
+
+GRID = add_mode(Mode(20, "grid", _read_grid, _decode_grid, has_count=False))

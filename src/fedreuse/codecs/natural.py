@@ -1,0 +1,69 @@
+"""Natural compression (Horvath et al., 2019): random rounding to a power of two, right on average.
+
+2^a <= |v| < 2^(a+1):   |v'| = 2^(a+1) with probability |v| / 2^a - 1, else 2^a
+
+A float32 already holds that probability: it is its fraction. Adding a random fraction and cutting the sum off at the
+exponent rounds without a logarithm; below the smallest normal number the two neighbours are 0 and 2^-126.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedreuse.codecs.codec import codecs
+from fedreuse.tensors import to_dense
+from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode, dense_block
+from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits
+from fedreuse.wire.parcel import Parcel, pack_tensors
+
+if TYPE_CHECKING:
+    from fedreuse.schema import Schema, TensorSpec
+    from fedreuse.tensors import Tensors
+
+__all__ = ["POWERS", "Natural"]
+
+_FRACTION_BITS = 23
+_LARGEST, _NOT_FINITE = 254, 255
+
+
+@codecs.register("natural")
+@dataclass(frozen=True)
+class Natural:
+    """Round each coordinate at random to a power of two: a sign bit and an exponent byte, unbiased."""
+
+    drops_coordinates: ClassVar[bool] = False
+
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
+        """One block of signs and exponents per tensor; whole numbers travel dense."""
+        return pack_tensors(to_dense(tensors), schema, lambda flat: _pack(flat, rng))
+
+
+def _pack(flat: np.ndarray, rng: np.random.Generator) -> Block:
+    if flat.dtype.kind != "f":
+        return dense_block(flat)
+    with np.errstate(over="ignore"):
+        single = flat.astype(np.float32)
+    bits = single.view(np.uint32)
+    fractions = rng.integers(0, 1 << _FRACTION_BITS, len(flat), dtype=np.uint32)
+    exponents = ((bits & 0x7FFFFFFF) + fractions) >> _FRACTION_BITS
+    exponents = np.where(np.isfinite(single), np.minimum(exponents, _LARGEST), _NOT_FINITE)
+    return Block(POWERS, len(flat), (pack_bits(bits >> 31, 1), exponents.astype(np.uint8)))
+
+
+def _read_powers(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del count, notes
+    check_float(spec, "powers of two")
+    return take_bits(take, spec, 1, spec.size), take(np.dtype("u1"), spec.size)
+
+
+def _decode_powers(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
+    del notes
+    signs, exponents = block.fields
+    bits = unpack_bits(signs, 1, spec.size).astype(np.uint32) << 31 | exponents.astype(np.uint32) << _FRACTION_BITS
+    return None, bits.view(np.float32).astype(spec.dtype)
+
+
+POWERS = add_mode(Mode(18, "powers", _read_powers, _decode_powers, has_count=False))

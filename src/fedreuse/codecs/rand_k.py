@@ -1,0 +1,94 @@
+"""Rand-K: some coordinates of each tensor, drawn anew each time; their positions travel as the seed that draws them.
+
+keep  = k of d positions, uniformly, without replacement     k = min(d, max(1, floor(ratio * d)))
+v_j' = d / k * v_j where kept, 0 elsewhere                   right on average; with `unbiased: false` without d / k
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.top_k import kept_count
+from fedreuse.errors import require
+from fedreuse.tensors import to_dense
+from fedreuse.wire.block import (
+    Block,
+    Mode,
+    Notes,
+    Take,
+    add_mode,
+    dense_block,
+    sparse_block,
+    to_little_endian,
+    value_dtype,
+)
+from fedreuse.wire.parcel import Parcel, pack_tensors
+
+if TYPE_CHECKING:
+    from fedreuse.schema import Schema, TensorSpec
+    from fedreuse.tensors import Tensors
+
+__all__ = ["SEEDED", "RandK", "drawn_positions"]
+
+
+@codecs.register("rand_k")
+@dataclass(frozen=True)
+class RandK:
+    """Keep random coordinates of each tensor, scaled up to be right on average; a seed stands for the positions."""
+
+    drops_coordinates: ClassVar[bool] = True
+
+    ratio: float = 0.2
+    unbiased: bool = True
+
+    def __post_init__(self) -> None:
+        """A ratio keeps something."""
+        require(0 < self.ratio <= 1, "rand_k.ratio must be in (0, 1]", self.ratio)
+
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
+        """One block per tensor, with a seed unless the positions themselves are shorter."""
+        return pack_tensors(to_dense(tensors), schema, lambda flat: self._pack(flat, rng))
+
+    def _pack(self, flat: np.ndarray, rng: np.random.Generator) -> Block:
+        count = kept_count(len(flat), self.ratio)
+        seed = rng.integers(0, 2**64, dtype=np.uint64)
+        if count >= len(flat) or flat.dtype.kind != "f" or not np.isfinite(flat).all():
+            return dense_block(flat)  # what is not finite travels, so that the receiver sees and refuses it
+        positions = drawn_positions(seed, len(flat), count)
+        values = flat[positions]
+        if self.unbiased:
+            values = values * flat.dtype.type(len(flat) / count)
+        seeded = Block(SEEDED, count, (np.array([seed], "<u8"), to_little_endian(values)))
+        return min(seeded, sparse_block(positions, values, len(flat)), key=lambda block: block.field_bytes)
+
+
+def drawn_positions(seed: np.uint64, size: int, count: int) -> np.ndarray:
+    """Where the `count` smallest of `size` raw words of PCG64 are, increasing; among equals the smaller position wins.
+
+    Raw words are used because their stream never changes between versions of NumPy, and both ends must draw the same.
+    """
+    if not count:
+        return np.empty(0, np.int32)
+    keys = np.random.PCG64(int(seed)).random_raw(size)
+    last = np.partition(keys, count - 1)[count - 1]
+    kept = keys < last
+    kept[np.flatnonzero(keys == last)[: count - int(np.count_nonzero(kept))]] = True
+    return np.flatnonzero(kept).astype(np.int32)
+
+
+def _read_seeded(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del notes
+    return take(np.dtype("<u8"), 1), take(value_dtype(spec), count)
+
+
+def _decode_seeded(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
+    del notes
+    seed, values = block.fields
+    return drawn_positions(seed[0], spec.size, block.count), values
+
+
+SEEDED = add_mode(Mode(19, "seeded", _read_seeded, _decode_seeded))

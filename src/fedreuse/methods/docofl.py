@@ -1,0 +1,253 @@
+"""DoCoFL (Dorfman et al., 2023): a wrapper that compresses the way down for clients that are seldom there.
+
+every Kd rounds:       y <- C_w(w_t), the newest of at most V anchors
+before it takes part:  a client fetches the newest anchor, outside of training           message `prefetch`
+when it takes part:    c_i = C_c(w_t - y_i) travels instead of w_t                        group `correction`
+at the client:         what_i = y_i + c_i; the inner method trains from it, so its update is w_i - what_i
+at the server:         the inner method adds the updates to w_t
+
+A client without an anchor, or with one that the server no longer holds, receives the model itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.core.message import Message, Replies, Requests
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.values import value
+from fedreuse.errors import RunError, require
+from fedreuse.links.plain import Plain
+from fedreuse.registry import part
+from fedreuse.tensors import Tensors, add, sub, to_dense
+
+if TYPE_CHECKING:
+    from fedreuse.core.bench import Bench
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Conversation
+    from fedreuse.core.method import BufferPolicy, ClientHalf, Link, ServerHalf
+    from fedreuse.core.model import Model
+    from fedreuse.core.needs import Needs
+    from fedreuse.core.population import Population
+
+__all__ = ["Anchor", "DoCoFl", "DoCoFlClient", "DoCoFlServer", "DoCoFlState", "Fetched"]
+
+Fetching = Generator[Requests, Replies, dict[int, int]]
+"""The last exchange of a round: who fetched the anchor of which round."""
+
+
+@methods.register("docofl")
+@dataclass(frozen=True)
+class DoCoFl(MethodConfig):
+    """Any method, whose clients fetch a compressed anchor beforehand and then receive only a low-bit correction."""
+
+    inner: MethodConfig = part(methods, "fedavg")
+    anchor: Codec = part(codecs, {"name": "ecuq", "bits": 4.0})
+    correction: Codec = part(codecs, {"name": "ecuq", "bits": 3.0})
+    anchor_every: int = 10
+    num_anchors: int = 3
+    look_ahead: int = 2
+
+    def __post_init__(self) -> None:
+        """The model's way down is free, and somebody is told in time."""
+        require(self.anchor_every >= 1, "method.anchor_every must be at least 1", self.anchor_every)
+        require(self.num_anchors >= 1, "method.num_anchors must be at least 1", self.num_anchors)
+        require(self.look_ahead >= 1, "method.look_ahead must be at least 1", self.look_ahead)
+        require(
+            not self.inner.default_downlink,
+            "method.inner must not compress the way down itself",
+            methods.name_of(self.inner),
+        )
+
+    @property
+    def needs(self) -> Needs:
+        """What the inner method assumes, and the schedule of the next rounds."""
+        inner = self.inner.needs
+        return replace(inner, look_ahead=max(inner.look_ahead, self.look_ahead))
+
+    @property
+    def is_personal(self) -> bool:
+        """As the inner method."""
+        return self.inner.is_personal
+
+    @property
+    def uplink_groups(self) -> tuple[str, ...]:
+        """Those of the inner method."""
+        return self.inner.uplink_groups
+
+    @property
+    def downlink_groups(self) -> tuple[str, ...]:
+        """Those of the inner method, the anchor and the correction."""
+        return (*self.inner.downlink_groups, "anchor", "correction")
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """Those of the inner method."""
+        return self.inner.default_uplink
+
+    @property
+    def default_downlink(self) -> Mapping[str, Link]:
+        """C_w and C_c."""
+        return {"anchor": Plain(self.anchor), "correction": Plain(self.correction)}
+
+    def halves(self, buffers: BufferPolicy) -> tuple[DoCoFlServer, DoCoFlClient]:
+        """The inner halves, each in its wrapper."""
+        server, client = self.inner.halves(buffers)
+        return DoCoFlServer(self, server), DoCoFlClient(client)
+
+
+@value
+class Anchor:
+    """A compressed model of the past, as clients decode it, and the round at whose start it was made."""
+
+    weights: Tensors
+    round_number: int
+
+
+@value
+class DoCoFlState:
+    """The inner state; anchors, newest first, and what the newest was made of; who holds the anchor of which round."""
+
+    inner: Any
+    anchors: tuple[Anchor, ...]
+    source: Tensors
+    holders: Mapping[int, int]
+
+
+@value
+class Fetched:
+    """The inner state, and the anchor the client fetched last."""
+
+    inner: Any
+    anchor: Tensors | None
+
+
+@dataclass(frozen=True)
+class DoCoFlServer:
+    """Publishes anchors, replaces the model by a correction where it can, and lets clients fetch in time."""
+
+    config: DoCoFl
+    inner: ServerHalf[Any]
+
+    def init(self, model: Model, population: Population) -> DoCoFlState:
+        """No anchor yet."""
+        return DoCoFlState(self.inner.init(model, population), (), model.weights, {})
+
+    def model(self, state: DoCoFlState) -> Model:
+        """What is evaluated and deployed."""
+        return self.inner.model(state.inner)
+
+    def round(self, state: DoCoFlState, cohort: Cohort) -> Conversation[DoCoFlState]:
+        """The inner conversation with corrections for models; then those who come soon fetch the newest anchor."""
+        state = self._publish(state, cohort)
+        anchors = {anchor.round_number: anchor.weights for anchor in state.anchors}
+        holders = {client: made for client, made in state.holders.items() if made in anchors}
+        conversation = self.inner.round(state.inner, cohort)
+        requests = next(conversation)
+        while True:
+            replies = yield _corrected(requests, anchors, holders)
+            # a client that did not answer may have lost its memory: it is not trusted to hold an anchor
+            holders = {client: made for client, made in holders.items() if client in replies or client not in requests}
+            try:
+                requests = conversation.send(replies)
+            except StopIteration as finished:
+                inner, events = finished.value
+                break
+        fetched = yield from self._prefetch(state, cohort, holders)
+        counts = {**events.counts, "anchors fetched": len(fetched)}
+        return replace(state, inner=inner, holders={**holders, **fetched}), replace(events, counts=counts)
+
+    def _publish(self, state: DoCoFlState, cohort: Cohort) -> DoCoFlState:
+        if (cohort.round_number - 1) % self.config.anchor_every and state.anchors:
+            return state
+        source = self.model(state).weights
+        decoded = self.config.anchor.encode(source, source.schema, cohort.rng("anchor")).decode(source.schema)
+        newest = Anchor(to_dense(decoded), cohort.round_number)
+        return replace(state, anchors=(newest, *state.anchors)[: self.config.num_anchors], source=source)
+
+    def _prefetch(self, state: DoCoFlState, cohort: Cohort, holders: dict[int, int]) -> Fetching:
+        newest = state.anchors[0]
+        soon = {client for ahead in cohort.look_ahead[: self.config.look_ahead] for client in ahead}
+        lacking = sorted(client for client in soon if holders.get(client) != newest.round_number)
+        if not lacking:
+            return {}
+        replies = yield dict.fromkeys(lacking, Message("prefetch", {"anchor": state.source}))
+        for client in lacking:
+            holders.pop(client, None)
+        digest = _digest(newest.weights)
+        for client, reply in replies.items():
+            if reply.values["digest"] != digest:
+                raise RunError(
+                    f"client {client} decodes another anchor than the server holds; downlink.anchor must be the codec "
+                    "of method.anchor, and must not draw at random"
+                )
+        return dict.fromkeys(replies, newest.round_number)
+
+
+@dataclass(frozen=True)
+class DoCoFlClient:
+    """Holds an anchor, and hands the inner half the model that anchor and correction make."""
+
+    inner: ClientHalf[Any]
+
+    @property
+    def wants_delivered(self) -> bool:
+        """As the inner half."""
+        return getattr(self.inner, "wants_delivered", False)
+
+    @property
+    def own_model(self) -> Callable[[Fetched, Bench], Model]:
+        """As the inner half, if it has one."""
+        choose = self.inner.own_model  # type: ignore[attr-defined]  # where it is missing, it is missing here, too
+        return lambda state, bench: choose(state.inner, bench)
+
+    def init(self) -> Fetched:
+        """No anchor yet."""
+        return Fetched(self.inner.init(), None)
+
+    def answer(self, request: Message, state: Fetched, bench: Bench) -> tuple[Message, Fetched]:
+        """Keep the anchor; or answer as the inner half does, from anchor plus correction."""
+        if request.kind == "prefetch":
+            anchor = to_dense(request.groups["anchor"])
+            return Message("prefetch", values={"digest": _digest(anchor)}), Fetched(state.inner, anchor)
+        reply, inner = self.inner.answer(_restored(request, state.anchor), state.inner, bench)
+        return reply, Fetched(inner, state.anchor)
+
+    def settle(self, state: Fetched, delivered: Message) -> Fetched:
+        """As the inner half, which knows nothing of anchors."""
+        if delivered.kind == "prefetch":
+            return state
+        return Fetched(self.inner.settle(state.inner, delivered), state.anchor)
+
+
+def _corrected(requests: Requests, anchors: Mapping[int, Tensors], holders: Mapping[int, int]) -> Requests:
+    """The same requests, with w_t - y_i for w_t where the client holds y_i; computed once per anchor."""
+    known: dict[tuple[int, int], Tensors] = {}
+    corrected = {}
+    for client, request in requests.items():
+        corrected[client] = request
+        if client in holders and "model" in request.groups:
+            groups = dict(request.groups)
+            model, made = groups.pop("model"), holders[client]
+            if (made, id(model)) not in known:
+                known[made, id(model)] = sub(model, anchors[made])
+            corrected[client] = replace(request, groups={"correction": known[made, id(model)], **groups})
+    return corrected
+
+
+def _restored(request: Message, anchor: Tensors | None) -> Message:
+    if "correction" not in request.groups:
+        return request
+    if anchor is None:
+        raise RunError("a correction came to a client that holds no anchor")
+    groups = dict(request.groups)
+    model = add(anchor, groups.pop("correction"))
+    return replace(request, groups={"model": model, **groups})
+
+
+def _digest(anchor: Tensors) -> int:
+    return crc32(anchor.values.tobytes())

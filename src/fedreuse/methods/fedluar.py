@@ -1,0 +1,208 @@
+"""FedLUAR (Kim, Kang, Lee, 2025): in every round some layers are not sent; the server repeats their last update.
+
+    D_l     = mean of the clients' updates of layer l         l not in R_t       U_l <- D_l
+    D_l     = U_l, the last direction of layer l              l in R_t           clients send nothing, U_l stays
+    w_t+1   = w_t + server_lr * D
+    s_l     = |D_l| / (|w_l| + 1e-6)                          renewed for l not in R_t
+    R_t+1   = `delta_layers` layers without replacement, with probabilities p_l = (1/s_l) / sum_k (1/s_k)
+
+A layer is a weight tensor with more than one dimension; all other tensors are always sent. The first round recycles
+nothing. With `blocks`, the largest layer is split by rows, and each block of rows is a layer of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
+from fedreuse.core.needs import Needs
+from fedreuse.core.values import value
+from fedreuse.errors import ConfigError, require
+from fedreuse.methods.averaging import average, updates_of
+from fedreuse.server_steps import Sgd
+from fedreuse.tensors import Tensors, drop_rows, zeros
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from fedreuse.core.bench import Bench
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Conversation
+    from fedreuse.core.method import BufferPolicy
+    from fedreuse.core.population import Population
+    from fedreuse.schema import Schema
+
+__all__ = ["FedLuar", "Layer", "LuarClient", "LuarServer", "LuarState", "layers_of", "probabilities", "without"]
+
+
+@methods.register("fedluar")
+@dataclass(frozen=True)
+class FedLuar(MethodConfig):
+    """Leave out the layers that change least and repeat their last update at the server.
+
+    `delta_layers`: how many layers are recycled in each round. `blocks`: into how many blocks the rows of the largest
+    layer are split, for networks with one dominant layer; 1 is the paper's method.
+    """
+
+    delta_layers: int = 1
+    blocks: int = 1
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Counts count, a step is not negative."""
+        require(self.delta_layers >= 0, "method.delta_layers must not be negative", self.delta_layers)
+        require(self.blocks >= 1, "method.blocks must be at least 1", self.blocks)
+        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+
+    @property
+    def needs(self) -> Needs:
+        """Links with memory know nothing of blocks."""
+        return Needs(memoryless=self.blocks > 1)
+
+    def halves(self, buffers: BufferPolicy) -> tuple[LuarServer, LuarClient]:
+        """A server that recycles, clients that leave out; buffers are always sent and averaged."""
+        del buffers
+        return LuarServer(self), LuarClient(self.blocks)
+
+
+@value
+class LuarState:
+    """The model, the last direction U, and the scores of the layers (None before the first round)."""
+
+    model: Model
+    last: Tensors
+    scores: tuple[float, ...] | None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What is recycled as one: a tensor, or some of its rows.
+
+    `number` is the tensor's position in the schema; blocks count on from the end of the schema. `place`: where it lies
+    in the flat vector.
+    """
+
+    number: int
+    name: str
+    rows: range
+    place: slice
+
+
+@dataclass(frozen=True)
+class LuarServer:
+    """Draws what is recycled, averages the rest."""
+
+    config: FedLuar
+
+    def init(self, model: Model, population: Population) -> LuarState:
+        """No update to repeat yet."""
+        del population
+        num_layers = len(layers_of(model.weights.schema, self.config.blocks))
+        if self.config.delta_layers > num_layers:
+            raise ConfigError(
+                f"method.delta_layers is {self.config.delta_layers}, but this network has {num_layers} layers to "
+                f"recycle (tensors with more than one dimension, or blocks of them); set it to at most {num_layers}"
+            )
+        return LuarState(model, zeros(model.weights.schema), None)
+
+    def model(self, state: LuarState) -> Model:
+        """What is evaluated and deployed."""
+        return state.model
+
+    def round(self, state: LuarState, cohort: Cohort) -> Conversation[LuarState]:
+        """Say what is left out; average what comes, and repeat what does not."""
+        recycled = self._draw(state, cohort)
+        values = {"recycled": recycled} if recycled else {}
+        replies = yield dict.fromkeys(cohort.clients, Message("train", to_groups(state.model, "model"), values))
+        events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
+        if not replies:
+            return state, Events(events)  # nobody answered: the model stands still
+        mean = average(updates_of(replies, state.model), cohort, "ratio", state.model)
+        direction, scores = self._merge(state, mean.weights, recycled)
+        move, _ = Sgd(self.config.server_lr).step(direction, None)
+        model, num_kept = apply(state.model, replace(mean, weights=move))
+        counts = {"kept variances": num_kept, "recycled layers": len(recycled)}
+        return LuarState(model, direction, scores), Events(events, counts)
+
+    def _draw(self, state: LuarState, cohort: Cohort) -> tuple[int, ...]:
+        """R_t, by number."""
+        if state.scores is None or not self.config.delta_layers:
+            return ()
+        numbers = [layer.number for layer in layers_of(state.last.schema, self.config.blocks)]
+        rng = cohort.rng("recycled layers")
+        drawn = rng.choice(numbers, self.config.delta_layers, replace=False, p=probabilities(state.scores))
+        return tuple(sorted(drawn.tolist()))
+
+    def _merge(self, state: LuarState, mean: Tensors, recycled: Collection[int]) -> tuple[Tensors, tuple[float, ...]]:
+        """D and the scores: the mean and its own, or what was there before."""
+        layers = layers_of(mean.schema, self.config.blocks)
+        direction, scores = mean.values.copy(), []
+        for layer, score in zip(layers, state.scores or (0.0,) * len(layers), strict=True):
+            if layer.number in recycled:
+                direction[layer.place] = state.last.values[layer.place]
+                scores.append(score)
+            else:
+                scores.append(_length(mean, layer) / (_length(state.model.weights, layer) + 1e-6))
+        return Tensors(mean.schema, direction), tuple(scores)
+
+
+@dataclass(frozen=True)
+class LuarClient:
+    """Trains everything, sends what is not recycled, remembers nothing."""
+
+    blocks: int
+
+    def init(self) -> None:
+        """Nothing to remember."""
+
+    def answer(self, request: Message, state: None, bench: Bench) -> tuple[Message, None]:
+        """Train; leave out what the request names."""
+        received = from_groups(request.groups, "model", bench.schema)
+        update = difference(bench.train(received).model, received)
+        recycled: tuple[int, ...] = request.values.get("recycled", ())  # type: ignore[assignment]  # the server's word
+        layers = layers_of(bench.schema.weights, self.blocks)
+        sent = without(update.weights, [layer for layer in layers if layer.number in recycled])
+        return Message("update", {**to_groups(update, "update"), "update": sent}), state
+
+    def settle(self, state: None, delivered: Message) -> None:
+        """Nothing depends on what arrived."""
+
+
+def layers_of(schema: Schema, blocks: int) -> tuple[Layer, ...]:
+    """All that can be recycled, in schema order; the largest tensor (the first of equals) in blocks of rows."""
+    kernels = [spec for spec in schema if len(spec.shape) > 1]
+    largest = max(kernels, key=lambda spec: spec.size, default=None)
+    layers = []
+    for spec in kernels:
+        position, num_rows = schema.positions[spec.name], spec.shape[0]
+        parts = min(blocks, num_rows) if spec is largest else 1
+        for part in range(parts):
+            rows = range(num_rows * part // parts, num_rows * (part + 1) // parts)
+            start, width = schema.offsets[position], spec.size // num_rows
+            place = slice(start + rows.start * width, start + rows.stop * width)
+            layers.append(Layer(position if parts == 1 else len(schema) + part, spec.name, rows, place))
+    return tuple(layers)
+
+
+def without(weights: Tensors, layers: Sequence[Layer]) -> Tensors:
+    """What is sent: tensors without the rows of these layers, and no tensor that is left without rows."""
+    rows: dict[str, set[int]] = {}
+    for layer in layers:
+        rows.setdefault(layer.name, set()).update(layer.rows)
+    return drop_rows(weights, rows) if rows else weights
+
+
+def probabilities(scores: Sequence[float]) -> np.ndarray:
+    """p_l = (1/s_l) / sum_k (1/s_k); a layer that stood still has a large chance, not an infinite one."""
+    inverse = 1 / (np.array(scores) + 1e-12)
+    chances: np.ndarray = inverse / inverse.sum()
+    return chances
+
+
+def _length(tensors: Tensors, layer: Layer) -> float:
+    return float(np.linalg.norm(tensors.values[layer.place].astype(np.float64)))

@@ -1,0 +1,100 @@
+"""GradSkip (Maranjyan, Safaryan, Richtarik, 2022): ProxSkip whose clients may stop computing before they communicate.
+
+After every local step a private coin falls with probability 1 - q_i. Then the client takes its gradient for its shift
+and stands still until the shared coin falls, because gradient and shift now cancel:
+
+    h'_i  = grad f_i(x_i) if the private coin fell, else h_i
+    w     = sum alpha_i (x_i - (lr / p) h'_i) = sum alpha_i (x_i - (lr / p) (h'_i - h_i))      as sum alpha_i h_i = 0
+    h_i  <- h'_i + (p / lr) (w - x_i)
+
+Sent is u_i = x_i - w_t - (h'_i - h_i) / rate, and h_i <- h_i + rate * (move - u_i) as in ProxSkip, in both its modes.
+Min(K, L) gradients are computed in a round, K ~ Geom(p), L ~ Geom(1 - q_i).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.model import Model, difference
+from fedreuse.core.needs import Needs
+from fedreuse.corrections import Correction
+from fedreuse.errors import ConfigError, require
+from fedreuse.methods.proxskip import Mode, ProxSkipClient, ProxSkipServer, ProxSkipState
+from fedreuse.tensors import scale, sub
+
+if TYPE_CHECKING:
+    from fedreuse.core.bench import Bench
+    from fedreuse.core.message import Message
+    from fedreuse.core.method import BufferPolicy
+    from fedreuse.core.population import Population
+    from fedreuse.tensors import Tensors
+
+__all__ = ["GradSkip", "GradSkipClient", "GradSkipServer"]
+
+
+@methods.register("gradskip")
+@dataclass(frozen=True)
+class GradSkip(MethodConfig):
+    """ProxSkip whose clients stop computing when a private coin falls: fewer gradients for the same communication.
+
+    `q`: probability to go on after a step, one for all clients or one for each. `mode` as in proxskip.
+    """
+
+    p: float = 0.04
+    q: float | tuple[float, ...] = 0.95
+    mode: Mode = "faithful"
+
+    def __post_init__(self) -> None:
+        """Coins are coins."""
+        require(0 < self.p <= 1, "method.p must be in (0, 1]", self.p)
+        chances = self.q if isinstance(self.q, tuple) else (self.q,)
+        require(all(0 <= chance <= 1 for chance in chances), "method.q must be in [0, 1]", self.q)
+
+    @property
+    def needs(self) -> Needs:
+        """Its theory needs everybody in every round."""
+        return Needs(full_participation=True)
+
+    def halves(self, buffers: BufferPolicy) -> tuple[GradSkipServer, GradSkipClient]:
+        """ProxSkip's halves with a private coin; buffers are averaged over those who trained."""
+        del buffers
+        return GradSkipServer(self.p, self.mode, self.q), GradSkipClient(self.p, self.mode)
+
+
+@dataclass(frozen=True)
+class GradSkipServer(ProxSkipServer):
+    """Tells every client its q."""
+
+    q: float | tuple[float, ...]
+
+    def init(self, model: Model, population: Population) -> ProxSkipState:
+        """As ProxSkip; each client has its own q, or all have one."""
+        if isinstance(self.q, tuple) and len(self.q) != len(population):
+            raise ConfigError(f"method.q has {len(self.q)} numbers for {len(population)} clients; give one for each")
+        return super().init(model, population)
+
+    def said_to(self, client: int) -> dict[str, float]:
+        """The probability to go on."""
+        return {"q": self.q[client] if isinstance(self.q, tuple) else self.q}
+
+
+@dataclass(frozen=True)
+class GradSkipClient(ProxSkipClient):
+    """Tosses its coin after every step."""
+
+    def train(self, received: Model, shift: Tensors, request: Message, bench: Bench) -> tuple[Model, float]:
+        """As ProxSkip, unless the coin falls: then one gradient for the shift instead of the remaining steps."""
+        steps: int = request.values["steps"]  # type: ignore[assignment]  # what the server half says
+        q: float = request.values["q"]  # type: ignore[assignment]
+        stop = int(bench.rng("stop").geometric(1 - q)) if q < 1 else steps + 1
+        if stop > steps:
+            return super().train(received, shift, request, bench)
+        trained = bench.train(received, Correction(shift=scale(shift, -1)), stop - 1)
+        rate = self.rate(trained, steps)
+        # one step without the shift is the gradient times lr, weight decay and clipping included
+        ahead = bench.train(trained.model, steps=1, purpose="stop batches")
+        gradient = scale(sub(trained.model.weights, ahead.model.weights), 1 / trained.lr)
+        update = difference(trained.model, received)
+        return replace(update, weights=sub(update.weights, scale(sub(gradient, shift), 1 / rate))), rate

@@ -1,0 +1,184 @@
+"""ProxSkip for consensus, or Scaffnew (Mishchenko et al., 2022): local steps with shifts, and a coin for communication.
+
+    step        x_i <- x_i - lr (grad f_i(x_i) - h_i)                  until the shared coin of probability p falls
+    then        w  = sum alpha_i x_i;   h_i <- h_i + (p / lr) (w - x_i);   x_i <- w
+
+A round is what lies between two communications, so K ~ Geom(p) steps, drawn from the cohort's stream and named in the
+request. w is known to a client only with the next broadcast, so it stores what it needs and finishes h_i then:
+
+    h_i <- h_i + rate * (move - u_i)            move = w_t+1 - w_t;   u_i = x_i - w_t as the server decoded it
+
+    mode        steps        rate                 asks for
+    faithful    K ~ Geom(p)  p / lr               everybody in every round, no momentum
+    partial     round(1/p)   1 / (K_eff lr)       nothing: a heuristic; K_eff counts momentum, as in SCAFFOLD
+
+A client that missed broadcasts knows only the sum of the moves since, and takes their mean for its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
+from fedreuse.core.needs import Needs
+from fedreuse.core.values import value
+from fedreuse.corrections import Correction
+from fedreuse.errors import ConfigError, require
+from fedreuse.methods.averaging import average, updates_of
+from fedreuse.methods.scaffold import effective_steps
+from fedreuse.tensors import Tensors, add, scale, sub, zeros
+
+if TYPE_CHECKING:
+    from fedreuse.core.bench import Bench, Trained
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Conversation
+    from fedreuse.core.method import BufferPolicy
+    from fedreuse.core.population import Population
+
+__all__ = ["Mode", "ProxSkip", "ProxSkipClient", "ProxSkipServer", "ProxSkipState", "Shift", "finish"]
+
+Mode = Literal["faithful", "partial"]
+
+
+@methods.register("proxskip")
+@dataclass(frozen=True)
+class ProxSkip(MethodConfig):
+    """Local steps with shifts that cancel the clients' drift; communication after every step with probability p.
+
+    `mode`: faithful is the paper's method; partial is a heuristic for cohorts and for momentum, with round(1/p) steps.
+    """
+
+    p: float = 0.04
+    mode: Mode = "faithful"
+
+    def __post_init__(self) -> None:
+        """A coin falls sometimes."""
+        require(0 < self.p <= 1, "method.p must be in (0, 1]", self.p)
+
+    @property
+    def needs(self) -> Needs:
+        """Its theory needs everybody in every round."""
+        return Needs(full_participation=True)
+
+    def halves(self, buffers: BufferPolicy) -> tuple[ProxSkipServer, ProxSkipClient]:
+        """Both halves; buffers are averaged over those who trained."""
+        del buffers
+        return ProxSkipServer(self.p, self.mode), ProxSkipClient(self.p, self.mode)
+
+
+@value
+class ProxSkipState:
+    """The model, and how often it has moved."""
+
+    model: Model
+    num_moves: int
+
+
+@value
+class Shift:
+    """A shift that waits for its broadcast: h_i = unfinished + rate * (mean move since `model`, the `num_moves`-th)."""
+
+    unfinished: Tensors
+    rate: float
+    model: Tensors
+    num_moves: int
+
+
+@dataclass(frozen=True)
+class ProxSkipServer:
+    """Tosses the shared coin, averages the points."""
+
+    p: float
+    mode: Mode
+
+    def init(self, model: Model, population: Population) -> ProxSkipState:
+        """The state before the first round."""
+        del population
+        return ProxSkipState(model, 0)
+
+    def model(self, state: ProxSkipState) -> Model:
+        """What is evaluated and deployed."""
+        return state.model
+
+    def round(self, state: ProxSkipState, cohort: Cohort) -> Conversation[ProxSkipState]:
+        """Everybody takes the same number of steps; whoever answers is averaged."""
+        groups, steps = to_groups(state.model, "model"), self._steps(cohort)
+        replies = yield {
+            client: Message("train", groups, {"steps": steps, "move": state.num_moves, **self.said_to(client)})
+            for client in cohort.clients
+        }
+        events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
+        if not replies:
+            return state, Events(events)  # nobody answered: the model stands still
+        direction = average(updates_of(replies, state.model), cohort, "ratio", state.model)
+        model, num_kept = apply(state.model, direction)
+        return ProxSkipState(model, state.num_moves + 1), Events(events, {"kept variances": num_kept})
+
+    def said_to(self, client: int) -> dict[str, float]:
+        """What one client is told beside the others."""
+        del client
+        return {}
+
+    def _steps(self, cohort: Cohort) -> int:
+        if self.mode == "partial":
+            return round(1 / self.p)
+        here, everybody = len(cohort.clients), len(cohort.population)
+        if here < everybody:
+            raise ConfigError(
+                f"method.mode is faithful, which needs every client, but round {cohort.round_number} has {here} of "
+                f"{everybody}; set method.mode: partial to run the heuristic for cohorts"
+            )
+        return int(cohort.rng("local steps").geometric(self.p))
+
+
+@dataclass(frozen=True)
+class ProxSkipClient:
+    """Steps with its shift; finishes the shift when it hears where the model went."""
+
+    p: float
+    mode: Mode
+    wants_delivered = True
+
+    def init(self) -> None:
+        """No shift before the first training, which stands for zero."""
+
+    def answer(self, request: Message, state: Shift | None, bench: Bench) -> tuple[Message, Any]:
+        """Finish the shift, take the steps, send how far they led."""
+        received = from_groups(request.groups, "model", bench.schema)
+        num_moves: int = request.values["move"]  # type: ignore[assignment]  # what the server half says
+        shift = finish(state, received.weights, num_moves)
+        update, rate = self.train(received, shift, request, bench)
+        reply = Message("update", to_groups(update, "update"))
+        return reply, Shift(shift, rate, received.weights, num_moves)
+
+    def settle(self, state: Shift, delivered: Message) -> Shift:
+        """The own update counts as the server will see it, so that the weighted sum of all shifts stays zero."""
+        unfinished = sub(state.unfinished, scale(delivered.groups["update"], state.rate))
+        return Shift(unfinished, state.rate, state.model, state.num_moves)
+
+    def train(self, received: Model, shift: Tensors, request: Message, bench: Bench) -> tuple[Model, float]:
+        """The update after K steps of gradient minus shift, and the rate of the shift."""
+        steps: int = request.values["steps"]  # type: ignore[assignment]  # what the server half says
+        trained = bench.train(received, Correction(shift=scale(shift, -1)), steps)
+        return difference(trained.model, received), self.rate(trained, steps)
+
+    def rate(self, trained: Trained, steps: int) -> float:
+        """p / lr; in partial mode 1 / (K_eff lr)."""
+        if self.mode == "partial":
+            return 1 / (effective_steps(steps, trained.momentum) * trained.lr)
+        if trained.momentum:
+            raise ConfigError(
+                f"method.mode is faithful, which is defined without momentum, but local.optimizer.momentum is "
+                f"{trained.momentum}; set it to 0, or set method.mode: partial"
+            )
+        return self.p / trained.lr
+
+
+def finish(state: Shift | None, model: Tensors, num_moves: int) -> Tensors:
+    """h_i, now that the model has moved on; zero at first contact."""
+    if state is None:
+        return zeros(model.schema)
+    return add(state.unfinished, scale(sub(model, state.model), state.rate / (num_moves - state.num_moves)))

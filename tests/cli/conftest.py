@@ -1,0 +1,88 @@
+"""Tiny runs on the digits, shared by the tests of the command line."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+from fedreuse.cli import app
+
+TINY: dict[str, Any] = {
+    "task": {"name": "digits", "clients": 6, "partition": {"name": "iid"}},
+    "network": {"name": "mlp", "hidden": [8]},
+    "local": {"epochs": 1, "batch": 32},
+    "method": {"name": "fedavg"},
+    "uplink": {"update": {"name": "top_k", "ratio": 0.2}},
+    "rounds": {"count": 2, "cohort": 3, "evaluate_every": 1},
+}
+Invoke = Callable[..., Result]
+
+
+class Stop(Exception):
+    """Ends a run after its first round, as a crash would."""
+
+
+class StopAfterOne:
+    """An observer that stops the run."""
+
+    def started(self, config: object, directory: object, first_round: int) -> None:
+        """Nothing yet."""
+
+    def round_done(self, row: Mapping[str, Any]) -> None:
+        """One round is enough."""
+        raise Stop
+
+
+@pytest.fixture
+def invoke() -> Invoke:
+    """The real command line, in this process."""
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A configuration that runs in a blink."""
+    file = tmp_path_factory.mktemp("configs") / "tiny.yaml"
+    file.write_text(yaml.safe_dump(TINY))
+    return file
+
+
+@pytest.fixture(scope="session")
+def complete(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that came to its end; do not change it."""
+    from fedreuse import load, run
+
+    return run(load(tiny), tmp_path_factory.mktemp("complete") / "run").path
+
+
+@pytest.fixture(scope="session")
+def stopped(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that crashed after its first round; do not change it."""
+    from fedreuse import load, run
+
+    place = tmp_path_factory.mktemp("stopped") / "run"
+    with pytest.raises(Stop):
+        run(load(tiny), place, observer=StopAfterOne())
+    return place
+
+
+@pytest.fixture
+def incomplete(stopped: Path, tmp_path: Path) -> Path:
+    """A copy of the crashed run, to go on with."""
+    return Path(shutil.copytree(stopped, tmp_path / "incomplete"))
+
+
+@pytest.fixture
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, empty."""
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    return place

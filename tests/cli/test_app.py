@@ -1,0 +1,124 @@
+"""The application: help with examples, exit codes, one line per mistake, nothing heavy before it is needed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+import fedreuse
+from fedreuse.cli import app
+from fedreuse.errors import ConfigError, RunError, WireError
+from tests.cli.conftest import Invoke
+
+COMMANDS = ["demo", "run", "compare", "show", "list", "describe", "export", "sizes", "new-method"]
+DATA_COMMANDS = ["list", "fetch", "check"]
+FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
+
+
+@pytest.mark.parametrize("words", [[name] for name in COMMANDS] + [["data", name] for name in DATA_COMMANDS])
+def test_every_command_has_help_with_an_example_and_speaks_json(invoke: Invoke, words: list[str]) -> None:
+    shown = invoke(*words, "--help")
+    assert shown.exit_code == 0
+    assert f"Example: fedreuse {' '.join(words)}" in " ".join(shown.stdout.split())
+    assert "--json" in shown.stdout
+
+
+def test_no_command_is_forgotten_here() -> None:
+    group = typer.main.get_command(app)
+    assert set(group.commands) == {*COMMANDS, "data"}  # type: ignore[attr-defined]
+    assert set(group.commands["data"].commands) == set(DATA_COMMANDS)  # type: ignore[attr-defined]
+
+
+def test_version(invoke: Invoke) -> None:
+    assert invoke("--version").stdout == f"fedreuse {fedreuse.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "word"),
+    [
+        (ConfigError("mend this"), 2, "error: mend this\n"),
+        (RunError("diverged"), 1, "error: diverged\n"),
+        (WireError("not ours"), 1, "error: not ours\n"),
+        (OSError(28, "No space left on device", "x"), 1, "the system refused"),
+        (ZeroDivisionError("oh"), 1, "internal error (ZeroDivisionError: oh); re-run with --debug"),
+    ],
+)
+def test_an_error_is_a_line_on_stderr_and_an_exit_code(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, word: str
+) -> None:
+    monkeypatch.setattr("fedreuse.cli.listing.registry_of", _raise(error))
+    shown = invoke("list", "methods")
+    assert (shown.exit_code, shown.stdout) == (code, "")
+    assert word in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.parametrize("words", [["--debug", "list", "methods"], ["list", "methods", "--debug"]])
+def test_debug_shows_the_exception_wherever_it_stands(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setattr("fedreuse.cli.listing.registry_of", _raise(ConfigError("mend this")))
+    assert isinstance(invoke(*words).exception, ConfigError)
+
+
+def test_a_real_process_shows_a_traceback_only_if_asked(tmp_path: Path) -> None:
+    words = [*FEDREUSE, "show", str(tmp_path / "absent")]
+    quiet = subprocess.run(words, capture_output=True, text=True, check=False)
+    loud = subprocess.run([*words, "--debug"], capture_output=True, text=True, check=False)
+    assert quiet.returncode == 2
+    assert quiet.stderr.startswith("error: ")
+    assert "no such directory" in quiet.stderr
+    assert "Traceback" not in quiet.stderr
+    assert "Traceback" in loud.stderr
+
+
+@pytest.mark.parametrize("words", [["run"], ["run", "x.yaml", "--bogus"], ["bogus"], ["sizes", "--ratio", "much"]])
+def test_wrong_usage_is_the_users_mistake(invoke: Invoke, words: list[str]) -> None:
+    assert invoke(*words).exit_code == 2
+
+
+def test_help_and_most_lists_do_without_torch() -> None:
+    script = (
+        "import sys\nfrom fedreuse.cli import app\n"
+        "for words in (['--help'], ['run', '--help'], ['list', 'methods'], ['list', 'datasets'], ['list', 'gates']):\n"
+        "    app(words, standalone_mode=False)\n"
+        "assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_ctrl_c_says_how_to_go_on_and_the_advice_works(tiny: Path, tmp_path: Path) -> None:
+    words = [*FEDREUSE, "run", str(tiny), "rounds.count=2000", "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    try:
+        _wait_for(tmp_path / "run" / "log.txt", "round 3:", process)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert told.startswith("stopped: ")
+    assert f"fedreuse run {tiny} rounds.count=2000 --out {tmp_path / 'run'} --resume" in told
+    assert "Traceback" not in told
+
+
+def _wait_for(log: Path, text: str, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not (log.exists() and text in log.read_text()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _raise(error: Exception):  # type: ignore[no-untyped-def]
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail

@@ -1,0 +1,108 @@
+"""`fedreuse compare`: everything is known before anything starts; complete runs stay, the others go on; one table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fedreuse.errors import RunError
+from tests.cli.conftest import TINY, Invoke
+
+AXES = {
+    "method": {"dense": {"method": "fedavg", "uplink": None}, "Top-K": {"uplink.update.ratio": 0.1}},
+    "seed": [1, 2],
+}
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(TINY))
+    file = tmp_path / "pair.yaml"
+    file.write_text(yaml.safe_dump({"base": "base.yaml", "axes": AXES}, sort_keys=False))
+    return file
+
+
+def test_a_study_ends_in_one_table_and_a_figure(invoke: Invoke, study: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shown = invoke("compare", study, "--out", out)
+    assert shown.exit_code == 0, shown.stderr
+    assert f"study pair: 4 runs into {out}" in shown.stdout
+    assert len(list(out.glob("*/COMPLETE"))) == 4
+    assert (out / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert "mean ± standard deviation over 2 seeds" in shown.stdout
+    for header in ("update_fields", "symmetric_fields", "all_fields", "messages"):
+        assert header in shown.stdout
+    assert max(map(len, shown.stdout.splitlines()[8:])) <= 100 + len(str(out))
+    assert "share data, partition, cohorts and initial model" in shown.stdout
+
+    times = {file: file.stat().st_mtime_ns for file in out.glob("*/summary.json")}
+    victim = next(out.glob("top-k-s2-*"))
+    for file in victim.iterdir():
+        file.unlink()
+    again = invoke("compare", study, "--out", out, "--json")
+    assert "4 runs into" in again.stderr
+    assert "3 of them complete already" in again.stderr
+    told = json.loads(again.stdout)
+    assert [variant["variant"] for variant in told["variants"]] == ["dense", "Top-K"]
+    assert [variant["seeds"] for variant in told["variants"]] == [[1, 2], [1, 2]]
+    assert told["variants"][0]["saving_up (update_fields)"] == 0
+    assert told["variants"][1]["saving_up (update_fields)"] > 0.8
+    kept = [file for file, time in times.items() if file.stat().st_mtime_ns == time]
+    assert len(kept) == 3
+
+    folder = invoke("show", out)
+    assert folder.exit_code == 0
+    assert "Top-K on digits" in folder.stdout
+    assert "Saving against dense FedAvg" in folder.stdout
+
+
+def test_overrides_change_the_base(invoke: Invoke, study: Path, tmp_path: Path) -> None:
+    shown = invoke("compare", study, "rounds.count=1", "--out", tmp_path / "out", "--json")
+    assert {run["rounds"] for run in json.loads(shown.stdout)["runs"]} == {1}
+
+
+def test_a_mistake_in_the_last_label_stops_everything_before_it_starts(invoke: Invoke, tmp_path: Path) -> None:
+    axes = {"method": {"good": {}, "bad": {"uplink.update.ratio": 1.5}}}
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump({"base": TINY, "axes": axes}))
+    shown = invoke("compare", file, "--out", tmp_path / "out")
+    assert shown.exit_code == 2
+    assert "study study, method 'bad': uplink.update" in shown.stderr
+    assert "got 1.5" in shown.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_configuration_is_pointed_to_run(invoke: Invoke, tiny: Path) -> None:
+    shown = invoke("compare", tiny)
+    assert shown.exit_code == 2
+    assert "fedreuse run" in shown.stderr
+
+
+def test_a_run_that_fails_does_not_stop_the_others_but_the_command_fails(
+    invoke: Invoke, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fedreuse.studies import study as module
+
+    real = module.run
+
+    def sometimes(config, *args, **kwargs):  # type: ignore[no-untyped-def]
+        if config.seed == 1 and "update" not in config.uplink:
+            raise RunError("round 3: the model is no longer finite")
+        return real(config, *args, **kwargs)
+
+    monkeypatch.setattr(module, "run", sometimes)
+    shown = invoke("compare", study, "--out", tmp_path / "out")
+    assert shown.exit_code == 1
+    assert "1 of 4 runs failed:\n  dense, seed 1: round 3: the model is no longer finite" in shown.stderr
+    assert "dense (1)" in shown.stdout
+    assert "Top-K (2)" in shown.stdout
+
+
+def test_a_folder_that_cannot_be_written(invoke: Invoke, study: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    shown = invoke("compare", study, "--out", tmp_path / "file" / "out")
+    assert shown.exit_code == 2
+    assert "choose another --out" in shown.stderr

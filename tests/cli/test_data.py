@@ -1,0 +1,74 @@
+"""`fedreuse data`: what there is, what is here, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Invoke
+
+
+def test_every_dataset_is_listed(invoke: Invoke, tmp_path: Path) -> None:
+    told = {row["name"]: row for row in json.loads(invoke("data", "list", "--folder", tmp_path, "--json").stdout)}
+    assert told["digits"]["is_here"]
+    assert not told["mnist"]["is_here"]
+    assert told["mnist"]["examples"] == {"train": 60_000, "test": 10_000}
+    assert len(told["mnist"]["sources"]) >= 2
+    shown = invoke("data", "list", "--folder", tmp_path)
+    assert "comes with scikit-learn" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 100
+
+
+def test_the_digits_are_good(invoke: Invoke) -> None:
+    told = json.loads(invoke("data", "check", "digits", "--json").stdout)
+    assert told["examples"] == {"train": 1442, "test": 355}
+    assert told["is_pinned"]
+    assert "digits: good" in invoke("data", "check", "digits").stdout
+
+
+def test_absent_damaged_or_unknown(invoke: Invoke, tmp_path: Path) -> None:
+    absent = invoke("data", "check", "mnist", "--folder", tmp_path)
+    assert absent.exit_code == 2
+    assert "fedreuse data fetch mnist" in absent.stderr
+    (tmp_path / "mnist").mkdir()
+    for split in ("train", "t10k"):
+        for kind in ("images-idx3", "labels-idx1"):
+            (tmp_path / "mnist" / f"{split}-{kind}-ubyte").write_bytes(b"not an idx file")
+    damaged = invoke("data", "check", "mnist", "--folder", tmp_path)
+    assert damaged.exit_code == 2
+    assert "ubyte" in damaged.stderr
+    unknown = invoke("data", "check", "mnits")
+    assert unknown.exit_code == 2
+    assert "did you mean 'mnist'?" in unknown.stderr
+
+
+def test_nothing_to_fetch_and_no_such_source(invoke: Invoke) -> None:
+    shown = invoke("data", "fetch", "digits")
+    assert shown.exit_code == 2
+    assert "comes with scikit-learn" in shown.stderr
+    shown = invoke("data", "fetch", "mnist", "--source", "offical")
+    assert shown.exit_code == 2
+    assert "did you mean 'official'?" in shown.stderr
+
+
+def test_a_fetch_tells_what_it_gets_and_what_it_got(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fedreuse.learning.datasets import fetch as module
+
+    def fetch(name: str, folder: Path, progress: Any, source: str) -> Path:
+        assert (name, folder, source) == ("digits", tmp_path, "official")
+        progress("digits.zip", 10, 100)
+        progress("digits.zip", 100, 100)
+        return folder / name
+
+    monkeypatch.setattr(module, "fetch", fetch)
+    words = ("data", "fetch", "digits", "--folder", tmp_path, "--source", "official")
+    shown = invoke(*words)
+    assert shown.stdout == f"fetching digits.zip\ndigits: train 1,442, test 355 in {tmp_path / 'digits'}\n"
+    asked = invoke(*words, "--json")
+    assert json.loads(asked.stdout)["folder"] == str(tmp_path / "digits")
+    assert asked.stderr == "fetching digits.zip\n"

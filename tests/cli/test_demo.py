@@ -1,0 +1,61 @@
+"""`fedreuse demo`: the packaged study, kept runs, fresh runs, and a failure if a method does not learn."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import fedreuse.cli.demo as demo
+from fedreuse.studies.study import load_study
+from tests.cli.conftest import Invoke
+
+ROOT = Path(__file__).parents[2]
+SMALL = ["task.clients=6", "rounds.cohort=3", "rounds.count=2", "network={name: cnn, width: 2, hidden: 8}"]
+NAMES = ["dense FedAvg", "Top-K FedAvg", "Top-K + error feedback", "DG-FedReuse + Top-K"]
+
+
+def test_the_packaged_study_is_the_one_in_configs() -> None:
+    packaged = ROOT / "src" / "fedreuse" / "studies" / "demo.yaml"
+    assert packaged.read_text() == (ROOT / "configs" / "demo.yaml").read_text()
+
+
+def test_it_compares_four_methods_with_batchnorm() -> None:
+    study = load_study(ROOT / "configs" / "demo.yaml")
+    assert list(dict.fromkeys(run.variant for run in study.runs)) == NAMES
+    assert {run.config.to_plain()["network"]["name"] for run in study.runs} == {"cnn"}
+    assert {run.config.to_plain()["task"]["name"] for run in study.runs} == {"digits"}
+
+
+def test_it_fails_if_a_method_does_not_learn_and_keeps_runs_until_fresh_ones_are_asked_for(
+    invoke: Invoke, in_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = invoke("demo", *SMALL)
+    assert failed.exit_code == 1
+    assert "the demo must reach a test accuracy of 85%, but dense FedAvg (seed 101)" in failed.stderr
+    assert "What to try next:" not in failed.stdout
+
+    monkeypatch.setattr(demo, "LOWEST_SCORE", 0.0)
+    shown = invoke("demo", *SMALL)
+    assert shown.exit_code == 0, shown.stderr
+    for text in [*NAMES, "update_fields", "symmetric_fields", "all_fields", "messages", "run directories: runs/demo",
+                 "figure: runs/demo/comparison.png", "What to try next:"]:  # fmt: skip
+        assert text in shown.stdout
+    out = in_folder / "runs" / "demo"
+    (out / "my own folder").mkdir()
+    (out / "my own folder" / "config.yaml").write_text("mine")
+    markers = {file: file.stat().st_mtime_ns for file in out.glob("*/COMPLETE")}
+    assert len(markers) == 8
+
+    again = invoke("demo", *SMALL, "--json")
+    assert "8 of them complete already and kept as they are" in again.stderr
+    assert {file: file.stat().st_mtime_ns for file in out.glob("*/COMPLETE")} == markers
+    assert len(json.loads(again.stdout)["variants"]) == 4
+
+    fresh = invoke("demo", *SMALL, "--fresh")
+    assert fresh.exit_code == 0
+    renewed = {file: file.stat().st_mtime_ns for file in out.glob("*/COMPLETE")}
+    assert renewed.keys() == markers.keys()
+    assert all(renewed[file] != markers[file] for file in markers)
+    assert (out / "my own folder" / "config.yaml").read_text() == "mine"

@@ -1,0 +1,86 @@
+"""`fedreuse export`: plain torch loads the file, by the three lines that are printed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedreuse import load, run
+from fedreuse.runs.directory import RunDirectory
+from tests.cli.conftest import Invoke
+
+CHECK = """
+import numpy as np
+from fedreuse.runs.directory import RunDirectory
+held = RunDirectory.open({run!r}).model()
+mine = {{name: tensor.numpy() for name, tensor in network.state_dict().items()}}
+assert mine.keys() == held.keys()
+assert all(np.array_equal(mine[name], held[name]) and mine[name].shape == held[name].shape for name in mine)
+"""
+OWN = """
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, num_classes, hidden=4):
+        super().__init__()
+        self.features = nn.Sequential(nn.Flatten(), nn.Linear(64, hidden), nn.BatchNorm1d(hidden), nn.ReLU())
+        self.classifier = nn.Linear(hidden, num_classes)
+
+    def forward(self, inputs):
+        return self.classifier(self.features(inputs))
+"""
+
+
+def run_example(example: list[str], place: Path, folder: Path) -> None:
+    assert len(example) == 3
+    script = "\n".join(example) + CHECK.format(run=str(place))
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
+
+
+@pytest.mark.parametrize("network", ["mlp", "{name: cnn, width: 2, hidden: 4}"])
+def test_the_printed_lines_load_the_network(invoke: Invoke, tiny: Path, in_folder: Path, network: str) -> None:
+    place = run(load(tiny, [f"network={network}", "rounds.count=1"]), in_folder / "run").path
+    told = json.loads(invoke("export", "run", "--json").stdout)
+    assert told["file"] == "run.safetensors"
+    run_example(told["example"], place, in_folder)
+    shown = invoke("export", "run", "--to", "mine.safetensors")
+    assert shown.exit_code == 0
+    assert "network.load_state_dict(load_file('mine.safetensors'))" in shown.stdout
+    assert (in_folder / "mine.safetensors").read_bytes() == (in_folder / "run.safetensors").read_bytes()
+
+
+def test_ones_own_network(invoke: Invoke, tiny: Path, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (in_folder / "own_export_net.py").write_text(OWN)
+    monkeypatch.syspath_prepend(in_folder)
+    config = load(tiny, ['network={name: "own_export_net:Net", hidden: 5}', "rounds.count=1"])
+    place = run(config, in_folder / "run").path
+    told = json.loads(invoke("export", place, "--json").stdout)
+    assert told["example"][1] == "network = Net(num_classes=10, hidden=5)"
+    run_example(told["example"], place, in_folder)
+
+
+def test_counters_keep_their_shape(tiny: Path, tmp_path: Path) -> None:
+    place = run(load(tiny, ["network={name: cnn, width: 2, hidden: 4}", "rounds.count=1"]), tmp_path / "run").path
+    counters = [array for name, array in RunDirectory.open(place).model().items() if name.endswith("batches_tracked")]
+    assert [array.shape for array in counters] == [(), ()]
+    assert all(array.dtype == np.int64 and array > 0 for array in counters)
+
+
+def test_an_incomplete_run_has_nothing_to_export(invoke: Invoke, stopped: Path, in_folder: Path) -> None:
+    shown = invoke("export", stopped)
+    assert shown.exit_code == 2
+    assert f"{stopped} is incomplete" in shown.stderr
+    assert "--resume" in shown.stderr
+    assert list(in_folder.iterdir()) == []
+
+
+def test_not_a_run_and_not_a_place(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
+    assert "is not a run directory" in invoke("export", tmp_path).stderr
+    shown = invoke("export", complete, "--to", tmp_path / "absent" / "x.safetensors")
+    assert shown.exit_code == 2
+    assert "choose another place with --to" in shown.stderr

@@ -1,0 +1,69 @@
+"""`fedreuse list` and `fedreuse describe`: every registry, every name, and a hint for a name that is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedreuse.cli.listing import _HOMES, card_summary, registry_of
+from fedreuse.registry import REGISTRIES
+from tests.cli.conftest import Invoke
+
+
+@pytest.mark.parametrize("kind", _HOMES)
+def test_every_kind_is_listed_with_a_summary(invoke: Invoke, kind: str) -> None:
+    told = json.loads(invoke("list", kind, "--json").stdout)
+    assert [entry["name"] for entry in told] == registry_of(kind).names()
+    assert all(entry["summary"] for entry in told)
+    shown = invoke("list", kind)
+    assert shown.exit_code == 0
+    assert all(entry["name"] in shown.stdout for entry in told)
+
+
+def test_no_registry_is_forgotten() -> None:
+    import fedreuse.runs.config
+
+    assert fedreuse.runs.config  # it imports them all
+    assert set(_HOMES) >= set(REGISTRIES)
+
+
+def test_an_unknown_kind_or_name(invoke: Invoke) -> None:
+    assert "did you mean 'methods'?" in invoke("list", "metods").stderr
+    assert "did you mean 'top_k'?" in invoke("describe", "topk").stderr
+    assert invoke("list", "metods").exit_code == invoke("describe", "topk").exit_code == 2
+
+
+def test_a_description_has_fields_types_and_defaults(invoke: Invoke) -> None:
+    (told,) = json.loads(invoke("describe", "top_k", "--json").stdout)
+    assert told["kind"] == "codecs"
+    assert told["fields"] == [{"name": "ratio", "type": "float", "default": "0.2"}]
+    assert told["summary"].startswith("Keep the largest coordinates")
+    shown = invoke("describe", "dg_fedreuse").stdout
+    assert "0.7279635" in shown
+    assert "'name': 'proxy'" in shown
+    assert "The server caches" in shown, "the card's summary"
+
+
+def test_a_name_of_several_kinds_is_shown_for_each(invoke: Invoke) -> None:
+    kinds = {entry["kind"] for entry in json.loads(invoke("describe", "random", "--json").stdout)}
+    assert kinds >= {"gates", "faults"}
+
+
+def test_a_part_without_fields(invoke: Invoke) -> None:
+    assert "It has no fields." in invoke("describe", "resnet18").stdout
+
+
+def test_a_card_that_is_not_there_is_no_summary() -> None:
+    assert card_summary("no_such_method") == ""
+
+
+def test_runs_are_listed(invoke: Invoke, complete: Path, in_folder: Path) -> None:
+    empty = invoke("list", "runs")
+    assert empty.exit_code == 0
+    assert "no runs in runs yet" in empty.stdout
+    assert json.loads(invoke("list", "runs", "--json").stdout) == []
+    shown = invoke("list", "runs", complete.parent)
+    assert "fedavg, top_k 0.2" in shown.stdout
+    assert len(json.loads(invoke("list", "runs", complete.parent, "--json").stdout)) == 1

@@ -1,0 +1,41 @@
+"""How things are shown: nothing is cut off, nothing is taken for markup, JSON is JSON."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fedreuse.cli.output import show_json, show_lines, show_pairs, show_table
+from fedreuse.report.tables import Table
+
+
+def test_a_table_fits_a_hundred_columns_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "a name that is far too long for a column and therefore folds onto several lines"
+    show_table(Table("title", ("what", "score", "saving"), ((long, "98.50 ± 0.10", "-1.25 %"),), "legend"))
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 100
+    for word in [*long.split(), "98.50 ± 0.10", "-1.25 %", "title", "legend"]:
+        assert word in shown
+
+
+def test_numbers_stand_to_the_right_and_words_to_the_left(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(Table("", ("name", "B"), (("a", "1"), ("bcd", "1,000"))))
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if line.strip(" ─")] == [" name      B", " a         1", " bcd   1,000"]
+
+
+def test_brackets_are_not_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table(Table("", ("a",), (("[red]x[/red]",),)))
+    show_pairs("[bold]t", [("k", "[i]v")])
+    show_lines("[b]z")
+    shown = capsys.readouterr().out
+    for text in ("[red]x[/red]", "[bold]t", "[i]v", "[b]z"):
+        assert text in shown
+
+
+def test_json_is_json_and_never_nan(capsys: pytest.CaptureFixture[str]) -> None:
+    show_json({"a": [1.5, None]})
+    assert json.loads(capsys.readouterr().out) == {"a": [1.5, None]}
+    with pytest.raises(ValueError, match="JSON"):
+        show_json(float("nan"))

@@ -1,0 +1,75 @@
+"""`fedreuse show`: a run, complete or not so far, and a folder of runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Invoke
+
+
+def test_a_complete_run(invoke: Invoke, complete: Path) -> None:
+    shown = invoke("show", complete)
+    assert shown.exit_code == 0
+    told = " ".join(shown.stdout.split())
+    for text in (
+        "state complete", "rounds 2 of 2", "test accuracy", "validation accuracy", "digits, 6 clients",
+        "mlp (hidden [8])", "update: plain (codec top_k (ratio 0.2))", "seed 101", "selected 6", "fresh 6 (100.0%)",
+        "steps on", "GFLOP", "server: model 2.44 kB", "update_fields", "symmetric_fields", "all_fields", "messages",
+    ):  # fmt: skip
+        assert text in told or text in shown.stdout, text
+    assert max(map(len, shown.stdout.splitlines()[1:])) <= 100
+
+
+def test_json_holds_every_boundary_both_ways_and_both_means(invoke: Invoke, complete: Path) -> None:
+    told = json.loads(invoke("show", complete, "--json").stdout)
+    assert set(told["savings"]) == {"update_fields", "symmetric_fields", "all_fields", "messages"}
+    symmetric, update = told["savings"]["symmetric_fields"], told["savings"]["update_fields"]
+    # a dense model down for each upload: half of what is saved going up
+    assert symmetric["both"] == update["up"] / 2
+    assert symmetric["down"] == 0
+    assert update["mean_round_up"] == update["up"]
+    assert told["events"] == {"fresh": 6}
+    assert told["reuse_share"] == 0
+
+
+def test_an_incomplete_run_shows_what_there_is(invoke: Invoke, stopped: Path) -> None:
+    shown = invoke("show", stopped)
+    assert shown.exit_code == 0
+    told = " ".join(shown.stdout.split())
+    assert "state incomplete" in told
+    assert "rounds 1 of 2" in told
+    assert "the test split is opened once" in told
+    assert "update_fields" in told
+
+
+def test_a_run_that_has_only_begun(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_bytes((complete / "config.yaml").read_bytes())
+    shown = invoke("show", tmp_path)
+    assert shown.exit_code == 0
+    assert "no round is complete yet" in shown.stdout
+
+
+def test_a_folder_of_runs_is_a_table(invoke: Invoke, complete: Path, stopped: Path, tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to(complete)
+    (tmp_path / "two").symlink_to(stopped)
+    shown = invoke("show", tmp_path)
+    assert "fedavg, top_k 0.2" in shown.stdout
+    assert "2/2" in shown.stdout
+    assert "1/2 *" in shown.stdout
+    assert "--resume" in shown.stdout
+    assert [run["is_complete"] for run in json.loads(invoke("show", tmp_path, "--json").stdout)] == [True, False]
+
+
+def test_nothing_there(invoke: Invoke, tmp_path: Path) -> None:
+    for place, text in ((tmp_path, "no run directory here"), (tmp_path / "absent", "no such directory")):
+        shown = invoke("show", place)
+        assert shown.exit_code == 2
+        assert text in shown.stderr
+
+
+def test_a_damaged_list_of_a_study(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "study.json").write_text("[]")
+    shown = invoke("show", tmp_path)
+    assert shown.exit_code == 2
+    assert "study.json is not the list of a study's runs" in shown.stderr

@@ -1,0 +1,225 @@
+"""The border: what is packed, who is believed, and what a client that lost its memory says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedreuse.codecs.dense import Dense
+from fedreuse.core.message import Message
+from fedreuse.core.method import LinkContext, Method
+from fedreuse.core.model import to_groups
+from fedreuse.engine.ports import FORGOT, ServerPort, client_answer
+from fedreuse.engine.records import ClientRecord, ServerRecord
+from fedreuse.methods.averaging import AveragingServer, TrainingClient
+from fedreuse.tensors import Tensors, is_equal
+from fedreuse.testing.quadratic import QuadraticFederation
+from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.parcel import Parcel
+from tests.federation import build, top_k
+
+FEDERATION = QuadraticFederation.draw(4)
+SCHEMA = FEDERATION.schema
+MODEL = to_groups(FEDERATION.initial, "model")
+
+
+def port(method: Method, record: ServerRecord | None = None, round_number: int = 1) -> ServerPort:
+    return ServerPort(method, record or ServerRecord("state"), round_number, SCHEMA, FEDERATION.seed)
+
+
+def answer(method: Method, request: Envelope, record: ClientRecord, client: int) -> tuple[Envelope, ClientRecord]:
+    return client_answer(method, request, record, FEDERATION.bench(client, request.round_number), client)
+
+
+def test_what_is_the_same_for_many_is_encoded_once() -> None:
+    packed = port(build("fedavg")).pack(dict.fromkeys((2, 0), Message("train", MODEL)))
+    assert list(packed) == [0, 2]
+    assert packed[0].parcels["model"] is packed[2].parcels["model"]
+
+
+def test_a_wave_there_and_back() -> None:
+    method = build("fedavg", top_k(0.3))
+    server = port(method)
+    requests = server.pack({1: Message("train", MODEL), 3: Message("train", MODEL)})
+    assert {request.ack for request in requests.values()} == {0}
+    replies = {client: answer(method, request, ClientRecord(), client)[0] for client, request in requests.items()}
+    messages, refused = server.unpack(dict(reversed(replies.items())))
+    assert (list(messages), refused) == ([1, 3], {})
+    assert messages[1].groups["update"].is_sparse
+    record = server.finish("after")
+    assert (record.state, record.exchange, {c: contact.ack for c, contact in record.contacts.items()}) == (
+        "after",
+        1,
+        {1: 1, 3: 1},
+    )
+    assert server.acks() == {1: 1, 3: 1}
+
+
+def test_the_next_request_builds_on_what_was_absorbed() -> None:
+    method = build("fedavg")
+    server = port(method)
+    requests = server.pack(dict.fromkeys((0, 1), Message("train", MODEL)))
+    reply, _ = answer(method, requests[0], ClientRecord(), 0)
+    server.unpack({0: reply})
+    again = port(method, server.finish(None), 2).pack(dict.fromkeys((0, 1), Message("train", MODEL)))
+    assert (again[0].ack, again[1].ack) == (1, 0)
+    assert (again[0].exchange, again[1].exchange) == (2, 2)
+    assert server.acks() == {0: 1, 1: 0}
+
+
+def test_the_record_a_round_starts_from_is_never_changed() -> None:
+    method, record = build("fedavg"), ServerRecord("state")
+    server = port(method, record)
+    requests = server.pack({0: Message("train", MODEL)})
+    server.unpack({0: answer(method, requests[0], ClientRecord(), 0)[0]})
+    assert (dict(record.contacts), record.exchange) == ({}, 0)
+
+
+def test_replies_that_nobody_asked_for_are_refused() -> None:
+    method = build("fedavg")
+    server = port(method)
+    requests = server.pack({0: Message("train", MODEL)})
+    reply, _ = answer(method, requests[0], ClientRecord(), 0)
+    stale = replace(reply, exchange=0)
+    messages, refused = server.unpack({0: stale, 2: reply})
+    assert messages == {}
+    assert refused[0] == "client 0 answers exchange 0, which it was not asked in"
+    assert "client 2 answers exchange 1" in refused[2]
+
+
+def test_numbers_that_are_none_are_refused() -> None:
+    method = build("fedavg")
+    server = port(method)
+    server.pack({0: Message("train", MODEL)})
+    bad = Tensors(SCHEMA.weights, np.full(12, np.inf))
+    parcels = {"update": Dense().encode(bad, SCHEMA.weights, np.random.default_rng(0))}
+    _, refused = server.unpack({0: Envelope("update", 1, 1, parcels=parcels)})
+    assert refused == {0: "group update holds infinite or undefined numbers"}
+    assert server.finish(None).contacts == {}
+
+
+def test_silence_of_a_link_that_is_never_silent_is_refused() -> None:
+    server = port(build("fedavg"))
+    server.pack({0: Message("train", MODEL)})
+    _, refused = server.unpack({0: Envelope("update", 1, 1, parcels={"update": None})})
+    assert refused == {0: "a plain link is never silent"}
+
+
+def test_a_client_without_memory_says_so_and_both_start_over() -> None:
+    method = build("fedavg", {"name": "error_feedback", "codec": top_k(0.3)})
+    server = port(method)
+    first = server.pack({0: Message("train", MODEL)})
+    server.unpack({0: answer(method, first[0], ClientRecord(), 0)[0]})
+    later = port(method, server.finish(None), 2)
+    request = later.pack({0: Message("train", MODEL)})[0]
+    reply, record = answer(method, request, ClientRecord(), 0)  # its disk was lost
+    assert (reply.kind, dict(record.memories)) == (FORGOT, {})
+    messages, refused = later.unpack({0: reply})
+    assert (messages, refused) == ({}, {0: "the client lost its memory"})
+    fresh = port(method, later.finish(None), 3).pack({0: Message("train", MODEL)})[0]
+    assert fresh.ack == 0
+    assert answer(method, fresh, record, 0)[0].kind == "update"
+
+
+def test_kept_groups_serve_a_later_request_of_the_same_round_alone() -> None:
+    seen: list[dict[str, Tensors]] = []
+
+    @dataclass(frozen=True)
+    class Noting(TrainingClient):
+        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
+            seen.append(dict(request.groups))
+            return Message("noted"), state
+
+    method = Method(AveragingServer(), Noting())
+    server = port(method)
+    request = server.pack({0: Message("score", MODEL, keep=True)})[0]
+    reply, record = answer(method, request, ClientRecord(), 0)
+    server.unpack({0: reply})
+    second = server.pack({0: Message("train")})[0]
+    assert second.field_bytes == 0
+    reply, record = answer(method, second, record, 0)
+    server.unpack({0: reply})
+    assert is_equal(seen[1]["model"], FEDERATION.initial.weights)
+    next_round = port(method, server.finish(None), 2).pack({0: Message("train")})[0]
+    answer(method, next_round, record, 0)
+    assert seen[2] == {}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """A link with memory at both ends: how often something crossed."""
+
+    has_memory: ClassVar[bool] = True
+
+    def send(self, tensors: Tensors, state: int | None, context: LinkContext) -> tuple[Parcel, int]:
+        return Dense().encode(tensors, context.schema, context.rng), (state or 0) + 1
+
+    def receive(self, parcel: Parcel, state: int | None, context: LinkContext) -> tuple[Tensors, int]:
+        return parcel.decode(context.schema), (state or 0) + 1
+
+    def delivered(self, parcel: Parcel, state: int, context: LinkContext) -> Tensors:
+        return parcel.decode(context.schema)
+
+
+def test_both_ends_of_both_directions_count_what_was_absorbed() -> None:
+    server_half, client_half = build("fedavg").server, build("fedavg").client
+    method = Method(server_half, client_half, {"update": Counting()}, {"model": Counting()})
+    record, memory = ServerRecord(None), ClientRecord()
+    for round_number, is_absorbed in enumerate([True, False, True, False, False, True], start=1):
+        server = port(method, record, round_number)
+        request = server.pack({0: Message("train", MODEL)})[0]
+        reply, memory = answer(method, request, memory, 0)
+        if is_absorbed:
+            server.unpack({0: reply})
+        record = server.finish(None)
+        contact = record.contacts[0]
+        there = memory.memories[contact.ack]
+        counts = (contact.uplink["update"], contact.downlink["model"], there.uplink["update"], there.downlink["model"])
+        assert len(set(counts)) == 1
+    assert counts[0] == 3
+
+
+def test_a_client_that_wants_to_know_sees_what_arrives() -> None:
+    told: list[Message] = []
+
+    @dataclass(frozen=True)
+    class Curious(TrainingClient):
+        wants_delivered = True
+
+        def settle(self, state: None, delivered: Message) -> None:
+            told.append(delivered)
+
+    plain = build("fedavg", top_k(0.3))
+    for client, is_told in ((Curious(), True), (TrainingClient(), False)):
+        method = Method(plain.server, client, plain.uplink)
+        server = port(method)
+        reply, _ = answer(method, server.pack({0: Message("train", MODEL)})[0], ClientRecord(), 0)
+        messages, _ = server.unpack({0: reply})
+        if is_told:
+            assert is_equal(told[-1].groups["update"], messages[0].groups["update"])
+    assert len(told) == 1
+
+
+def test_streams_of_a_link_are_the_same_at_both_ends() -> None:
+    drawn: list[float] = []
+
+    @dataclass(frozen=True)
+    class Drawing(Counting):
+        def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel, Any]:
+            drawn.append(context.rng.random())
+            return super().send(tensors, state, context)
+
+        def receive(self, parcel: Parcel, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
+            drawn.append(context.rng.random())
+            return super().receive(parcel, state, context)
+
+    method = replace(build("fedavg"), uplink={"update": Drawing()}, downlink={"model": Drawing()})
+    server = port(method)
+    reply, _ = answer(method, server.pack({0: Message("train", MODEL)})[0], ClientRecord(), 0)
+    server.unpack({0: reply})
+    down_sent, down_received, up_sent, up_received = drawn
+    assert down_sent == down_received
+    assert up_sent == up_received
+    assert down_sent != up_sent

@@ -1,0 +1,123 @@
+"""The round loop: it delivers, keeps the books, and stops when nothing can be absorbed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pytest
+
+from fedreuse.accounting.ledger import Ledger
+from fedreuse.core.method import methods
+from fedreuse.engine import rounds
+from fedreuse.engine.executors.executor import Reply
+from fedreuse.engine.faults import Listed, ListedFault
+from fedreuse.engine.records import ServerRecord
+from fedreuse.engine.rounds import mark_durable, run_round
+from fedreuse.errors import RunError
+from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
+from fedreuse.wire.envelope import Envelope
+from tests.federation import NOISY, build, is_same, top_k
+
+NEVER = {"name": "proxy", "tau_start": 3.0, "tau_floor": 3.0, "max_age": 10**6, "quota": 0.0, "batches": 1}
+
+
+def test_the_loop_knows_no_method() -> None:
+    source = inspect.getsource(rounds)
+    assert not [name for name in methods.names() if name in source]
+
+
+def test_every_selected_client_has_an_event_and_every_envelope_a_row() -> None:
+    session = QuadraticFederation.draw(6).play(build("fedavg"), 3)
+    assert [event.client for event in session.ledger.events] == [
+        client for number in (1, 2, 3) for client in session.federation.cohort(number, 3).clients
+    ]
+    assert len(session.ledger.rows) == len(session.crossings) == 18
+
+
+def test_an_empty_cohort_is_a_quiet_round() -> None:
+    federation = QuadraticFederation.draw(6)
+    session = federation.play(build("fedavg"), 0)
+    before = session.record
+
+    class Nobody:
+        def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+            raise AssertionError("nobody is asked")
+
+        def end_round(self, acks: Mapping[int, int]) -> None:
+            assert acks == {}
+
+    cohort = replace(federation.cohort(1, 3), clients=())
+    ledger = Ledger()
+    after = run_round(session.method, before, cohort, Nobody(), ledger, session.schema)
+    assert is_same(after.state.model, before.state.model)
+    assert (ledger.rows, ledger.events) == ([], [])
+
+
+def test_one_diverged_client_is_refused_and_the_others_go_on() -> None:
+    federation = QuadraticFederation.draw(3)
+    sick = replace(federation, poisoned=frozenset({(2, 1)}))
+    lost = Setting(cohort=3, faults=Listed((ListedFault(2, 1, "lost"),)))
+    left = sick.play(build("fedavg", top_k(0.3)), 4, Setting(cohort=3))
+    right = federation.play(build("fedavg", top_k(0.3)), 4, lost)
+    # a refused reply changes nothing: the run is that of a lost one
+    assert all(is_same(*pair) for pair in zip(left.models, right.models, strict=True))
+    row = next(row for row in left.ledger.rows if row.status == "refused")
+    assert (row.round_number, row.client, row.direction) == (2, 1, "up")
+
+
+def test_if_everybody_diverges_the_run_ends_with_the_reason() -> None:
+    federation = replace(QuadraticFederation.draw(3), poisoned=frozenset((2, client) for client in range(3)))
+    session = federation.play(build("fedavg"), 1, Setting(cohort=3))
+    with pytest.raises(RunError, match=r"round 2: every update was refused \(client 0: group update holds infinite"):
+        session.advance(1)
+
+
+def test_scores_do_not_hide_that_all_training_diverged() -> None:
+    gate = {"name": "proxy", "tau_start": 0.0, "tau_floor": 0.0, "max_age": 9, "batches": 1}
+    federation = replace(QuadraticFederation.draw(3), poisoned=frozenset((2, client) for client in range(3)))
+    session = federation.play(build("dg_fedreuse", gate=gate), 1, Setting(cohort=3))
+    with pytest.raises(RunError, match="round 2: every update was refused"):
+        session.advance(1)
+
+
+def test_one_diverged_client_alone_in_a_wave_does_not_end_the_run() -> None:
+    # round 2: client 2 has no cache and trains at once; the quota then takes one of the others, whose training diverges
+    federation = QuadraticFederation.draw(3, NOISY)
+    gate = {**NEVER, "quota": 0.6}
+    faults = Listed((ListedFault(1, 2, "lost"),))
+    healthy = federation.play(build("dg_fedreuse", gate=gate), 2, Setting(cohort=3, faults=faults))
+    chosen = next(
+        event.client for event in healthy.ledger.events if event.round_number == 2 and event.reason == "quota"
+    )
+    sick = replace(federation, poisoned=frozenset({(2, chosen)}))
+    session = sick.play(build("dg_fedreuse", gate=gate), 2, Setting(cohort=3, faults=faults))
+    outcomes = {event.client: event.outcome for event in session.ledger.events if event.round_number == 2}
+    assert outcomes.pop(chosen) == "lost"
+    assert sorted(outcomes.values()) == ["fresh", "reused"]
+
+
+def test_a_lost_store_is_a_new_first_contact() -> None:
+    session = QuadraticFederation.draw(3).play(
+        build("fedavg", {"name": "error_feedback", "codec": top_k(0.3)}), 1, Setting(cohort=3)
+    )
+    session.store._records.pop(1)
+    session.advance(1)
+    outcomes = {event.client: event.outcome for event in session.ledger.events if event.round_number == 2}
+    assert outcomes == {0: "fresh", 1: "lost", 2: "fresh"}
+    assert [row.kind for row in session.ledger.rows if row.client == 1 and row.direction == "up"] == [
+        "update",
+        "forgot",
+    ]
+    session.advance(1)
+    assert session.record.contacts[1].ack == 3
+
+
+def test_durable_is_what_a_checkpoint_holds() -> None:
+    assert mark_durable(ServerRecord("s", exchange=7)).durable_exchange == 7
+    session = Session(QuadraticFederation.draw(3), build("fedavg"), Setting(cohort=3, checkpoint_every=2))
+    session.advance(5)
+    # checkpoints after rounds 2 and 4: the request of round 5 says 4, that of round 4 says 2
+    durable = {c.envelope.round_number: c.envelope.durable for c in session.crossings if c.direction == "down"}
+    assert durable == {1: 0, 2: 0, 3: 2, 4: 2, 5: 4}

@@ -1,0 +1,63 @@
+"""Figures: the right points, labelled axes with units and boundary, a PNG on disk."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from fedreuse.errors import RunDirectoryError, UserError
+from fedreuse.report.figures import accuracy_figure, curve
+from fedreuse.report.results import Result, read_run
+from tests.report.runs import write_run
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> list[Result]:
+    one = read_run(write_run(tmp_path / "a", scores=(0.4, 0.6)))
+    two = read_run(write_run(tmp_path / "b", seed=2, scores=(0.2, 0.8)))
+    return [replace(result, variant="Top-K [0.2]") for result in (one, two)]
+
+
+def test_a_curve_by_hand(results: list[Result]) -> None:
+    rounds, scores, crossed = curve(results[0], "messages")
+    assert rounds.tolist() == [1, 2]
+    assert scores.tolist() == [0.4, 0.6]
+    # round 1: two requests of 110 B and two replies of 30 B; round 2: one of each
+    np.testing.assert_allclose(crossed, [280e-6, 420e-6])
+
+
+def test_where_nothing_was_evaluated_there_is_no_point(tmp_path: Path) -> None:
+    result = read_run(write_run(tmp_path / "a", scores=(None, 0.6)))
+    rounds, scores, crossed = curve(result, "update_fields")
+    assert (rounds.tolist(), scores.tolist()) == ([2], [0.6])
+    np.testing.assert_allclose(crossed, [76e-6])
+
+
+def test_a_png_with_labels_units_and_the_boundary(
+    results: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: (kept.append(figure), save(figure, *a, **k)))
+    path = accuracy_figure(results, tmp_path / "deep" / "figure.png", title="demo")
+    assert path.read_bytes().startswith(b"\x89PNG")
+    over_rounds, over_bytes = kept[0].axes
+    assert over_rounds.get_xlabel() == "round"
+    assert over_rounds.get_ylabel() == "validation accuracy (%)"
+    assert "MB" in over_bytes.get_xlabel()
+    assert "`messages`" in over_bytes.get_xlabel()
+    (line,) = over_rounds.get_lines()
+    # means over two seeds: (40 + 20) / 2 and (60 + 80) / 2
+    np.testing.assert_allclose(line.get_ydata(), [30, 70])
+    assert [text.get_text() for text in kept[0].legends[0].get_texts()] == ["Top-K [0.2]"]
+
+
+def test_mistakes(results: list[Result], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="did you mean 'messages'"):
+        accuracy_figure(results, tmp_path / "x.png", "message")
+    with pytest.raises(RunDirectoryError, match="at least one complete run"):
+        accuracy_figure([replace(result, is_complete=False) for result in results], tmp_path / "x.png")

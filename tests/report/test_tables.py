@@ -1,0 +1,107 @@
+"""Tables as data: means over seeds by hand, boundaries in every header, no place for an incomplete run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fedreuse.report.results import Result, read_run
+from fedreuse.report.tables import (
+    boundary_legend,
+    by_variant,
+    comparison,
+    runs_table,
+    savings_table,
+    score,
+    to_markdown,
+)
+from tests.report.runs import write_run
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> Result:
+    return replace(read_run(write_run(tmp_path / "run", test_score=0.9)), variant="Top-K")
+
+
+def test_mean_and_spread_over_seeds(result: Result) -> None:
+    other = replace(result, seed=2, test_score=0.94)
+    outcome, saving = comparison([result, other])
+    # mean of 90 and 94 is 92; sample standard deviation sqrt((4 + 4) / 1) = 2.83
+    assert outcome.title == "Outcome (mean ± standard deviation over 2 seeds)"
+    assert outcome.rows == (("Top-K", "92.00 ± 2.83", "60.00 ± 0.00", "25.0 ± 0.0", "3.0", "2.00", "0.50"),)
+    # 1 - 76/400, 1 - 476/800, 1 - 360/800, 1 - 420/900
+    assert saving.rows == (("Top-K", "81.00 ± 0.00", "40.50 ± 0.00", "55.00 ± 0.00", "53.33 ± 0.00"),)
+    assert saving.headers == (
+        "variant",
+        "up\nupdate_fields",
+        "both\nsymmetric_fields",
+        "both\nall_fields",
+        "both\nmessages",
+    )
+
+
+def test_one_seed_has_no_spread(result: Result) -> None:
+    outcome, saving = comparison([result])
+    assert outcome.title == "Outcome (one seed)"
+    assert outcome.rows[0][1:3] == ("90.00", "60.00")
+    assert saving.rows[0][1] == "81.00"
+
+
+def test_numbers_of_seeds_that_differ_are_shown(result: Result) -> None:
+    dense = replace(result, variant="dense")
+    outcome, _ = comparison([result, replace(result, seed=2), dense])
+    assert [row[0] for row in outcome.rows] == ["Top-K (2)", "dense (1)"]
+    assert "the seeds in brackets" in outcome.title
+
+
+def test_an_incomplete_run_has_no_place(result: Result) -> None:
+    assert by_variant([replace(result, is_complete=False)]) == []
+    assert [len(variant.results) for variant in by_variant([result, replace(result, is_complete=False)])] == [1]
+
+
+def test_what_is_missing_is_a_dash(result: Result) -> None:
+    bare = replace(result, test_score=None, validation_score=None, memory_bytes=None, savings={}, reuse_share=None)
+    outcome, saving = comparison([bare])
+    assert outcome.rows == (("Top-K", "-", "-", "-", "3.0", "-", "-"),)
+    assert saving.rows == (("Top-K", "-", "-", "-", "-"),)
+    assert by_variant([bare])[0].plain()["test_score"] is None
+
+
+def test_another_metric_is_no_percentage(result: Result) -> None:
+    outcome, _ = comparison([replace(result, metric="perplexity", test_score=12.5)])
+    assert outcome.headers[1] == "test\nperplexity"
+    assert outcome.rows[0][1] == "12.5000"
+    assert (score(0.5, "accuracy"), score(0.5, "f1"), score(None, "f1")) == ("50.00 %", "0.5000", "-")
+
+
+def test_plain_variants_name_direction_and_boundary(result: Result) -> None:
+    told = by_variant([result])[0].plain()
+    assert told["saving_up (update_fields)"] == pytest.approx(0.81)
+    assert told["saving_both (messages)"] == pytest.approx(1 - 420 / 900)
+    assert told["seeds"] == [1]
+
+
+def test_the_savings_of_one_run(result: Result) -> None:
+    table = savings_table(result)
+    assert [row[0] for row in table.rows] == ["update_fields", "symmetric_fields", "all_fields", "messages"]
+    # cumulative up, down, both; then the means of rounds; then MB
+    assert table.rows[0] == ("update_fields", "81.000 %", "-", "81.000 %", "81.000 %", "-", "81.000 %", "0.00")
+    assert table.rows[1][2] == "0.000 %", "no minus before a zero"
+
+
+def test_runs_side_by_side(result: Result) -> None:
+    table = runs_table([result, replace(result, is_complete=False, rounds=1, test_score=None, savings={})])
+    assert table.rows[0] == ("run", "Top-K on digits", "1", "2/2", "90.00 %", "60.00 %", "81.00 %")
+    assert table.rows[1][3:5] == ("1/2 *", "-")
+    assert "--resume" in table.legend
+    assert runs_table([result]).legend == ""
+    assert "update_fields" in table.headers[-1]
+
+
+def test_markdown(result: Result) -> None:
+    text = to_markdown(comparison([result])[1])
+    assert "| variant | up update_fields | both symmetric_fields |" in text
+    assert "| Top-K | 81.00 | 40.50 | 55.00 | 53.33 |" in text
+    assert all(line in text for line in boundary_legend().splitlines())

@@ -1,0 +1,107 @@
+"""Studies: expanded and parsed in full before anything starts; what is complete stays; what failed is told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fedreuse.errors import ConfigError, RunError
+from fedreuse.report.results import read_runs
+from fedreuse.studies import study as module
+from fedreuse.studies.study import expand, load_study, run_study
+
+BASE: dict[str, Any] = {
+    "task": {"name": "digits", "clients": 4, "partition": {"name": "iid"}},
+    "network": {"name": "mlp", "hidden": [4]},
+    "local": {"epochs": 1, "batch": 64},
+    "rounds": {"count": 1, "cohort": 2},
+}
+METHODS = {"dense FedAvg": {"method": "fedavg"}, "Top-K": {"uplink": {"update": {"name": "top_k", "ratio": 0.2}}}}
+
+
+def test_every_combination_in_order() -> None:
+    study = expand({"base": BASE, "axes": {"method": METHODS, "local.batch": [32, 64], "seed": [1, 2]}}, "s")
+    assert len(study.runs) == 2 * 2 * 2
+    assert [run.title for run in study.runs[:3]] == [
+        "dense FedAvg, batch 32, seed 1",
+        "dense FedAvg, batch 32, seed 2",
+        "dense FedAvg, batch 64, seed 1",
+    ]
+    last = study.runs[-1]
+    assert (last.config.local.batch, last.config.seed) == (64, 2)
+    assert list(last.config.uplink) == ["update"]
+    assert last.labels == {"method": "Top-K", "local.batch": "batch 64", "seed": "seed 2"}
+    assert last.folder == f"top-k-batch-64-s2-{last.config.run_id}"
+    assert len({run.folder for run in study.runs}) == 8
+
+
+def test_a_study_of_seeds_alone_is_called_by_its_method() -> None:
+    (run,) = expand({"base": BASE, "axes": {"seed": [3]}}, "s").runs
+    assert run.variant == "fedavg"
+
+
+def test_the_base_may_be_a_file_beside_the_study(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(yaml.safe_dump(BASE))
+    (tmp_path / "mine.yaml").write_text("base: base.yaml\naxes: {seed: [1, 2]}\n")
+    study = load_study(tmp_path / "mine.yaml", ["rounds.count=7"])
+    assert study.name == "mine"
+    assert {run.config.rounds.count for run in study.runs} == {7}
+
+
+@pytest.mark.parametrize(
+    ("plain", "text"),
+    [
+        ({"base": BASE}, "study s: axes: at least one expected"),
+        ({"base": BASE, "axes": []}, "study s: axes"),
+        ({"axes": {"seed": [1]}}, "study s: base: a configuration, or the path of one"),
+        ({"base": BASE, "axes": {"seed": [1]}, "axis": 1}, "study s: axis: unknown key; did you mean 'axes'?"),
+        ({"base": "absent.yaml", "axes": {"seed": [1]}}, "absent.yaml: no such file"),
+        ({"base": BASE, "axes": {"seed": ["x"]}}, "study s, seed 'x': seed: "),
+        (
+            {"base": BASE, "axes": {"method": {**METHODS, "odd": {"method": "fedavgg"}}, "seed": [1]}},
+            "study s, method 'odd', seed 'seed 1': method: 'fedavgg' is not one of the methods; did you mean 'fedavg'?",
+        ),
+        (
+            {"base": BASE, "axes": {"method": {"a": {}, "b": {"method": "fedavg"}}}},
+            "study s: 'a, seed 101' and 'b, seed 101' are the same configuration",
+        ),
+    ],
+)
+def test_mistakes_name_axis_and_label(plain: dict[str, Any], text: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as refused:
+        expand(plain, "s", tmp_path)
+    assert text in str(refused.value)
+
+
+def test_what_is_incomplete_runs_and_a_report_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = expand({"base": BASE, "axes": {"method": METHODS}}, "s")
+    seen: list[tuple[int, str]] = []
+
+    def watch(number: int, planned: module.StudyRun) -> None:
+        seen.append((number, planned.variant))
+
+    real = module.run
+    calls: list[str] = []
+
+    def failing(config: Any, place: Path, **options: Any) -> Any:
+        calls.append(place.name)
+        if not config.uplink:
+            raise RunError("the model is no longer finite")
+        return real(config, place, **options)
+
+    monkeypatch.setattr(module, "run", failing)
+    first, second = run_study(study, tmp_path / "out", watch)
+    assert first.error == "the model is no longer finite"
+    assert not second.error
+    assert not second.was_complete
+    monkeypatch.setattr(module, "run", real)
+    first, second = run_study(study, tmp_path / "out", watch)
+    assert (first.was_complete, second.was_complete) == (False, True)
+    assert seen == [(1, "dense FedAvg"), (2, "Top-K"), (1, "dense FedAvg")]
+    assert [result.variant for result in read_runs(tmp_path / "out")] == ["dense FedAvg", "Top-K"]
+    listed = json.loads((tmp_path / "out" / "study.json").read_text())
+    assert [run["run_id"] for run in listed["runs"]] == [run.config.run_id for run in study.runs]

@@ -1,0 +1,344 @@
+"""The suites themselves: each check fails for something that breaks the rule it is there for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from fedreuse.codecs.dense import Dense
+from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.method import LinkContext, MethodConfig, methods
+from fedreuse.core.model import to_groups
+from fedreuse.core.needs import Needs
+from fedreuse.core.values import value
+from fedreuse.engine.client_store import MemoryStore
+from fedreuse.engine.executors.executor import Reply, Site
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.engine.records import ClientRecord
+from fedreuse.links.plain import Plain
+from fedreuse.methods.averaging import AveragingServer, AveragingState, TrainingClient
+from fedreuse.tensors import Tensors, add, scale, zeros
+from fedreuse.testing.cases import Case
+from fedreuse.testing.conformance import (
+    EXECUTOR_CHECKS,
+    LINK_CHECKS,
+    METHOD_CHECKS,
+    STORE_CHECKS,
+    check_card,
+    check_executor,
+    check_link,
+    check_method,
+    check_store,
+    check_table,
+)
+from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.parcel import Parcel
+
+CARDS = Path(__file__).parents[2] / "docs" / "methods"
+
+
+def test_an_honest_case_passes_everything() -> None:
+    check_method(Case("fedavg"), CARDS)
+    check_link(Plain())
+    check_store(MemoryStore)
+    check_executor(Serial())
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch):
+    """Register a method made of these halves for the time of a test."""
+
+    def register(server: Any = None, client: Any = None, needs: Needs | None = None) -> Case:
+        @dataclass(frozen=True)
+        class Broken(MethodConfig):
+            @property
+            def needs(self) -> Needs:
+                return needs or Needs()
+
+            def halves(self, buffers: str) -> tuple[Any, Any]:
+                return server or AveragingServer(), client or TrainingClient()
+
+        methods.names()
+        monkeypatch.setitem(methods._classes, "broken", Broken)
+        return Case("broken")
+
+    return register
+
+
+def fails(check: str, case: Case, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        METHOD_CHECKS[check](case)
+
+
+def test_a_hidden_counter_in_a_half_is_no_state(broken) -> None:
+    class Forgetful(AveragingServer):
+        """Counts rounds beside its state, so a resumed run counts anew."""
+
+        def round(self, state: Any, cohort: Any) -> Any:
+            object.__setattr__(self, "seen", getattr(self, "seen", 0) + 1)
+            state, events = yield from super().round(state, cohort)
+            weights = scale(state.model.weights, 1 + 0.01 * self.seen)
+            return AveragingState(replace(state.model, weights=weights), state.step), events
+
+    fails("resume equals uninterrupted", broken(server=Forgetful()), "models differ after round")
+
+
+def test_randomness_that_is_no_stream(broken) -> None:
+    @dataclass(frozen=True)
+    class Dice(TrainingClient):
+        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
+            reply, _ = super().answer(request, state, bench)
+            factor = np.random.default_rng().random()
+            return Message("update", {**reply.groups, "update": scale(reply.groups["update"], factor)}), state
+
+    fails("strict equals fast", broken(client=Dice()), "models differ")
+
+
+def test_a_client_that_counts_on_replies_that_got_lost(broken) -> None:
+    class Leaky(TrainingClient):
+        """Remembers in itself what it sent, absorbed or not."""
+
+        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
+            count = getattr(self, "count", 0) + 1
+            object.__setattr__(self, "count", count)
+            reply, _ = super().answer(request, state, bench)
+            return Message("update", {**reply.groups, "update": scale(reply.groups["update"], 1 / count)}), state
+
+    fails("a late reply is a lost reply", broken(client=Leaky()), "models differ")
+
+
+def test_messages_that_nobody_declared(broken) -> None:
+    @dataclass(frozen=True)
+    class Chatty(TrainingClient):
+        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
+            reply, _ = super().answer(request, state, bench)
+            return Message("update", {**reply.groups, "control": reply.groups["update"]}), state
+
+    case = broken(client=Chatty())
+    fails("only declared messages cross", case, r"\('update', 'up', 'control'\)")
+    METHOD_CHECKS["only declared messages cross"](replace(case, says=(*case.says, "update up control")))
+
+
+def test_gradients_that_are_not_among_the_needs(broken) -> None:
+    case = Case("dg_fedreuse", {"gate": "quantile"})
+
+    class Secretive(TrainingClient):
+        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
+            from fedreuse.core.bench import BatchPlan
+            from fedreuse.core.model import from_groups
+
+            bench.gradient(from_groups(request.groups, "model", bench.schema), ("fc.bias",), BatchPlan(1, 2), "p")
+            return super().answer(request, state, bench)
+
+    fails("needs are enforced", broken(client=Secretive()), r"Needs\(gradients=True\)")
+    METHOD_CHECKS["needs are enforced"](case)
+
+
+def test_needs_that_check_nothing(broken) -> None:
+    class Lax(Needs):
+        def check(self, *arguments: Any) -> None:
+            pass
+
+    fails("needs are enforced", broken(needs=Lax(full_participation=True)), "3 of 6 clients are accepted")
+    METHOD_CHECKS["needs are enforced"](broken(needs=Needs(full_participation=True)))
+
+
+def test_a_state_that_cannot_be_stored(broken) -> None:
+    @dataclass(frozen=True)
+    class Bag:
+        model: Any
+        junk: list[int]
+
+    class Hoarder(AveragingServer):
+        def init(self, model: Any, population: Any) -> Any:
+            return Bag(model, [1])
+
+        def model(self, state: Any) -> Any:
+            return state.model
+
+        def round(self, state: Any, cohort: Any) -> Any:
+            after, events = yield from super().round(AveragingState(state.model), cohort)
+            return Bag(after.model, [1]), events
+
+    with pytest.raises(TypeError, match="cannot be part of a state"):
+        METHOD_CHECKS["states are values"](broken(server=Hoarder()))
+
+
+def test_events_for_everybody(broken) -> None:
+    class Quiet(AveragingServer):
+        def round(self, state: Any, cohort: Any) -> Any:
+            state, events = yield from super().round(state, cohort)
+            return state, Events(events.clients[1:])
+
+    fails("strict equals fast", broken(server=Quiet()), "one event per selected client")
+
+
+def test_a_model_that_moves_although_nobody_answered(broken) -> None:
+    class Restless(AveragingServer):
+        def round(self, state: Any, cohort: Any) -> Any:
+            replies = yield dict.fromkeys(cohort.clients, Message("train", to_groups(state.model, "model")))
+            weights = scale(state.model.weights, 1.01)
+            events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
+            return AveragingState(replace(state.model, weights=weights), state.step), Events(events)
+
+    fails("a silent round stands still", broken(server=Restless()), "nobody answered in round 3")
+
+
+def test_swallowed_numbers_are_noticed(broken) -> None:
+    @dataclass(frozen=True)
+    class Soother(TrainingClient):
+        """Turns what is not finite into zeros, so that nobody sees the divergence."""
+
+        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
+            reply, _ = super().answer(request, state, bench)
+            update = reply.groups["update"]
+            calm = Tensors(update.schema, np.nan_to_num(update.values))
+            return Message("update", {**reply.groups, "update": calm}), state
+
+    fails("numbers that are none are refused", broken(client=Soother()), "was absorbed as fresh")
+
+
+# the table and the cards
+
+
+def test_a_method_without_a_case_and_a_case_without_a_card(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"methods without a case in the table: \["):
+        check_table([Case("fedavg")], CARDS)
+    with pytest.raises(AssertionError, match=r"methods without a card in"):
+        check_table([Case(name) for name in methods.names()], tmp_path)
+
+
+def test_a_card_that_lists_too_little(tmp_path: Path) -> None:
+    (tmp_path / "fedavg.md").write_text(
+        "## Messages\n| kind | direction | groups | when |\n|---|---|---|---|\n| train | down | model | always |\n"
+    )
+    with pytest.raises(AssertionError, match=r"does not list .*\('update', 'up', 'update'\)"):
+        check_card(Case("fedavg"), tmp_path)
+
+
+# links
+
+
+@value
+class Remembered:
+    """What a broken link remembers."""
+
+    tensors: Tensors
+
+
+@dataclass(frozen=True)
+class BrokenLink:
+    """A dense link with one of these faults."""
+
+    fault: str
+    has_memory: ClassVar[bool] = True
+
+    def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
+        if self.fault == "shy" and state is None:
+            return None, Remembered(tensors)
+        if self.fault == "random":
+            tensors = scale(tensors, float(np.random.default_rng().random()))
+        if self.fault == "inventive":
+            whole = zeros(context.schema)
+            tensors = Tensors(context.schema, to_full(tensors, whole))
+        return Dense().encode(tensors, context.schema, context.rng), Remembered(tensors)
+
+    def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
+        if parcel is None:
+            return zeros(context.schema), None
+        received = parcel.decode(context.schema)
+        if self.fault == "drifting" and state is not None:
+            received = add(received, state.tensors)
+        return received, Remembered(received)
+
+    def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
+        return zeros(context.schema) if parcel is None else parcel.decode(context.schema)
+
+
+def to_full(tensors: Tensors, whole: Tensors) -> np.ndarray:
+    flat = whole.values.copy()
+    for spec, start in zip(whole.schema, whole.schema.offsets, strict=False):
+        if spec.name in tensors.schema.positions:
+            flat[start : start + spec.size] = tensors[spec.name].reshape(-1)
+    return flat
+
+
+@pytest.mark.parametrize(
+    ("check", "fault"),
+    [
+        ("sender and receiver agree", "shy"),
+        ("sender and receiver agree", "drifting"),
+        ("a link is a function", "random"),
+        ("absent tensors are left alone", "inventive"),
+        ("silence before the first parcel is refused", "none"),
+    ],
+)
+def test_broken_links_are_caught(check: str, fault: str) -> None:
+    with pytest.raises(AssertionError):
+        LINK_CHECKS[check](BrokenLink(fault))
+
+
+# client stores
+
+
+class Amnesiac(MemoryStore):
+    def load(self, client: int) -> ClientRecord:
+        return ClientRecord()
+
+
+class Eager(MemoryStore):
+    def commit(self, acks: Mapping[int, int]) -> None:
+        for client in list(self._records):
+            self._records[client] = self._records[client].committed(acks.get(client, 0))
+
+
+@pytest.mark.parametrize(
+    ("check", "store"),
+    [
+        ("what is saved is loaded", Amnesiac),
+        ("acknowledged memories survive a commit", Eager),
+        ("a stranger is empty", lambda: MemoryStore({1: ClientRecord()})),
+    ],
+)
+def test_broken_stores_are_caught(check: str, store: Any) -> None:
+    with pytest.raises(AssertionError):
+        STORE_CHECKS[check](store)
+
+
+# executors
+
+
+@dataclass(frozen=True)
+class Hasty:
+    """An executor that forgets that some replies are late."""
+
+    has_workers: ClassVar[bool] = False
+
+    def start(self, site: Site) -> Any:
+        return _Hasty(Serial().start(site))
+
+
+class _Hasty:
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        for reply in self._inner.exchange(requests):
+            yield replace(reply, status="in_time")
+
+    def end_round(self, acks: Mapping[int, int]) -> None:
+        self._inner.end_round(acks)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def test_broken_executors_are_caught() -> None:
+    EXECUTOR_CHECKS["equals the reference"](Hasty())
+    with pytest.raises(AssertionError):
+        EXECUTOR_CHECKS["equals the reference under faults"](Hasty())

@@ -1,0 +1,55 @@
+"""Numbers of a few bits: every width comes back, in as few bytes as there are bits; lies are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedreuse.errors import WireError
+from fedreuse.schema import TensorSpec
+from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits, whole_note
+
+SPEC = TensorSpec("layer.weight", (5,))
+
+
+@given(st.integers(0, 32), st.data())
+@settings(max_examples=200, deadline=None)
+def test_every_width_comes_back(width: int, data: st.DataObject) -> None:
+    numbers = np.array(data.draw(st.lists(st.integers(0, 2**width - 1), max_size=40)), np.int64)
+    packed = pack_bits(numbers, width)
+    assert packed.nbytes == -(-width * len(numbers) // 8)
+    assert unpack_bits(packed, width, len(numbers)).tolist() == numbers.tolist()
+
+
+def test_three_bits_by_hand() -> None:
+    # 1, 2, 7 from the least significant bit: 1 + 2 * 8 + 7 * 64 = 465 = 0x1d1
+    assert pack_bits(np.array([1, 2, 7]), 3).tolist() == [0xD1, 0x01]
+
+
+def taker(*raw: int):
+    return lambda dtype, length: np.array(raw[:length], dtype)
+
+
+def test_bits_beyond_the_last_number_are_refused() -> None:
+    assert take_bits(taker(0xD1, 0x01), SPEC, 3, 3).tolist() == [0xD1, 0x01]
+    with pytest.raises(WireError, match=r"layer\.weight: bits beyond the last of 3 numbers"):
+        take_bits(taker(0xD1, 0x03), SPEC, 3, 3)
+    assert take_bits(taker(0xFF), SPEC, 4, 2).tolist() == [0xFF]
+
+
+@pytest.mark.parametrize("notes", [{}, {"bits": 1}, {"bits": 9}, {"bits": "4"}, {"bits": True}, {"bits": 4.0}, None, ["bits"]])
+def test_notes_are_not_trusted(notes: object) -> None:
+    with pytest.raises(WireError, match="note bits: a whole number from 2 to 8 expected"):
+        whole_note(notes, "bits", 2, 8)  # type: ignore[arg-type]
+
+
+def test_a_note_within_its_bounds() -> None:
+    assert whole_note({"bits": 8}, "bits", 2, 8) == 8
+
+
+def test_whole_numbers_have_no_approximation() -> None:
+    check_float(SPEC, "levels")
+    with pytest.raises(WireError, match="int64 cannot be written as levels"):
+        check_float(TensorSpec("n", (), "int64"), "levels")
