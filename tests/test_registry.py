@@ -156,5 +156,5 @@ def test_a_users_own_function_is_adapted() -> None:
 def test_descriptions() -> None:
     rows = describe_fields(Drawing)
     assert rows[0] == ("title", "str", "(required)")
-    assert rows[2][2] == "{'side': 9.0, 'colour': 'red', 'is_filled': False}"
+    assert rows[2][2] == "{'name': 'square', 'side': 9.0, 'colour': 'red', 'is_filled': False}"
     assert ("sizes", "tuple[int, ...]", "(1, 2)") in rows

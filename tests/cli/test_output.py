@@ -19,6 +19,19 @@ def test_a_table_fits_a_hundred_columns_and_loses_nothing(capsys: pytest.Capture
         assert word in shown
 
 
+def test_a_narrow_terminal_folds_numbers_rather_than_cut_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fedreuse.cli.output._WIDTH", 40)
+    cells = tuple(f"{number}.59 ± 0.00" for number in range(90, 95))
+    show_table(Table("", ("a", "b", "c", "d", "e"), (cells,)))
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 40
+    assert "".join(shown.split()).count("±") == 5
+    assert all(f"{number}.59" in shown for number in range(90, 95))
+    assert shown.count("0.00") == 5
+
+
 def test_numbers_stand_to_the_right_and_words_to_the_left(capsys: pytest.CaptureFixture[str]) -> None:
     show_table(Table("", ("name", "B"), (("a", "1"), ("bcd", "1,000"))))
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]

@@ -77,13 +77,13 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = _Terminal()
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("COLUMNS", "80")
     with Watcher(title="[1/2] Top-K") as watcher:
         for _ in range(2):  # one watcher sees many runs
             started(watcher, [row(1, 0, 0.25)])
             watcher.round_done(row(2, 100, 0.5))
     drawn = screen.getvalue()
-    for text in ("[1/2] Top-K", "round 2/4", "validation accuracy 50.00 %", "saving up (update_fields) 50.0 %"):
+    for text in ("[1/2] Top-K", "round 2/4", "validation 50.00 %", "saving 50.0 % (up, update_fields)"):
         assert text in drawn
 
 

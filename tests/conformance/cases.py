@@ -13,6 +13,8 @@ QSGD = {"name": "qsgd", "bits": 3, "bucket": 4}
 TERNARY = {"name": "ternary", "ratio": 0.3}
 RAND_K = {"name": "rand_k", "ratio": 0.3, "unbiased": False}
 ECUQ = {"name": "ecuq", "bits": 2.0}
+CONTROLLED = (*AVERAGING, "train down control", "update up control_change")
+FINISHED = (*AVERAGING, "finish down model", "finished up")
 FETCHING = ("train down correction", "prefetch down anchor", "prefetch up")
 
 CASES = [
@@ -26,6 +28,25 @@ CASES = [
     Case("fedavg", {"weights": "ht"}),
     Case("fedprox", {"mu": 0.5}),
     Case("fedprox", {"mu": 0.5}, uplink=FEEDBACK),
+    Case("fedadam"),
+    Case("fedadam", {"v0": 0.0, "bias_correction": True}, uplink=FEEDBACK),
+    Case("fedyogi", uplink=TOP_K),
+    Case("fedadagrad", uplink=TOP_K),
+    Case("fedavgm", uplink=TOP_K),
+    Case("fedavgm", {"nesterov": True}, uplink=TOP_K, buffers="as_weights"),
+    Case("scaffold", says=CONTROLLED),
+    Case("scaffold", {"option": "I"}, uplink=TOP_K, says=CONTROLLED),
+    Case(
+        "scaffold", {"controls": "uniform"}, uplink=FEEDBACK, says=CONTROLLED, other_uplinks={"control_change": TOP_K}
+    ),
+    Case(
+        "scaffold", {"momentum": "outside"}, uplink=TOP_K, says=CONTROLLED, other_uplinks={"control_change": FEEDBACK}
+    ),
+    Case("scaffold", {"wire": "derived"}, uplink=TOP_K, says=(*AVERAGING, "train down control")),
+    Case("scaffold", {"wire": "derived"}, uplink=FEEDBACK, says=(*AVERAGING, "train down control")),
+    Case("ditto", {"pull": 0.5}),
+    Case("ditto", {"pull": 0.5}, uplink=TOP_K, buffers="as_weights"),
+    Case("ditto", {"pull": 2.0}, uplink=FEEDBACK, downlink={"name": "delta", "codec": TOP_K}),
     Case("dg_fedreuse", {"gate": PROXY}, uplink=TOP_K, says=SCORED),
     Case("dg_fedreuse", {"gate": PROXY}, uplink=TOP_K, buffers="as_weights", says=SCORED),
     Case("dg_fedreuse", {"gate": PROXY}, uplink=FEEDBACK, says=SCORED),
@@ -72,10 +93,10 @@ CASES = [
     Case("lbgm", {"threshold": 0.6, "granularity": "model", "residual": True}),
     Case("lbgm", {"threshold": 0.6, "codec": TOP_K, "residual": True}),
     Case("lbgm", {"threshold": 0.6, "granularity": "model", "codec": TOP_K}),
-    Case("proxskip", {"p": 0.25, "mode": "partial"}),
-    Case("proxskip", {"p": 0.25, "mode": "partial"}, uplink=TOP_K),
-    Case("gradskip", {"p": 0.25, "q": 0.7, "mode": "partial"}),
-    Case("gradskip", {"p": 0.25, "q": (0.5, 0.6, 0.7, 0.8, 0.9, 1.0), "mode": "partial"}, uplink=FEEDBACK),
+    Case("proxskip", {"p": 0.25, "mode": "partial"}, says=FINISHED),
+    Case("proxskip", {"p": 0.25, "mode": "partial"}, uplink=TOP_K, says=FINISHED),
+    Case("gradskip", {"p": 0.25, "q": 0.7, "mode": "partial"}, says=FINISHED),
+    Case("gradskip", {"p": 0.25, "q": 0.4, "mode": "partial"}, uplink=FEEDBACK, says=FINISHED),
     Case("fedluar"),
     Case("fedluar", uplink=TOP_K),
     Case("fedluar", uplink=FEEDBACK),

@@ -19,7 +19,7 @@ import fedreuse.errors
 from fedreuse.errors import ConfigError, RunDirectoryError
 from fedreuse.learning.data import Split, digest_of
 from fedreuse.learning.partitions import ClientIndex, Dirichlet, Iid
-from fedreuse.learning.splits import SealedSplit, hold_out
+from fedreuse.learning.splits import SealedSplit, hold_out, local_test
 from fedreuse.randomness import stream
 
 
@@ -271,3 +271,83 @@ def test_a_copy_is_sealed_as_well(tmp_path: Path) -> None:
     sealed.open(tmp_path / "record.json", "model a")
     with pytest.raises(RunDirectoryError):
         copied.open(tmp_path / "record.json", "model b")
+
+
+# local_test
+
+
+def local_stream(client: int) -> np.random.Generator:
+    return stream(3, "local test", 0, client)
+
+
+def test_a_local_test_split_by_hand() -> None:
+    # 40 training examples, 20 test examples: client 0 has 30 (class 0: 20, class 1: 10) and gets 15: 10 and 5;
+    # client 1 has 10 of class 1 and gets 5
+    labels, test_labels = np.array([0] * 20 + [1] * 20), np.array([0] * 10 + [1] * 10)
+    index = ClientIndex(np.array([0, 30, 40]), np.arange(40))
+    found = local_test(index, labels, test_labels, local_stream)
+    assert found.sizes.tolist() == [15, 5]
+    assert np.bincount(test_labels[found.of(0)]).tolist() == [10, 5]
+    assert np.bincount(test_labels[found.of(1)], minlength=2).tolist() == [0, 5]
+
+
+def test_what_is_left_over_goes_to_the_largest_remainders() -> None:
+    # 7 of 14 training examples (4, 2, 1), 10 test examples: 5 for this client; 5 * (4, 2, 1) / 7 = 2.86, 1.43, 0.71
+    # floors 2, 1, 0; the two left go to class 0 (.86) and class 2 (.71)
+    labels = np.array([0] * 4 + [1] * 2 + [2] + [0] * 7)
+    test_labels = np.array([0] * 4 + [1] * 3 + [2] * 3)
+    index = ClientIndex(np.array([0, 7, 14]), np.arange(14))
+    found = local_test(index, labels, test_labels, local_stream)
+    assert np.bincount(test_labels[found.of(0)], minlength=3).tolist() == [3, 1, 1]
+
+
+def test_a_class_gives_what_it_has_and_a_small_client_gets_one() -> None:
+    labels = np.array([0] * 99 + [1])
+    index = ClientIndex(np.array([0, 99, 100, 100]), np.arange(100))
+    test_labels = np.array([0] * 5 + [1] * 5)
+    found = local_test(index, labels, test_labels, local_stream)
+    # client 0 should have 10 of class 0, of which there are 5; client 1 has one example in a hundred and gets one
+    assert found.sizes.tolist() == [5, 1, 0]
+    assert test_labels[found.of(1)].tolist() == [1]
+
+
+def test_a_class_that_the_test_split_lacks_gives_nothing() -> None:
+    found = local_test(one_client([7, 7, 7]), np.array([7, 7, 7]), np.array([1, 1]), local_stream)
+    assert found.sizes.tolist() == [0]
+
+
+def test_local_test_splits_are_deterministic_and_each_client_draws_alone() -> None:
+    rng = np.random.default_rng(0)
+    labels, test_labels = rng.integers(0, 10, 600), rng.integers(0, 10, 150)
+    index = Dirichlet(0.5, on_small="move").split(labels, 8, rng)
+    one, other = (local_test(index, labels, test_labels, local_stream) for _ in range(2))
+    assert one.digest == other.digest
+    another = local_test(index, labels, test_labels, lambda client: stream(4, "local test", 0, client))
+    assert another.digest != one.digest
+    # the draw of a client depends on its own labels and stream alone: client 7 with all others merged into one
+    merged = ClientIndex(np.array([0, index.offsets[7], 600]), index.indices)
+    alone = local_test(merged, labels, test_labels, lambda client: local_stream(7 if client == 1 else 0))
+    np.testing.assert_array_equal(alone.of(1), one.of(7))
+
+
+@given(st.integers(1, 12), st.integers(1, 6), st.integers(1, 200), st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_local_test_splits_follow_the_proportions(clients: int, classes: int, num_test: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    labels, test_labels = rng.integers(0, classes, 240), rng.integers(0, classes, num_test)
+    owners = rng.integers(0, clients, 240)
+    index = ClientIndex.from_owners(owners, clients)
+    found = local_test(index, labels, test_labels, local_stream)
+    there = np.bincount(test_labels, minlength=classes)
+    for client in range(clients):
+        own = np.bincount(labels[index.of(client)], minlength=classes)
+        drawn = np.bincount(test_labels[found.of(client)], minlength=classes)
+        assert len(set(found.of(client).tolist())) == len(found.of(client))  # without replacement
+        if not own.sum():
+            assert not drawn.any()
+            continue
+        wanted = max(1, int(np.floor(own.sum() * num_test / 240 + 0.5)))
+        ideal = own * wanted / own.sum()
+        assert (drawn <= np.ceil(ideal)).all()
+        assert (drawn >= np.minimum(np.floor(ideal), there)).all()
+        assert drawn.sum() <= wanted

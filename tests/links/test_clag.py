@@ -1,4 +1,4 @@
-"""CLAG's link: when it speaks, by hand; a strict threshold; the lag that forces; what is not a number is never silent."""
+"""CLAG's link: when it speaks, by hand; a strict threshold; the lag that forces; no silence of what is no number."""
 
 from __future__ import annotations
 

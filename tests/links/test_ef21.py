@@ -15,13 +15,14 @@ from tests.links.vectors import PAIR, Rounded, context, line, pair, talk
 
 
 def test_three_sends_by_hand() -> None:
-    # k = 1 of 2. (4, 3): 4 is sent, g = (4, 0); (4, 3) again: lacks (0, 3), g = (4, 3); (1, 3): lacks (-3, 0), g = (1, 3)
+    # k = 1 of 2. (4, 3): 4 is sent, g = (4, 0). (4, 3) again: lacks (0, 3), g = (4, 3).
+    # (1, 3): lacks (-3, 0), g = (1, 3)
     told = talk(Ef21(TopK(0.5)), [line(4, 3), line(4, 3), line(1, 3)])
     assert told == [(True, [4, 0]), (True, [4, 3]), (True, [1, 3])]
 
 
 def test_the_estimate_follows_what_was_decoded() -> None:
-    # a codec that rounds: 0.4 - 0 -> 0; 0.8 - 0 -> 1; 0.6 - 1 = -0.4 -> 0. From the undecoded difference it would be exact
+    # a codec that rounds: 0.4 - 0 -> 0; 0.8 - 0 -> 1; 0.6 - 1 = -0.4 -> 0. From what was meant, each would be exact
     told = talk(Ef21(Rounded()), [line(0.4), line(0.8), line(0.6)])
     assert [arrived for _, arrived in told] == [[0.0], [1.0], [1.0]]
 

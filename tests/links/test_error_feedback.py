@@ -115,9 +115,20 @@ def test_a_part_of_the_schema_is_its_own_story() -> None:
     context = LinkContext(schema, 1, 0, np.random.default_rng(0))
     part = pick(Tensors(schema, np.array([1.0, 2.0, 3.0, 4.0])), ("b",))
     parcel, state = ErrorFeedback(TopK(0.5)).send(part, None, context)
-    assert [spec.name for spec in state.schema] == ["b"]
-    np.testing.assert_array_equal(state.values, [3, 0])
+    np.testing.assert_array_equal(state.values, [0, 0, 3, 0])  # a has nothing that waits
     assert [block.mode.name for block in parcel.blocks] == ["absent", "bitmap"]
+
+
+def test_the_residual_of_an_absent_tensor_waits() -> None:
+    schema = Schema((TensorSpec("a", (2,), "float64"), TensorSpec("b", (2,), "float64")))
+    context, link = LinkContext(schema, 1, 0, np.random.default_rng(0)), ErrorFeedback(TopK(0.5))
+    update = Tensors(schema, np.array([1.0, 2.0, 3.0, 4.0]))
+    _, state = link.send(update, None, context)
+    np.testing.assert_array_equal(state.values, [1, 0, 3, 0])
+    # only b: (3, 4) + (3, 0) = (6, 4), of which 6 is sent; the 1 of a waits
+    parcel, state = link.send(pick(update, ("b",)), state, context)
+    np.testing.assert_array_equal(to_dense(parcel.decode(schema)).values, [6, 0])
+    np.testing.assert_array_equal(state.values, [1, 0, 0, 4])
 
 
 def test_mistakes() -> None:

@@ -147,7 +147,7 @@ def test_both_ends_agree_whatever_part_is_sent(link: Link) -> None:
 
 def _through(data: bytes) -> Parcel | None:
     """A parcel as it comes out of bytes."""
-    from fedreuse.schema import ModelSchema  # noqa: PLC0415
+    from fedreuse.schema import ModelSchema
 
     return Envelope.from_bytes(data, ModelSchema(PAIR)).parcels["update"]
 

@@ -35,6 +35,7 @@ def test_the_movement_of_the_model_makes_clients_lazier() -> None:
 def test_at_a_tie_it_stays_silent() -> None:
     # 40 <= 25 + 15: the rule as printed skips; the authors' code uploads on >=
     assert talk(Laq(2), THREE, movement=25.0)[2] == (False, [3, 1])
+
     def uploads_on_ties(change: float, bound: float) -> bool:
         return change >= bound
 

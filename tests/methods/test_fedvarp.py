@@ -1,4 +1,4 @@
-"""FedVARP: rounds by hand, no variance when nothing is new, the old memory before the new, a straight-line reference."""
+"""FedVARP: rounds by hand, no variance when nothing is new, the old memory before the new, a reference."""
 
 from __future__ import annotations
 

@@ -41,24 +41,31 @@ def paper(
 
 
 def partial(
-    problem: Problem, num_steps: int, stops: dict[tuple[int, int], int] | None = None
+    problem: Problem,
+    num_steps: int,
+    stops: dict[tuple[int, int], int] | None = None,
+    missed: set[tuple[int, int]] = frozenset(),
 ) -> list[tuple[np.ndarray, np.ndarray, int]]:
-    """Weights, statistics and counter after every round of the heuristic: K steps, K_eff as normaliser, mean moves."""
+    """Weights, statistics and counter after every round of the heuristic: K steps, K_eff as normaliser.
+
+    `missed`: (round, client) that trained but did not hear the new model; they take the mean of the moves since.
+    """
     beta, lr = problem.momentum, problem.lr
     k_eff = sum((1 - beta ** (num_steps - j)) / (1 - beta) for j in range(num_steps))
     rate = 1 / (k_eff * lr)
     w, s, c = problem.weights.copy(), problem.statistics.copy(), problem.counter
-    moves: list[np.ndarray] = [w]
-    waiting: dict[int, tuple[np.ndarray, np.ndarray, int]] = {}
+    models = [w]
+    h = {i: np.zeros_like(w) for i in range(len(problem.examples))}
+    waiting: dict[int, tuple[np.ndarray, int]] = {}
     trajectory = []
     for t, cohort in enumerate(problem.cohorts, start=1):
         total = sum(problem.examples[i] for i in cohort)
         step_w, step_s, step_c = np.zeros_like(w), np.zeros_like(s), 0.0
+        sent = {}
         for i in cohort:
-            h = np.zeros_like(w)
             if i in waiting:
-                old, sent, when = waiting[i]
-                h = old + rate * ((w - moves[when]) / (len(moves) - 1 - when) - sent)
+                u, when = waiting.pop(i)
+                h[i] = h[i] + rate * ((w - models[when]) / (len(models) - 1 - when) - u)
             stop = (stops or {}).get((t, i), num_steps + 1)
             taken = num_steps if stop > num_steps else stop - 1
             y, seen, velocity = w.copy(), s.copy(), np.zeros_like(w)
@@ -66,18 +73,22 @@ def partial(
                 batch = np.concatenate([problem.means[i] + y[:3], problem.variances[i]])
                 seen = 0.9 * seen + 0.1 * batch
                 g = problem.curvatures[i] * (y - problem.optima[i]) + problem.noise[t, i, "batches"][k]
-                velocity = beta * velocity + g - h + problem.weight_decay * y
+                velocity = beta * velocity + g - h[i] + problem.weight_decay * y
                 y = y - lr * velocity
-            u = y - w
+            sent[i] = y - w
             if stop <= num_steps:
                 g = problem.curvatures[i] * (y - problem.optima[i]) + problem.noise[t, i, "stop batches"][0]
-                u = u - (g + problem.weight_decay * y - h) / rate
-            waiting[i] = (h, u, len(moves) - 1)
+                sent[i] = sent[i] - (g + problem.weight_decay * y - h[i]) / rate
             omega = problem.examples[i] / total
-            step_w = step_w + omega * u
+            step_w = step_w + omega * sent[i]
             step_s = step_s + omega * (seen - s)
             step_c = step_c + omega * taken
+        for i in cohort:
+            if (t, i) in missed:
+                waiting[i] = (sent[i], len(models) - 1)
+            else:
+                h[i] = h[i] + rate * (step_w - sent[i])
         w, s, c = w + step_w, s + step_s, c + round(step_c)
-        moves.append(w)
+        models.append(w)
         trajectory.append((w, s, c))
     return trajectory

@@ -25,9 +25,9 @@ def qsgd(vector: np.ndarray, uniforms: np.ndarray, bits: int, bucket: int) -> np
                     continue
                 exact = abs(x) / scale * s
                 low = math.floor(exact)
-                # the sign's draw: a negative coordinate rounds away from zero when u is small
-                up = u >= 1 - (exact - low) if x > 0 else u < exact - low
-                level = min(s, low + 1 if up else low)
+                chance = exact - low  # of the larger magnitude; a small draw goes upwards, for negative x towards zero
+                is_larger = u < chance if x > 0 else chance > 0 and u >= 1 - chance
+                level = low + 1 if is_larger else low
                 out[start + j] = math.copysign(1, x) * scale * level / s
         return out
 

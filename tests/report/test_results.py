@@ -15,7 +15,7 @@ from tests.report.runs import write_run
 
 def test_savings_by_hand(tmp_path: Path) -> None:
     result = read_run(write_run(tmp_path / "run"))
-    # two clients in each of two rounds, a dense model is 100 B; uploads of 20 B: two in round 1, one in round 2; one reuse
+    # two clients in each of two rounds, a dense model is 100 B; uploads of 20 B: two, then one beside a reuse
     update = result.savings["update_fields"]
     assert update.up_bytes == 20 + 20 + 20 + 16
     assert update.up == pytest.approx(1 - 76 / 400)

@@ -115,7 +115,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> No
 
 def test_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "j.sqlite").mkdir()
-    with pytest.raises(RunDirectoryError, match=r"j\.sqlite is not a checkpoint"):
+    with pytest.raises(RunError, match=r"j\.sqlite could not be opened \(.*\); if the disk is full, free some space"):
         Journal(tmp_path / "j.sqlite")
 
 

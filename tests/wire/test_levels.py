@@ -27,11 +27,13 @@ def decoded(flat: np.ndarray, bits: int) -> np.ndarray:
 
 def envelope(*fields: np.ndarray, bits: object = 3, count: int = 3) -> bytes:
     """A message whose one tensor has these fields."""
-    return Envelope("update", 1, 1, parcels={"update": Parcel((Block(LEVELS, count, fields),), {"bits": bits})}).to_bytes()
+    return Envelope(
+        "update", 1, 1, parcels={"update": Parcel((Block(LEVELS, count, fields),), {"bits": bits})}
+    ).to_bytes()
 
 
 def test_four_levels_by_hand() -> None:
-    # R = 3, steps of 2: -3, -1, 1, 3; 2 is halfway and goes up; codes 3, 0, 2, 3 in two bits each: 11 00 10 11 from the low end
+    # R = 3, steps of 2: -3, -1, 1, 3; 2 is halfway and goes up; codes 3, 0, 2, 3 in two bits each, from the low end
     flat = np.array([3.0, -3.0, 0.5, 2.0])
     block = levels_block(flat, 2)
     assert block.fields[0].tolist() == [3.0]

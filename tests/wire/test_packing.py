@@ -39,7 +39,9 @@ def test_bits_beyond_the_last_number_are_refused() -> None:
     assert take_bits(taker(0xFF), SPEC, 4, 2).tolist() == [0xFF]
 
 
-@pytest.mark.parametrize("notes", [{}, {"bits": 1}, {"bits": 9}, {"bits": "4"}, {"bits": True}, {"bits": 4.0}, None, ["bits"]])
+@pytest.mark.parametrize(
+    "notes", [{}, {"bits": 1}, {"bits": 9}, {"bits": "4"}, {"bits": True}, {"bits": 4.0}, None, ["bits"]]
+)
 def test_notes_are_not_trusted(notes: object) -> None:
     with pytest.raises(WireError, match="note bits: a whole number from 2 to 8 expected"):
         whole_note(notes, "bits", 2, 8)  # type: ignore[arg-type]

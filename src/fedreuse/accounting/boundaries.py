@@ -35,7 +35,6 @@ __all__ = [
 ]
 
 REUSE_BYTES = 16
-_UPDATE_GROUPS = ("update", "buffers", "counters")
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class Traffic:
 
 
 def _update_fields(row: LedgerRow) -> int:
-    return row.group_bytes(*_UPDATE_GROUPS) if row.direction == "up" and row.purpose == "training" else 0
+    return row.group_bytes() if row.direction == "up" and row.purpose == "training" else 0
 
 
 BOUNDARIES: dict[str, Boundary] = {

@@ -62,7 +62,7 @@ class Ledger:
     counts: dict[str, int] = field(default_factory=dict)
 
     def note(self, outgoing: Mapping[int, Envelope], arrived: Sequence[Reply], refused: Mapping[int, str]) -> None:
-        """One wave: every request that left, every reply that came, in time or not; a reply has its request's purpose."""
+        """One wave: every request that left, every reply that came, in time or not; replies share its purpose."""
         sizes: dict[tuple[int, ...], dict[str, int]] = {}  # clients often share the same parcels
         for client, envelope in outgoing.items():
             self.rows.append(_row(client, envelope, "down", "in_time", Work(), sizes))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedreuse.report.results import Result
     from fedreuse.studies.study import Outcome, Study, StudyRun
 
-__all__ = ["compare_command", "run_all", "save_figure", "show_comparison", "to_plain"]
+__all__ = ["compare_command", "finish", "run_all", "show_comparison"]
 
 
 @app.command("compare", epilog="Example: fedreuse compare configs/demo.yaml rounds.count=10 --out runs/short")
@@ -53,9 +53,9 @@ def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) 
     from fedreuse.report.results import read_runs
 
     results = [result for result in read_runs(place) if result.is_complete]
-    figure = save_figure(results, place, f"{study.name}: {_setting(results)}") if results else None
+    figure = _save_figure(results, place, f"{study.name}: {_setting(results)}") if results else None
     if as_json:
-        show_json(to_plain(study.name, place, results, figure))
+        show_json(_to_plain(study.name, place, results, figure))
     else:
         show_comparison(results)
         show_lines(f"run directories: {place}", *([f"figure: {figure}"] if figure is not None else []))
@@ -76,7 +76,7 @@ def run_all(study: Study, place: Path, as_json: bool = False) -> list[Outcome]:
     count = len(study.runs)
     complete = sum(RunDirectory(place / planned.folder).is_complete for planned in study.runs)
     kept = f", {complete} of them complete already and kept as they are" if complete else ""
-    _tell(f"study {study.name}: {count} runs into {place}{kept}", as_json)
+    typer.echo(f"study {study.name}: {count} runs into {place}{kept}", err=as_json)
     failed = []
     with Watcher(stderr=as_json, pause_seconds=10.0) as watcher:
 
@@ -88,11 +88,11 @@ def run_all(study: Study, place: Path, as_json: bool = False) -> list[Outcome]:
             title = f"[{number}/{count}] {outcome.run.title}"
             if outcome.error:
                 failed.append(outcome)
-                _tell(f"{title}: failed: {outcome.error}", as_json)
+                watcher.say(f"{title}: failed: {outcome.error}")
                 continue
             result = read_run(outcome.directory)
             how = "complete already" if outcome.was_complete else f"done in {duration(result.seconds)}"
-            _tell(f"{title}: {how}, test {result.metric} {score(result.test_score, result.metric)}", as_json)
+            watcher.say(f"{title}: {how}, test {result.metric} {score(result.test_score, result.metric)}")
     return failed
 
 
@@ -114,7 +114,7 @@ def show_comparison(results: Sequence[Result]) -> None:
         show_lines("Runs of the same seed share data, partition, cohorts and initial model (digests compared).")
 
 
-def save_figure(results: Sequence[Result], place: Path, title: str = "") -> Path | None:
+def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Path | None:
     """Accuracy over rounds and over bytes, beside the runs; None if nothing was ever validated."""
     from fedreuse.report.figures import accuracy_figure
 
@@ -123,7 +123,7 @@ def save_figure(results: Sequence[Result], place: Path, title: str = "") -> Path
     return accuracy_figure(results, place / "comparison.png", title=title)
 
 
-def to_plain(name: str, place: Path, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
+def _to_plain(name: str, place: Path, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
     """A study's results as JSON holds them."""
     from fedreuse.report.results import plain
     from fedreuse.report.tables import by_variant
@@ -143,7 +143,3 @@ def _setting(results: Sequence[Result]) -> str:
     data = ", ".join(sorted({result.dataset for result in results}))
     networks = ", ".join(sorted({result.network for result in results}))
     return f"{networks} on {data}, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-
-
-def _tell(line: str, as_json: bool) -> None:
-    typer.echo(line, err=as_json)

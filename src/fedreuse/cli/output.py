@@ -21,6 +21,7 @@ __all__ = ["console", "show_json", "show_lines", "show_pairs", "show_table"]
 
 _WIDTH = 100
 _LONGEST_UNFOLDED = 28
+_NARROWEST_FOLDED = 10
 
 
 def console(stderr: bool = False) -> Console:
@@ -41,22 +42,11 @@ def show_lines(*lines: str) -> None:
 
 
 def show_table(table: Table) -> None:
-    """A table with its title and legend; numbers to the right, and only long texts are folded."""
-    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for column, header in enumerate(table.headers):
-        cells = [row[column] for row in table.rows]
-        drawn.add_column(
-            Text(header),
-            justify="right" if _are_numbers(cells) else "left",
-            no_wrap=max(map(len, cells), default=0) <= _LONGEST_UNFOLDED,
-            overflow="fold",
-        )
-    for row in table.rows:
-        drawn.add_row(*(Text(cell) for cell in row))
+    """A table with its title and legend; only long texts are folded, unless the terminal is too narrow for the rest."""
     place = console()
     if table.title:
         place.print(Text(table.title, style="bold"))
-    place.print(drawn)
+    place.print(_draw(table, is_folded=_least_width(table) > place.width))
     if table.legend:
         place.print(Text(table.legend, style="dim"))
         place.print()
@@ -73,6 +63,31 @@ def show_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
     place.print(Text(title, style="bold"), soft_wrap=True)
     place.print(drawn)
     place.print()
+
+
+def _widths(table: Table) -> list[int]:
+    """The longest line of each column."""
+    columns = zip(table.headers, *table.rows, strict=True)
+    return [max(len(line) for cell in column for line in (cell.splitlines() or [""])) for column in columns]
+
+
+def _least_width(table: Table) -> int:
+    """What the table needs if only long texts fold."""
+    return 2 + sum(2 + (width if width <= _LONGEST_UNFOLDED else _NARROWEST_FOLDED) for width in _widths(table))
+
+
+def _draw(table: Table, is_folded: bool) -> RichTable:
+    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column, (header, width) in enumerate(zip(table.headers, _widths(table), strict=True)):
+        drawn.add_column(
+            Text(header),
+            justify="right" if _are_numbers(row[column] for row in table.rows) else "left",
+            no_wrap=not is_folded and width <= _LONGEST_UNFOLDED,
+            overflow="fold",
+        )
+    for row in table.rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
 
 
 def _are_numbers(cells: Iterable[str]) -> bool:

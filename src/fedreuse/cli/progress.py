@@ -64,22 +64,33 @@ class Watcher:
             return
         if self._task is not None:
             self._bar.remove_task(self._task)
-        self._task = self._bar.add_task(
-            self.title or plain["method"]["name"], total=self._count, completed=self._done_before, told=""
-        )
+        if self.title:
+            self.say(self.title)
+        self._task = self._bar.add_task("", total=self._count, completed=self._done_before, told="")
 
     def round_done(self, row: Mapping[str, Any]) -> None:
         """Show where the run stands."""
         self._add(row)
         if self._bar is not None:
-            self._bar.update(self._task, completed=row["round"], told=self._told())
+            told = f"validation {score(self._score, self._metric)}  saving {self._saving():.1f} % (up, {_BOUNDARY})"
+            self._bar.update(self._task, completed=row["round"], told=told)
             return
         now = monotonic()
         if row["validation_score"] is not None and now - self._spoke >= self._pause_seconds:
             self._spoke = now
             passed = now - self._began
             left = passed / (row["round"] - self._done_before) * (self._count - row["round"])
-            self._say(f"round {row['round']}/{self._count}  {self._told()}  {duration(passed)}, {duration(left)} left")
+            told = f"validation {self._metric} {score(self._score, self._metric)}"
+            saving = f"saving up ({_BOUNDARY}) {self._saving():.1f} %"
+            time = f"{duration(passed)}, {duration(left)} left"
+            self._say(f"round {row['round']}/{self._count}  {told}  {saving}  {time}")
+
+    def say(self, line: str) -> None:
+        """A line that stays, above the bar if there is one."""
+        if self._bar is None:
+            typer.echo(line, err=self._stderr)
+        else:
+            self._bar.console.print(Text(line), soft_wrap=True)
 
     def _add(self, row: Mapping[str, Any]) -> None:
         self._up_bytes += row[f"up_bytes ({_BOUNDARY})"]
@@ -87,13 +98,12 @@ class Watcher:
         if row["validation_score"] is not None:
             self._score = row["validation_score"]
 
-    def _told(self) -> str:
-        saving = 100 * (1 - self._up_bytes / self._dense_bytes) if self._dense_bytes else 0.0
-        shown = score(self._score, self._metric)
-        return f"validation {self._metric} {shown}  saving up ({_BOUNDARY}) {saving:.1f} %"
+    def _saving(self) -> float:
+        """In percent, over all rounds so far."""
+        return 100 * (1 - self._up_bytes / self._dense_bytes) if self._dense_bytes else 0.0
 
     def _say(self, line: str) -> None:
-        typer.echo(f"{self.title}: {line}" if self.title else line, err=self._stderr)
+        self.say(f"{self.title}: {line}" if self.title else line)
 
 
 def duration(seconds: float) -> str:
@@ -115,8 +125,7 @@ class _Round(TextColumn):
 
 def _bar(stderr: bool) -> Progress:
     return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=8),
         _Round(),
         TextColumn("{task.fields[told]}", markup=False),
         TimeRemainingColumn(compact=True),

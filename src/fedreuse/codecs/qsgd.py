@@ -2,7 +2,8 @@
 
 top   = 2^(bits - 1) - 1                        levels -top .. top
 s_B   = max |v_j| over the bucket B             one scale per bucket
-q_j   = floor(v_j / s_B * top + u_j)            u_j uniform in [0, 1), so that E q_j = v_j / s_B * top
+x_j   = v_j / s_B * top
+q_j   = floor(x_j), or one more with probability x_j - floor(x_j), so that E q_j = x_j
 v_j' = s_B * q_j / top
 """
 
@@ -58,8 +59,10 @@ class Qsgd:
             np.where(scales > 0, scales, 1), self.bucket, len(flat)
         )  # a bucket of zeros: 0 / 1, not 0 / 0
         with np.errstate(invalid="ignore"):
-            drawn = np.floor(flat.astype(np.float64) / divisors * top + rng.random(len(flat)))
-        levels = np.where(np.isfinite(drawn), np.clip(drawn, -top, top), 0)
+            exact = flat.astype(np.float64) / divisors * top
+        below = np.floor(exact)
+        levels = below + (rng.random(len(flat)) < exact - below)
+        levels[~np.isfinite(_spread(scales, self.bucket, len(flat)))] = 0  # the scale says it
         return Block(LEVELS, len(flat), (to_little_endian(scales), pack_bits(levels + top, self.bits)))
 
 

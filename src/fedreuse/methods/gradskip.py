@@ -7,7 +7,7 @@ and stands still until the shared coin falls, because gradient and shift now can
     w     = sum alpha_i (x_i - (lr / p) h'_i) = sum alpha_i (x_i - (lr / p) (h'_i - h_i))      as sum alpha_i h_i = 0
     h_i  <- h'_i + (p / lr) (w - x_i)
 
-Sent is u_i = x_i - w_t - (h'_i - h_i) / rate, and h_i <- h_i + rate * (move - u_i) as in ProxSkip, in both its modes.
+Sent is u_i = x_i - w_t - (h'_i - h_i) / rate, and h_i <- h_i + rate * (move - u_i), in both modes of ProxSkip.
 Min(K, L) gradients are computed in a round, K ~ Geom(p), L ~ Geom(1 - q_i).
 """
 

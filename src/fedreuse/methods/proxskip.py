@@ -1,24 +1,25 @@
 """ProxSkip for consensus, or Scaffnew (Mishchenko et al., 2022): local steps with shifts, and a coin for communication.
 
     step        x_i <- x_i - lr (grad f_i(x_i) - h_i)                  until the shared coin of probability p falls
-    then        w  = sum alpha_i x_i;   h_i <- h_i + (p / lr) (w - x_i);   x_i <- w
+    then        w   <- sum alpha_i x_i;   h_i <- h_i + (p / lr) (w - x_i);   x_i <- w
 
-A round is what lies between two communications, so K ~ Geom(p) steps, drawn from the cohort's stream and named in the
-request. w is known to a client only with the next broadcast, so it stores what it needs and finishes h_i then:
+A round is what lies between two communications: K ~ Geom(p) steps, drawn from the cohort's stream and named in the
+request. With u_i = x_i - w_t, as the server decoded it, and move = w_t+1 - w_t, the shift is
 
-    h_i <- h_i + rate * (move - u_i)            move = w_t+1 - w_t;   u_i = x_i - w_t as the server decoded it
+    h_i <- h_i + rate * (move - u_i)
 
-    mode        steps        rate                 asks for
-    faithful    K ~ Geom(p)  p / lr               everybody in every round, no momentum
-    partial     round(1/p)   1 / (K_eff lr)       nothing: a heuristic; K_eff counts momentum, as in SCAFFOLD
+    mode        steps        rate               h_i is finished
+    faithful    K ~ Geom(p)  p / lr             by the next request, which brings w_t+1: everybody in every round
+    partial     round(1/p)   1 / (K_eff lr)     by a second exchange with those who trained: the others keep h_i
 
-A client that missed broadcasts knows only the sum of the moves since, and takes their mean for its own.
+Both keep sum alpha_i h_i = 0, because w_t+1 - w_t is the weighted mean of the u_i. A client that missed its broadcast
+knows only the sum of the moves since, and takes their mean for its own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
@@ -79,12 +80,12 @@ class ProxSkipState:
 
 @value
 class Shift:
-    """A shift that waits for its broadcast: h_i = unfinished + rate * (mean move since `model`, the `num_moves`-th)."""
+    """h_i; while it holds a model it waits: h_i = vector + rate * (mean move since that model, the `num_moves`-th)."""
 
-    unfinished: Tensors
-    rate: float
-    model: Tensors
-    num_moves: int
+    vector: Tensors
+    rate: float = 0.0
+    model: Tensors | None = None
+    num_moves: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class ProxSkipServer:
         return state.model
 
     def round(self, state: ProxSkipState, cohort: Cohort) -> Conversation[ProxSkipState]:
-        """Everybody takes the same number of steps; whoever answers is averaged."""
+        """Everybody takes the same number of steps; whoever answers is averaged, and may have to hear the result."""
         groups, steps = to_groups(state.model, "model"), self._steps(cohort)
         replies = yield {
             client: Message("train", groups, {"steps": steps, "move": state.num_moves, **self.said_to(client)})
@@ -115,7 +116,10 @@ class ProxSkipServer:
             return state, Events(events)  # nobody answered: the model stands still
         direction = average(updates_of(replies, state.model), cohort, "ratio", state.model)
         model, num_kept = apply(state.model, direction)
-        return ProxSkipState(model, state.num_moves + 1), Events(events, {"kept variances": num_kept})
+        after = ProxSkipState(model, state.num_moves + 1)
+        if self.mode == "partial":
+            yield dict.fromkeys(sorted(replies), Message("finish", {"model": model.weights}, {"move": after.num_moves}))
+        return after, Events(events, {"kept variances": num_kept})
 
     def said_to(self, client: int) -> dict[str, float]:
         """What one client is told beside the others."""
@@ -145,19 +149,21 @@ class ProxSkipClient:
     def init(self) -> None:
         """No shift before the first training, which stands for zero."""
 
-    def answer(self, request: Message, state: Shift | None, bench: Bench) -> tuple[Message, Any]:
-        """Finish the shift, take the steps, send how far they led."""
-        received = from_groups(request.groups, "model", bench.schema)
+    def answer(self, request: Message, state: Shift | None, bench: Bench) -> tuple[Message, Shift]:
+        """Finish the shift; if that is not all, take the steps and send how far they led."""
+        weights = request.groups["model"]
         num_moves: int = request.values["move"]  # type: ignore[assignment]  # what the server half says
-        shift = finish(state, received.weights, num_moves)
-        update, rate = self.train(received, shift, request, bench)
-        reply = Message("update", to_groups(update, "update"))
-        return reply, Shift(shift, rate, received.weights, num_moves)
+        shift = finish(state, weights, num_moves)
+        if request.kind == "finish":
+            return Message("finished"), Shift(shift)
+        update, rate = self.train(from_groups(request.groups, "model", bench.schema), shift, request, bench)
+        return Message("update", to_groups(update, "update")), Shift(shift, rate, weights, num_moves)
 
     def settle(self, state: Shift, delivered: Message) -> Shift:
         """The own update counts as the server will see it, so that the weighted sum of all shifts stays zero."""
-        unfinished = sub(state.unfinished, scale(delivered.groups["update"], state.rate))
-        return Shift(unfinished, state.rate, state.model, state.num_moves)
+        if delivered.kind == "finished":
+            return state
+        return replace(state, vector=sub(state.vector, scale(delivered.groups["update"], state.rate)))
 
     def train(self, received: Model, shift: Tensors, request: Message, bench: Bench) -> tuple[Model, float]:
         """The update after K steps of gradient minus shift, and the rate of the shift."""
@@ -181,4 +187,6 @@ def finish(state: Shift | None, model: Tensors, num_moves: int) -> Tensors:
     """h_i, now that the model has moved on; zero at first contact."""
     if state is None:
         return zeros(model.schema)
-    return add(state.unfinished, scale(sub(model, state.model), state.rate / (num_moves - state.num_moves)))
+    if state.model is None:
+        return state.vector
+    return add(state.vector, scale(sub(model, state.model), state.rate / (num_moves - state.num_moves)))

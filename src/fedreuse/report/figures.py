@@ -51,8 +51,9 @@ def accuracy_figure(results: Sequence[Result], path: str | Path, boundary: str =
     over_bytes.set_xlim(left=0)
     handles, labels = over_rounds.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False, fontsize=10)
-    if title:
-        figure.suptitle(title, fontsize=11)
+    has_seeds = any(len(variant.results) > 1 for variant in variants)
+    bands = "lines: mean over seeds; bands: lowest to highest seed" if has_seeds else ""
+    figure.suptitle("\n".join(text for text in (title, bands) if text), fontsize=11)
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(target)

@@ -12,7 +12,19 @@ from fedreuse.accounting.boundaries import BOUNDARIES
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
-__all__ = ["Table", "Variant", "by_variant", "comparison", "runs_table", "savings_table", "to_markdown"]
+__all__ = [
+    "SHOWN",
+    "Table",
+    "Variant",
+    "boundary_legend",
+    "by_variant",
+    "comparison",
+    "megabytes",
+    "runs_table",
+    "savings_table",
+    "score",
+    "to_markdown",
+]
 
 SHOWN = (("update_fields", "up"), ("symmetric_fields", "both"), ("all_fields", "both"), ("messages", "both"))
 """What a comparison shows: the paper's restricted number, its sensitivity, and the two that count everything."""

@@ -162,9 +162,12 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{self.path} is in use by process {owner}; wait for it to end, or choose another --out"
             ) from None
-        self._lock.truncate(0)
-        self._lock.write(str(os.getpid()))
-        self._lock.flush()
+        try:
+            os.ftruncate(self._lock.fileno(), 0)
+            os.write(self._lock.fileno(), str(os.getpid()).encode())
+        except OSError as error:
+            self.release()
+            raise RunDirectoryError(f"{self.path} cannot be written ({error}); choose another --out") from None
 
     def release(self) -> None:
         """Let others write."""

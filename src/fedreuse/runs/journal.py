@@ -35,6 +35,11 @@ class Journal:
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.executescript(_TABLES)
+        except sqlite3.OperationalError as error:
+            raise RunError(
+                f"{path} could not be opened ({error}); if the disk is full, free some space, then go on with "
+                "--resume, or choose another --out"
+            ) from None
         except sqlite3.DatabaseError as error:
             raise RunDirectoryError(
                 f"{path} is not a checkpoint of fedreuse ({error}); choose another --out, or delete that directory"

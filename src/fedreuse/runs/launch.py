@@ -242,10 +242,9 @@ class _Run:
         return MemoryStore(records)
 
     def _write_facts(self) -> None:
-        path = self.directory.path / "partition.npz"
-        if not path.exists():
-            self.prepared.training.save(path)
-            self.prepared.validation.save(self.directory.path / "validation.npz")
+        for name, index in (("partition", self.prepared.training), ("validation", self.prepared.validation)):
+            if not (self.directory.path / f"{name}.npz").exists():
+                index.save(self.directory.path / f"{name}.npz")
         facts = {
             "run_id": self.config.run_id,
             "reference": reference_to_plain(self.reference),

@@ -26,7 +26,7 @@ class Case:
     """A method by name, its options, the links of its update and model, the buffer policy, and what it may say.
 
     Each entry of `says` is a kind, a direction and the groups that may come with it; the default is one exchange of the
-    averaging family.
+    averaging family. `other_uplinks` are links of further groups on the way up.
     """
 
     method: str
@@ -35,13 +35,15 @@ class Case:
     downlink: object = None
     buffers: BufferPolicy = "dense"
     says: tuple[str, ...] = AVERAGING
+    other_uplinks: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         """A readable name of the case."""
         gate = self.options.get("gate")
         rest = [f"{key}={value}" for key, value in self.options.items() if key != "gate"]
-        links = [_name(self.uplink), f"down {_name(self.downlink)}" if self.downlink is not None else ""]
+        links = [_name(self.uplink), *(f"{group} {_name(link)}" for group, link in self.other_uplinks.items())]
+        links += [f"down {_name(self.downlink)}"] if self.downlink is not None else []
         parts = [self.method, _name(gate), *rest, *links, self.buffers if self.buffers != "dense" else ""]
         return " ".join(part for part in parts if part)
 
@@ -57,6 +59,7 @@ class Case:
         uplink, downlink = dict(config.default_uplink), dict(config.default_downlink)
         if self.uplink is not None:
             uplink["update"] = parse_link(self.uplink, "uplink.update")
+        uplink |= {group: parse_link(link, f"uplink.{group}") for group, link in self.other_uplinks.items()}
         if self.downlink is not None:
             downlink["model"] = parse_link(self.downlink, "downlink.model")
         if self.buffers == "as_weights":
