@@ -12,7 +12,7 @@ from fedreuse.studies.study import load_study
 from tests.cli.conftest import Invoke
 
 ROOT = Path(__file__).parents[2]
-SMALL = ["task.clients=6", "rounds.cohort=3", "rounds.count=2", "network={name: cnn, width: 2, hidden: 8}"]
+SMALL = ["task.clients=6", "rounds.cohort=3", "rounds.count=1", "network={name: cnn, width: 2, hidden: 8}"]
 NAMES = ["dense FedAvg", "Top-K FedAvg", "Top-K + error feedback", "DG-FedReuse + Top-K"]
 
 

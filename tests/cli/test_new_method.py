@@ -83,7 +83,6 @@ def test_in_a_checkout_it_conforms_lints_and_nothing_else_is_touched(tmp_path: P
     call("-m", "pytest", "-q", "-p", "no:cacheprovider", files[2], "tests/conformance", "-k", "fed_sample")
     call("-m", "ruff", "check", files[0], files[2], cases)
     call("-m", "ruff", "format", "--check", files[0], files[2], cases)
-    call("-m", "mypy", "--cache-dir", str(tmp_path / "mypy"), "--follow-imports=silent", files[0])
 
 
 def test_a_checkout_is_recognised_from_below() -> None:

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from fedreuse.codecs.rand_k import SEEDED, RandK, drawn_positions
 from fedreuse.codecs.top_k import kept_count
 from fedreuse.errors import ConfigError
+from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.randomness import stream
 from fedreuse.schema import Schema, TensorSpec
 from fedreuse.tensors import Tensors, is_equal
@@ -130,8 +131,21 @@ def test_settings_that_cannot_be(ratio: float) -> None:
         RandK(ratio)
 
 
-@pytest.mark.parametrize("unbiased", [True, False])
-@pytest.mark.parametrize("feedback", [True, False])
+def test_scaled_values_and_feedback_are_refused_because_errors_would_grow() -> None:
+    # E|e'|^2 = (d / k - 1) |e|^2 = 4 |e|^2 at 0.2: after ten rounds a million times as large; unscaled it shrinks to 0.8
+    for unbiased, grows in ((True, True), (False, False)):
+        left = np.random.default_rng(4).normal(size=2000).astype(np.float32)
+        start = np.linalg.norm(left)
+        for seed in range(10):
+            left = left - decoded(RandK(0.2, unbiased), left, seed)
+        assert (np.linalg.norm(left) > 100 * start) is grows
+    with pytest.raises(ConfigError, match=r"error_feedback\.codec must not err by more than the tensor's own size"):
+        ErrorFeedback(RandK(0.2))
+    assert ErrorFeedback(RandK(0.2, unbiased=False)).codec == RandK(0.2, unbiased=False)
+    assert ErrorFeedback(RandK(1.0)).codec == RandK(1.0)
+
+
+@pytest.mark.parametrize(("unbiased", "feedback"), [(True, False), (False, False), (False, True)])
 def test_equals_the_reference(unbiased: bool, feedback: bool) -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     codec = {"name": "rand_k", "ratio": 0.5, "unbiased": unbiased}

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from fedreuse.core.bench import BatchPlan
 from fedreuse.core.model import Model
@@ -460,6 +461,21 @@ def test_the_head_costs_no_backward_pass_through_the_features() -> None:
     bench = trainer.bench(0, 1)
     gradient(bench, start, start.schema.head(), 2)
     assert bench.work.flops == 8 * head < 8 * full
+
+
+def test_the_flops_on_record_are_those_that_were_spent() -> None:
+    trainer = make()
+    start = start_of(trainer)
+    head = start.schema.head()
+    per_example = trainer.flops_per_example(head), trainer.flops_per_example(None)
+    bench = trainer.bench(0, 1)
+    with FlopCounterMode(display=False) as counter:
+        gradient(bench, start, head, 2)
+    assert counter.get_total_flops() == bench.work.flops == 8 * per_example[0]  # really no more than the head
+    bench = trainer.bench(0, 1)
+    with FlopCounterMode(display=False) as counter:
+        bench.train(start)
+    assert counter.get_total_flops() == bench.work.flops == 20 * per_example[1]
 
 
 def test_counting_flops_changes_nothing() -> None:

@@ -12,6 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.nonzero import Nonzero
+from fedreuse.codecs.qsgd import Qsgd
+from fedreuse.codecs.rand_k import RandK
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.method import LinkContext
 from fedreuse.engine.faults import RandomFaults
@@ -19,7 +21,7 @@ from fedreuse.errors import ConfigError, WireError
 from fedreuse.links.delta import Delta
 from fedreuse.runs.launch import run
 from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, pick
+from fedreuse.tensors import Tensors, drop_rows, is_equal, pick
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.delta import delta_fedavg
@@ -85,7 +87,8 @@ def test_bit_patterns_arrive_bit_for_bit(patterns: np.ndarray, codec: Dense | No
 def test_floating_point_rounds_about_one_coordinate_in_six() -> None:
     schema = Schema((TensorSpec("a", (60_000,)),))
     rng, context = np.random.default_rng(1), LinkContext(schema, 1, 0, np.random.default_rng(0))
-    first, second = (Tensors(schema, rng.normal(size=60_000).astype(np.float32)) for _ in range(2))
+    first = Tensors(schema, rng.normal(size=60_000).astype(np.float32))
+    second = Tensors(schema, (first.values + rng.normal(size=60_000)).astype(np.float32))
     held = Delta(Dense()).send(first, None, context)[1]
     there = Delta(Dense()).send(second, held, context)[1]
     differs = there.values != second.values
@@ -106,6 +109,20 @@ def test_other_tensors_start_over() -> None:
     assert parcel.field_bytes == 8
     assert is_equal(there, part)
     assert is_equal(held, mirror)
+
+
+def test_some_rows_of_a_tensor_are_refused() -> None:
+    schema = Schema((TensorSpec("a", (2, 2)),))
+    context = LinkContext(schema, 1, 0, np.random.default_rng(0))
+    rest = drop_rows(Tensors(schema, np.arange(4, dtype=np.float32)), {"a": (0,)})
+    with pytest.raises(ConfigError, match="a delta link carries whole tensors"):
+        Delta().send(rest, None, context)
+
+
+@pytest.mark.parametrize("codec", [RandK(0.5), Qsgd(bits=2)])
+def test_a_codec_that_would_lead_away_is_refused(codec: RandK | Qsgd) -> None:
+    with pytest.raises(ConfigError, match=r"delta\.codec must not err by more than the tensor's own size"):
+        Delta(codec)
 
 
 def test_an_approximate_bit_pattern_is_refused() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, build, is_same
+from tests.tiny import results, tiny
 
 
 def one_client() -> QuadraticFederation:
@@ -52,3 +56,9 @@ def test_heavy_ball_and_nesterov_differ() -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     plain, ahead = (federation.play(build("fedavgm", nesterov=nesterov), 3) for nesterov in (False, True))
     assert not is_same(plain.model, ahead.model)
+
+
+def test_without_momentum_a_network_trains_as_with_fedavg_bit_for_bit(tmp_path: Path) -> None:
+    plain = run(tiny("rounds.count=2"), tmp_path / "fedavg")
+    mine = run(tiny("rounds.count=2", "method={name: fedavgm, server_lr: 1.0, beta: 0.0}"), tmp_path / "fedavgm")
+    assert results(mine)["model"] == results(plain)["model"]

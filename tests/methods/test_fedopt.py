@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from fedreuse.methods.fedadam import FedAdam
 from fedreuse.methods.fedavgm import FedAvgM
 from fedreuse.methods.fedopt import FedOpt
 from fedreuse.methods.fedyogi import FedYogi
+from fedreuse.runs.launch import run
 from fedreuse.tensors import is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.fedopt import Options, fedopt
+from tests.tiny import results, tiny
 
 ROUNDS = 5
 ADAPTIVE = {"fedadam": "adam", "fedyogi": "yogi", "fedadagrad": "adagrad"}
@@ -113,6 +116,21 @@ def test_ratio_one_is_dense_bit_for_bit(name: str) -> None:
 def test_a_server_step_of_zero_leaves_the_weights(name: str) -> None:
     session = played(name, server_lr=0.0)
     assert all(is_equal(model.weights, session.models[0].weights) for model in session.models)
+
+
+def test_a_network_at_ratio_one_is_the_dense_one_bit_for_bit(tmp_path: Path) -> None:
+    for name in FAMILY:
+        dense = run(tiny(f"method={name}", "rounds.count=2"), tmp_path / name)
+        whole = run(tiny(f"method={name}", "rounds.count=2", uplink={"update": top_k(1.0)}), tmp_path / f"{name}-1")
+        assert results(whole)["model"] == results(dense)["model"]
+
+
+def test_yogi_begins_a_network_as_adam_does(tmp_path: Path) -> None:
+    adam, yogi = (
+        run(tiny(f"method={{name: {name}, v0: 0.0}}", "rounds.count=1"), tmp_path / name)
+        for name in ("fedadam", "fedyogi")
+    )
+    assert results(adam)["model"] == results(yogi)["model"]
 
 
 # configuration

@@ -20,6 +20,13 @@ from tests.references.qsgd import qsgd
 from tests.tiny import tiny
 
 
+def first_updates(federation: QuadraticFederation) -> dict[int, np.ndarray]:
+    """What the clients of the first round find, before anything is rounded."""
+    start = federation.initial
+    trained = {i: federation.bench(i, 1).train(start).model for i in federation.cohort(1, 3).clients}
+    return {client: model.weights.values - start.weights.values for client, model in trained.items()}
+
+
 def test_a_round_by_hand() -> None:
     # one client, F = 1/2 |w - b|^2, one step of 1/2: delta = -(w - b) / 2. With w - b = -2 everywhere delta = 1: every
     # coordinate is its bucket's largest, its level is the top one, and nothing is rounded: w + 1
@@ -52,10 +59,7 @@ def test_more_levels_approach_fedavg() -> None:
     # |Q(delta) - delta| <= scale / (2^(bits - 1) - 1): the distance falls with every bit
     federation = QuadraticFederation.draw(training=NOISY, has_buffers=False)
     dense = federation.play(build("fedavg"), 1)
-    largest = max(
-        np.abs(federation.bench(client, 1).train(federation.initial).model.weights.values - federation.initial.weights.values).max()
-        for client in federation.cohort(1, 3).clients
-    )  # fmt: skip
+    largest = max(np.abs(update).max() for update in first_updates(federation).values())
     away = [
         np.abs(federation.play(build("fedpaq", bits=bits), 1).model.weights.values - dense.model.weights.values).max()
         for bits in range(2, 9)
@@ -68,10 +72,7 @@ def test_right_on_average_over_many_seeds() -> None:
     # the first round's step, averaged over the quantiser's draws alone, is FedAvg's
     federation = QuadraticFederation.draw(has_buffers=False)
     dense = federation.play(build("fedavg"), 1).model.weights.values
-    updates = {
-        client: federation.bench(client, 1).train(federation.initial).model.weights.values - federation.initial.weights.values
-        for client in federation.cohort(1, 3).clients
-    }  # fmt: skip
+    updates = first_updates(federation)
     shares = federation.population.ratio_weights(updates)
     moves = np.array(
         [
@@ -88,7 +89,8 @@ def test_right_on_average_over_many_seeds() -> None:
 
 def test_it_remembers_nothing() -> None:
     session = QuadraticFederation.draw(training=NOISY).play(build("fedpaq"), 3)
-    for _, record in session.store.items():
+    for client in session.record.contacts:
+        record = session.store.load(client)
         assert all(memory.state is None and not memory.uplink for memory in record.memories.values())
 
 

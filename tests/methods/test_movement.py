@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedreuse.core.cohort import Cohort
+from fedreuse.core.method import methods
 from fedreuse.core.needs import Needs
 from fedreuse.core.population import Population
 from fedreuse.errors import ConfigError
@@ -94,6 +95,14 @@ def test_a_round_without_replies_is_a_move_of_zero() -> None:
     _, state, _ = step(server, start(server, ONE), Cohort(1, (0,), 1, population=ONE), {0: 2.0})
     _, state, _ = step(server, state, Cohort(2, (0,), 1, population=ONE), {})
     assert state.moves == (0.0, 4.0)
+
+
+def test_what_the_inner_method_says_of_itself() -> None:
+    for name in ("scaffold", "ditto", "fed_ef", "dg_fedreuse"):
+        inner = methods.parse(name, "method")
+        wrapped = Movement(inner)
+        for said in ("needs", "is_personal", "uplink_groups", "downlink_groups", "default_uplink", "default_downlink"):
+            assert getattr(wrapped, said) == getattr(inner, said)
 
 
 def test_what_the_inner_method_brings() -> None:

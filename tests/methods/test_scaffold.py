@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from fedreuse.errors import ConfigError
 from fedreuse.links.link import parse_link
 from fedreuse.methods.scaffold import Scaffold, effective_steps
 from fedreuse.randomness import stream
+from fedreuse.runs.launch import run
 from fedreuse.tensors import is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.local import Problem
 from tests.references.scaffold import Options, local_path, scaffold
+from tests.tiny import results, tiny
 
 
 def made(update: float | None = None, control: float | None = None, **options: Any) -> Method:
@@ -361,3 +364,32 @@ def test_groups_that_may_have_a_link() -> None:
     assert Scaffold().uplink_groups == ("update", "control_change")
     assert Scaffold(wire="derived").uplink_groups == ("update",)
     assert Scaffold().downlink_groups == ("model", "control")
+
+
+# one round of a convolutional network in float32
+
+
+@pytest.mark.parametrize("options", ["{option: I}", "{wire: derived}", "{momentum: outside}"])
+def test_the_first_round_of_a_network_is_fedavgs_bit_for_bit(options: str, tmp_path: Path) -> None:
+    plain = run(tiny("rounds.count=1"), tmp_path / "fedavg")
+    mine = run(tiny("rounds.count=1", f"method={{name: scaffold, {options[1:-1]}}}"), tmp_path / "scaffold")
+    assert results(mine)["model"] == results(plain)["model"]
+
+
+def test_both_wires_train_a_network_alike(tmp_path: Path) -> None:
+    literal, derived = (
+        run(tiny(f"method={{name: scaffold, wire: {wire}}}"), tmp_path / wire) for wire in ("literal", "derived")
+    )
+    assert results(literal)["model"] == results(derived)["model"]
+    weights = 4 * literal.provenance["parameters"]
+    for boundary, per_client in (("update_fields", weights), ("all_fields", weights - 4)):
+        one, other = (directory.traffic()[boundary].up.sum() for directory in (literal, derived))
+        assert one - other == 4 * 3 * per_client  # four rounds of three clients
+
+
+def test_links_of_both_groups_are_configured_by_name(tmp_path: Path) -> None:
+    config = tiny("method=scaffold", uplink={"update": top_k(0.2), "control_change": top_k(0.2)})
+    traffic = run(config, tmp_path / "run").traffic()["update_fields"]
+    assert 0.4 < traffic.saving("up") < 0.6
+    with pytest.raises(ConfigError, match=r"uplink\.control_change: method scaffold sends no such group"):
+        tiny("method={name: scaffold, wire: derived}", uplink={"control_change": top_k(0.2)})

@@ -100,7 +100,7 @@ def test_clients_hold_the_model_to_the_bit_and_pay_for_their_lag() -> None:
 
 
 def test_a_rounded_copy_would_soon_differ_everywhere() -> None:
-    # the same method with floating-point differences: copies are off by a rounding, and each such coordinate is sent again
+    # with floating-point differences copies are off by a rounding, and each such coordinate is sent again
     federation = QuadraticFederation.draw(6, NOISY, has_buffers=False)
     sent = []
     for arithmetic in ("bits", "float"):

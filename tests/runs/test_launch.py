@@ -291,6 +291,17 @@ def rows_of(directory: RunDirectory, event: EventRow, direction: str) -> list[Le
     ]
 
 
+def check_fates(rows: list[LedgerRow], plan: RandomFaults) -> None:
+    """Every request, in whatever exchange of its round, has the reply that the plan says."""
+    replies = {(row.exchange, row.client): row.status for row in rows if row.direction == "up"}
+    first = {row.round_number: min(r.exchange for r in rows if r.round_number == row.round_number) for row in rows}
+    for row in rows:
+        if row.direction == "down":
+            fate = plan.fate(5, row.round_number, row.exchange - first[row.round_number] + 1, row.client)
+            status = {"answers": "in_time", "late": "late", "lost": None}[fate]
+            assert replies.get((row.exchange, row.client)) == status
+
+
 def test_lost_and_late_replies_are_what_the_plan_says(go: Go) -> None:
     directory = go(faults=LOSSES, rounds=MANY)
     plan, fates = RandomFaults(0.2, 0.1), set()
@@ -321,6 +332,7 @@ def test_runs_with_faults_go_on_and_both_modes_agree(go: Go, parts: dict[str, An
     directory = go(**parts, faults=LOSSES, rounds=MANY)
     strict = go(**parts, faults=LOSSES, rounds=MANY, executor={"name": "serial", "mode": "strict"})
     assert results(directory) == results(strict)
+    check_fates(directory.ledger(), RandomFaults(0.2, 0.1))
     statuses = {row.status for row in directory.ledger()}
     assert statuses == {"in_time", "late"}
     outcomes = {event.outcome for event in directory.events()}

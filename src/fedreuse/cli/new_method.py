@@ -63,9 +63,8 @@ def new_method_command(
     if as_json:
         show_json({"name": name, "files": [str(file) for file in written], "next": list(plan.next_steps)})
     else:
-        show_lines(
-            *(f"wrote {_near(file)}" for file in written), "", "next:", *(f"  {step}" for step in plan.next_steps)
-        )
+        told = [f"{'added a line to' if file == plan.cases else 'wrote'} {_near(file)}" for file in written]
+        show_lines(*told, "", "next:", *(f"  {step}" for step in plan.next_steps))
 
 
 def find_checkout(folder: Path) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from fedreuse.errors import require
 from fedreuse.registry import Registry
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from fedreuse.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["Codec", "codecs"]
+__all__ = ["Codec", "codecs", "require_contraction"]
 
 
 class Codec(Protocol):
@@ -27,3 +28,13 @@ class Codec(Protocol):
 
 
 codecs: Registry[Codec] = Registry("codecs", "fedreuse.codecs")
+
+
+def require_contraction(codec: Codec, where: str) -> None:
+    """Refuse a codec that says of itself that it `expands`, where its errors come back: they would grow without end."""
+    require(
+        not getattr(codec, "expands", False),
+        f"{where}.codec must not err by more than the tensor's own size, because the error is fed back; choose a codec "
+        "without a memory for it, rand_k with unbiased: false, or qsgd with 3 bits or more",
+        codecs.name_of(codec),
+    )

@@ -49,6 +49,11 @@ class RandK:
         """A ratio keeps something."""
         require(0 < self.ratio <= 1, "rand_k.ratio must be in (0, 1]", self.ratio)
 
+    @property
+    def expands(self) -> bool:
+        """E|v' - v|^2 = (d / k - 1) |v|^2 when scaled up."""
+        return self.unbiased and self.ratio < 1
+
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """One block per tensor, with a seed unless the positions themselves are shorter."""
         return pack_tensors(to_dense(tensors), schema, lambda flat: self._pack(flat, rng))

@@ -5,7 +5,7 @@ h_t+1 = h_t + decoded(d_t)                  what both ends hold, and what arrive
 
 With `arithmetic: bits` the difference is taken between the numbers' bit patterns, read as whole numbers: then nothing
 is rounded, h_t+1 = x_t bit for bit, and a coordinate that did not change is exactly zero. In floating point
-h + (x - h) is another number than x for about one coordinate in six.
+h + (x - h) is another number than x for about one coordinate in six if the change is as large as the number.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.nonzero import Nonzero
-from fedreuse.errors import WireError, require
+from fedreuse.errors import ConfigError, WireError, require
 from fedreuse.links.link import links
 from fedreuse.registry import part
 from fedreuse.tensors import Tensors, add, sub, to_dense
@@ -41,7 +41,8 @@ class Delta:
     arithmetic: Literal["float", "bits"] = "float"
 
     def __post_init__(self) -> None:
-        """A bit pattern cannot be sent approximately."""
+        """A bit pattern cannot be sent approximately, and what the receiver holds must come nearer."""
+        require_contraction(self.codec, "delta")
         is_exact = isinstance(self.codec, Dense | Nonzero)
         require(
             self.arithmetic == "float" or is_exact,
@@ -52,6 +53,8 @@ class Delta:
     def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
         """Send the difference; remember what the receiver then holds."""
         wanted = to_dense(tensors)
+        if any(spec.rows is not None for spec in wanted.schema):
+            raise ConfigError("a delta link carries whole tensors, but the method leaves out rows; use another link")
         if state is None or state.schema != wanted.schema:
             return Dense().encode(wanted, context.schema, context.rng), wanted
         parcel = self.codec.encode(self._minus(wanted, state), context.schema, context.rng)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.errors import WireError, require
 from fedreuse.links.estimates import part_of, with_part
 from fedreuse.links.link import links
@@ -35,6 +35,7 @@ class ErrorFeedback:
 
     def __post_init__(self) -> None:
         """A residual may fade, not grow."""
+        require_contraction(self.codec, "error_feedback")
         require(0 < self.decay <= 1, "error_feedback.decay must be in (0, 1]", self.decay)
 
     def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:

@@ -50,6 +50,21 @@ class Movement(MethodConfig):
         return self.inner.needs
 
     @property
+    def is_personal(self) -> bool:
+        """As the inner method."""
+        return self.inner.is_personal
+
+    @property
+    def uplink_groups(self) -> tuple[str, ...]:
+        """Those of the inner method."""
+        return self.inner.uplink_groups
+
+    @property
+    def downlink_groups(self) -> tuple[str, ...]:
+        """Those of the inner method."""
+        return self.inner.downlink_groups
+
+    @property
     def default_uplink(self) -> Mapping[str, Link]:
         """Those of the inner method."""
         return self.inner.default_uplink

@@ -111,7 +111,7 @@ def _resume_from_an_older_checkpoint(case: Case) -> None:
         def on_disk() -> DiskStore:
             return DiskStore(next(places), quadratic_schema())
 
-        whole = _play(case, Setting(make_store=on_disk))
+        whole = _play(case)
         for every, stop in ((3, 5), (4, 3)):
             stopped = _play(case, Setting(make_store=on_disk, checkpoint_every=every), stop)
             again = stopped.resumed(stopped.store)

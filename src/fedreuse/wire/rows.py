@@ -29,14 +29,14 @@ def _read_rows(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[
     if not spec.shape:
         raise WireError(f"{spec.name}: a single number has no rows")
     marks = take(np.dtype("u1"), ceil(spec.shape[0] / 8))
-    padding = -spec.shape[0] % 8
-    if padding and marks[-1] >> (8 - padding):
-        raise WireError(f"{spec.name}: rows are marked beyond the {spec.shape[0]} that there are")
+    padding, num_marked = -spec.shape[0] % 8, int(np.bitwise_count(marks).sum())
+    if not num_marked or (padding and marks[-1] >> (8 - padding)):
+        raise WireError(f"{spec.name}: no row is marked, or one beyond the {spec.shape[0]} that there are")
     code = take(np.dtype("u1"), 1)
     mode = MODES.get(int(code[0]))
     if mode is None or mode in (ABSENT, ROWS):
         raise WireError(f"{spec.name}: mode {int(code[0])} cannot carry some of the rows")
-    narrow = _narrow(spec, int(np.bitwise_count(marks).sum()))
+    narrow = _narrow(spec, num_marked)
     if count > narrow.size or (not mode.has_count and count != narrow.size):
         raise WireError(f"{spec.name}: {count} kept coordinates of {narrow.size} in the marked rows")
     return marks, code, *mode.read(take, narrow, count, notes)
