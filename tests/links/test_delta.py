@@ -12,7 +12,6 @@ from hypothesis.extra.numpy import arrays
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.nonzero import Nonzero
-from fedreuse.codecs.qsgd import Qsgd
 from fedreuse.codecs.rand_k import RandK
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.method import LinkContext
@@ -119,10 +118,9 @@ def test_some_rows_of_a_tensor_are_refused() -> None:
         Delta().send(rest, None, context)
 
 
-@pytest.mark.parametrize("codec", [RandK(0.5), Qsgd(bits=2)])
-def test_a_codec_that_would_lead_away_is_refused(codec: RandK | Qsgd) -> None:
+def test_a_codec_that_would_lead_away_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"delta\.codec must not err by more than the tensor's own size"):
-        Delta(codec)
+        Delta(RandK(0.5))
 
 
 def test_an_approximate_bit_pattern_is_refused() -> None:

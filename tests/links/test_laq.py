@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from fedreuse.errors import ConfigError
 from fedreuse.links.laq import Laq, Quantised
+from fedreuse.schema import Schema, TensorSpec
 from fedreuse.tensors import Tensors, is_equal
 from tests.links.vectors import PAIR, context, line, pair, talk
 
@@ -84,6 +85,17 @@ def test_bytes_by_hand() -> None:
     assert [block.field_bytes for block in parcel.blocks] == [7, 6]
 
 
+def test_bytes_of_the_cnn() -> None:
+    # the CNN on 28 x 28 with 10 classes: 12 tensors, 421,834 weights; 4 bits: 48 + 210,917; 3 bits: 48 + 158,188
+    sizes = (288, 32, 32, 32, 18432, 64, 64, 64, 401408, 128, 1280, 10)
+    schema = Schema(tuple(TensorSpec(str(number), (size,)) for number, size in enumerate(sizes)))
+    update = Tensors(schema, np.random.default_rng(0).normal(size=schema.size).astype(np.float32))
+    for bits, wanted in ((4, 210_965), (3, 158_236)):
+        parcel, _ = Laq(bits).send(update, None, context(schema))
+        assert parcel is not None
+        assert parcel.field_bytes == wanted
+
+
 def test_the_lag_forces() -> None:
     updates = [line(1, 2)] * 9
     assert [is_sent for is_sent, _ in talk(Laq(4, max_lag=3), updates, movement=1e9)] == [True, False, False] * 3
@@ -101,7 +113,7 @@ def test_the_old_error_is_that_of_the_last_upload() -> None:
 
 
 def test_float32() -> None:
-    schema = type(PAIR)(tuple(type(spec)(spec.name, spec.shape, "float32") for spec in PAIR))
+    schema = Schema(tuple(TensorSpec(spec.name, spec.shape, "float32") for spec in PAIR))
     rng = np.random.default_rng(0)
     sender = receiver = None
     for _ in range(20):

@@ -17,6 +17,9 @@ from fedreuse.engine.faults import RandomFaults
 from fedreuse.errors import ConfigError, RunError
 from fedreuse.learning.data import Data
 from fedreuse.learning.datasets.synthetic import Synthetic
+from fedreuse.learning.partitions import ClientIndex
+from fedreuse.learning.splits import Opening
+from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.methods.ditto import Ditto
 from fedreuse.randomness import stream
 from fedreuse.runs.directory import RunDirectory
@@ -281,7 +284,11 @@ def test_a_personal_run_resumes_to_the_same_end(tmp_path: Path, monkeypatch: pyt
     config = tiny("method=ditto")
     with pytest.raises(Stop):
         run(config, tmp_path / "stopped", observer=Stopper())
-    # a second stop, between the look at the test split and the summary
+    # two more stops: before the result of the look at the test split is recorded, and right after it
+    with monkeypatch.context() as patch:
+        patch.setattr(Opening, "record", lambda *_: (_ for _ in ()).throw(Stop()))
+        with pytest.raises(Stop):
+            run(config, tmp_path / "stopped", resume=True)
     with monkeypatch.context() as patch:
         patch.setattr(RunDirectory, "finish", lambda *_: (_ for _ in ()).throw(Stop()))
         with pytest.raises(Stop):
@@ -289,6 +296,23 @@ def test_a_personal_run_resumes_to_the_same_end(tmp_path: Path, monkeypatch: pyt
     opened = json.loads((tmp_path / "stopped" / "test-opened.json").read_text())
     assert list(opened["result"]["personal"]) == ["own", "global", "fine_tuned"]
     assert results(run(config, tmp_path / "stopped", resume=True)) == whole
+
+
+def test_no_client_reaches_the_test_split_before_it_is_dealt() -> None:
+    config = tiny()
+    prepared = config.task.prepare(config.seed)
+    data, objective = prepared.data, (config.task.loss, config.task.metric)
+    network = initial_network(config.network, data.shape, data.num_classes, config.seed)
+    trainer = Trainer(network, data, (prepared.training, prepared.validation), config.local, objective, config.seed)
+    bench = trainer.bench(0, 1)
+    held_out = bench.evaluate(trainer.initial)
+    assert held_out == trainer.evaluate(trainer.initial, index=prepared.validation.of(0))
+    with pytest.raises(RunError, match="the test split is sealed until the run ends"):
+        bench.evaluate(trainer.initial, "test")
+    some = data.train.at(np.arange(10))
+    trainer.deal("test", some, ClientIndex(np.array([0, 4, 4, 4, 4, 4, 10]), np.arange(10)))
+    assert bench.evaluate(trainer.initial, "test") == trainer.evaluate(trainer.initial, some.at(np.arange(4)))
+    assert trainer.bench(1, 1).evaluate(trainer.initial, "test").examples == 0
 
 
 def test_lost_replies_do_not_touch_evaluation(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from fedreuse.engine.faults import Listed, ListedFault, RandomFaults
 from fedreuse.engine.records import ClientRecord
 from fedreuse.errors import ConfigError, RunError
 from fedreuse.methods.docofl import DoCoFl
+from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
 from fedreuse.tensors import is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
@@ -86,6 +87,9 @@ def test_three_rounds_by_hand() -> None:
         {"name": "fedavg"},
         {"name": "fedprox", "mu": 0.5},
         {"name": "scaffold"},
+        {"name": "ditto"},
+        {"name": "fedpaq"},
+        {"name": "stc_up"},
         {"name": "dg_fedreuse", "gate": {"name": "quantile", "max_age": 3, "batches": 1}},
     ],
     ids=lambda inner: inner["name"],
@@ -93,8 +97,9 @@ def test_three_rounds_by_hand() -> None:
 def test_identity_codecs_are_the_base_method_to_rounding(inner: dict[str, Any]) -> None:
     federation = QuadraticFederation.draw(5, NOISY)
     options = {key: value for key, value in inner.items() if key != "name"}
-    base = federation.play(build(inner["name"], top_k(0.5), **options), 8)
-    session = federation.play(build("docofl", top_k(0.5), inner=inner, anchor_every=3, **IDENTITY), 8)
+    uplink = top_k(0.5) if inner["name"] not in ("fedpaq", "stc_up") else None
+    base = federation.play(build(inner["name"], uplink, **options), 8)
+    session = federation.play(build("docofl", uplink, inner=inner, anchor_every=3, **IDENTITY), 8)
     assert any(("correction",) in kinds(session, number).values() for number in range(2, 9))
     for one, other in zip(session.models, base.models, strict=True):
         np.testing.assert_allclose(one.weights.values, other.weights.values, rtol=1e-12, atol=1e-13)
@@ -273,7 +278,8 @@ def test_a_network_in_float32(tmp_path: Path) -> None:
     for name, array in base.model().items():
         np.testing.assert_allclose(same.model()[name], array, rtol=1e-4, atol=1e-5)
     both = {"name": "docofl", "correction": {"name": "top_k", "ratio": 0.3}}
-    run(tiny(method=both), tmp_path / "sparse")  # a correction may drop coordinates: the anchor's stay
+    sparse = run(tiny(method=both), tmp_path / "sparse")  # a correction may drop coordinates: the anchor's stay
+    assert load(sparse.config).run_id == tiny(method=both).run_id
     down = {d: sum(row.group_bytes() for row in d.ledger() if row.direction == "down") for d in (base, same, short)}
     assert down[short] < down[base] < down[same]
 

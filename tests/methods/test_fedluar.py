@@ -14,7 +14,6 @@ from fedreuse.core.model import Model
 from fedreuse.errors import ConfigError
 from fedreuse.methods.fedluar import FedLuar, LuarServer, layers_of, probabilities, without
 from fedreuse.randomness import stream
-from fedreuse.runs.config import load
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.tensors import Tensors, is_equal, zeros
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting, quadratic_schema
@@ -304,12 +303,47 @@ def test_values_out_of_range_are_refused(field: str, value: float) -> None:
         FedLuar(**{field: value})
 
 
-def test_blocks_and_links_with_memory_are_refused_before_anything_starts() -> None:
-    plain = {"task": {"name": "digits", "clients": 20}, "method": {"name": "fedluar", "blocks": 16}}
-    load({**plain, "uplink": {"update": "top_k"}})
-    with pytest.raises(ConfigError, match=r"uplink\.update: error_feedback remembers whole tensors, but method fedluar"):
-        load({**plain, "uplink": {"update": "error_feedback"}})
-    load({**plain, "method": "fedluar", "uplink": {"update": "error_feedback"}})
+@pytest.mark.parametrize(
+    "uplink",
+    [
+        {"name": "error_feedback", "codec": top_k(0.4)},
+        {"name": "ef21", "codec": top_k(0.4)},
+        {"name": "lbgm", "threshold": 0.7, "residual": True},
+        "qsgd",
+        "ternary",
+    ],
+    ids=lambda link: link if isinstance(link, str) else link["name"],
+)
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_what_is_recycled_is_the_same_under_any_link(uplink: Any, blocks: int) -> None:
+    # whatever the link makes of the rest, a recycled layer repeats the last direction bit for bit
+    federation = Layered.draw(training=NOISY)
+    session = Session(federation, build("fedluar", uplink, delta_layers=1, blocks=blocks), Setting())
+    places = {layer.number: layer.place for layer in layers_of(federation.schema.weights, blocks)}
+    for _ in range(12):
+        before = session.record.state.last
+        session.advance(1)
+        for layer in recycled(session)[-1]:
+            np.testing.assert_array_equal(session.record.state.last.values[places[layer]], before.values[places[layer]])
+
+
+def test_a_residual_waits_while_its_rows_are_recycled() -> None:
+    # per client: all that arrived plus the residual is all that was sent, rows of recycled blocks aside
+    federation = Layered.draw(6, NOISY)
+    link = {"name": "error_feedback", "codec": top_k(0.4)}
+    session = Session(federation, build("fedluar", link, delta_layers=2, blocks=3), Setting())
+    places = {layer.number: layer.place for layer in layers_of(federation.schema.weights, 3)}
+    residuals: dict[int, np.ndarray] = {}
+    for _ in range(12):
+        session.advance(1)
+        for client in federation.cohort(session.round_number, 3).clients:
+            memory = session.store.load(client).memories[session.record.contacts[client].ack]
+            now = memory.uplink["update"].values
+            for layer in recycled(session)[-1]:
+                before = residuals.get(client, np.zeros(12))[places[layer]]
+                np.testing.assert_array_equal(now[places[layer]], before)
+            residuals[client] = now
+    assert any(residual.any() for residual in residuals.values())
 
 
 def test_a_network_of_layers_alone_can_be_recycled_whole() -> None:

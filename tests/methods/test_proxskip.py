@@ -35,13 +35,7 @@ def lengths(seed: int, p: float, num_rounds: int) -> list[int]:
 
 def problem_of(played: QuadraticFederation, num_rounds: int, cohort: int, steps: int) -> Problem:
     """Plain arrays, with noise for as many steps as are taken here."""
-    problem = plain_problem(replace(played, steps=np.full(len(played.examples), steps)), num_rounds, cohort)
-    size = problem.weights.size
-    for t in range(1, num_rounds + 1):
-        for i in range(len(played.examples)):
-            drawn = stream(played.seed, "stop batches", t, i).standard_normal((1, size))
-            problem.noise[t, i, "stop batches"] = played.training.noise * drawn
-    return problem
+    return plain_problem(replace(played, steps=np.full(len(played.examples), steps)), num_rounds, cohort)
 
 
 def exact_problem(played: QuadraticFederation) -> Problem:

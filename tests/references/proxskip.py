@@ -67,7 +67,7 @@ def partial(
                 u, when = waiting.pop(i)
                 h[i] = h[i] + rate * ((w - models[when]) / (len(models) - 1 - when) - u)
             stop = (stops or {}).get((t, i), num_steps + 1)
-            taken = num_steps if stop > num_steps else stop - 1
+            taken = min(num_steps, stop)
             y, seen, velocity = w.copy(), s.copy(), np.zeros_like(w)
             for k in range(taken):
                 batch = np.concatenate([problem.means[i] + y[:3], problem.variances[i]])
@@ -76,9 +76,6 @@ def partial(
                 velocity = beta * velocity + g - h[i] + problem.weight_decay * y
                 y = y - lr * velocity
             sent[i] = y - w
-            if stop <= num_steps:
-                g = problem.curvatures[i] * (y - problem.optima[i]) + problem.noise[t, i, "stop batches"][0]
-                sent[i] = sent[i] - (g + problem.weight_decay * y - h[i]) / rate
             omega = problem.examples[i] / total
             step_w = step_w + omega * sent[i]
             step_s = step_s + omega * (seen - s)

@@ -116,16 +116,16 @@ def _codec(name: str, ratio: float) -> Codec:
 
 
 def _random_update(schema: ModelSchema) -> dict[str, Tensors]:
-    """Numbers without zeros or ties, as training leaves them; how many bytes they take does not depend on them."""
-    import numpy as np
-
+    """Gaussian numbers, and counters that have moved: neither zeros nor ties, as training leaves them."""
     from fedreuse.randomness import stream
     from fedreuse.tensors import Tensors
 
     rng = stream(0, "sizes")
-    parts = {"update": schema.weights, "buffers": schema.buffers, "counters": schema.counters}
-    numbers = {name: 1 + rng.random(part.size, np.float32) for name, part in parts.items() if len(part)}
-    return {name: Tensors(parts[name], values.astype(parts[name].dtype)) for name, values in numbers.items()}
+    update = {}
+    for name, part in {"update": schema.weights, "buffers": schema.buffers, "counters": schema.counters}.items():
+        numbers = rng.standard_normal(part.size) if part.dtype.kind == "f" else rng.integers(1, 100, part.size)
+        update[name] = Tensors(part, numbers.astype(part.dtype))
+    return {name: tensors for name, tensors in update.items() if len(tensors.schema)}
 
 
 def _upload_bytes(codec: Codec, update: Mapping[str, Tensors], schema: ModelSchema, buffers: Buffers) -> int:
@@ -159,11 +159,14 @@ def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
     )  # fmt: skip
     kept = "Signature: what a client of DG-FedReuse keeps."
     show_table(Table("Sizes, measured on encoded blocks", headers, cells, upload + kept))
-    others = list(rows[0].codecs)
-    uploads = tuple((row.dataset, row.network, *(_upload(row.codecs[name]) for name in others)) for row in rows)
-    zeros = "No coordinate of the measured update is zero, so `nonzero` saves nothing here."
-    show_table(Table("The other codecs: upload and saving", ("dataset", "network", *others), uploads, zeros))
+    uploads = tuple((name, *(_upload(row.codecs[name]) for row in rows)) for name in rows[0].codecs)
+    columns = tuple(f"{row.dataset}\n{row.network}" for row in rows)
+    measured = (
+        "Each codec with its defaults, and this ratio where it has one. The update is Gaussian noise: no coordinate "
+        "is zero, so `nonzero` saves nothing; what an entropy code saves depends on the update, so take it as a guide."
+    )
+    show_table(Table("The other codecs: upload in B, and saving", ("codec", *columns), uploads, measured))
 
 
 def _upload(measured: Mapping[str, float]) -> str:
-    return f"{measured['upload_bytes']:,} B  {measured['saving']:.2%}"
+    return f"{measured['upload_bytes']:,}\n{measured['saving']:.2%}"

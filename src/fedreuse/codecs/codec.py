@@ -34,7 +34,7 @@ def require_contraction(codec: Codec, where: str) -> None:
     """Refuse a codec that says of itself that it `expands`, where its errors come back: they would grow without end."""
     require(
         not getattr(codec, "expands", False),
-        f"{where}.codec must not err by more than the tensor's own size, because the error is fed back; choose a codec "
-        "without a memory for it, rand_k with unbiased: false, or qsgd with 3 bits or more",
+        f"{where}.codec must not err by more than the tensor's own size, because the error is fed back and would grow; "
+        "say unbiased: false, or choose another codec",
         codecs.name_of(codec),
     )

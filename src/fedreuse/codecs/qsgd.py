@@ -45,11 +45,6 @@ class Qsgd:
         require(2 <= self.bits <= 8, "qsgd.bits must be from 2 to 8", self.bits)
         require(1 <= self.bucket <= _MAX_BUCKET, "qsgd.bucket must be at least 1", self.bucket)
 
-    @property
-    def expands(self) -> bool:
-        """With one level a side the error is larger than the tensor, unless every bucket is nearly flat."""
-        return self.bits == 2 and self.bucket > 1
-
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """One block of scales and codes per tensor; whole numbers travel dense."""
         notes = {"bits": self.bits, "bucket": self.bucket}

@@ -17,15 +17,13 @@ __all__ = ["Needs"]
 class Needs:
     """Assumptions of a method. `full_participation` may be waived by accepting an approximation.
 
-    `gradients`: the bench must be able to differentiate; `head`: the network must have weights that are its head;
-    `memoryless`: the update's link must not remember, because the method leaves out rows of tensors.
+    `gradients`: the bench must be able to differentiate; `head`: the network must have weights that are its head.
     """
 
     full_participation: bool = False
     look_ahead: int = 0
     gradients: bool = False
     head: bool = False
-    memoryless: bool = False
 
     def check_network(self, name: str, schema: ModelSchema) -> None:
         """Refuse a network that lacks what the method looks at."""
@@ -41,12 +39,4 @@ class Needs:
             raise ConfigError(
                 f"method {name} needs every client in every round, but rounds.cohort is {cohort} of {clients}; "
                 f"set rounds.cohort: {clients}, or accept_approximation: true to run it outside its theory"
-            )
-
-    def check_update_link(self, name: str, link: str, has_memory: bool) -> None:
-        """Refuse a link that remembers whole tensors where only some of their rows are sent."""
-        if self.memoryless and has_memory:
-            raise ConfigError(
-                f"uplink.update: {link} remembers whole tensors, but method {name} leaves out some of their rows; "
-                "give a codec instead, for example {name: top_k, ratio: 0.2}, or let the method recycle whole tensors"
             )

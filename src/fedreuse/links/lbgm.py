@@ -70,8 +70,10 @@ class Lbgm:
         wanted = tensors if residual is None else add(tensors, part_of(residual, tensors.schema))
         parcel = self._recycle(self.codec.encode(wanted, context.schema, context.rng), held, context.schema)
         arrives, vectors = _open(parcel, held, context.schema)
-        left = with_part(residual, sub(wanted, arrives), context.schema) if self.residual else None
-        return parcel, LookBack(vectors, left)
+        if not self.residual:
+            return parcel, LookBack(vectors, None)
+        left = sub(wanted, part_of(arrives, wanted.schema))
+        return parcel, LookBack(vectors, with_part(residual, left, context.schema))
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
         """What came in full becomes the look-back; what came as a number is a multiple of it."""

@@ -20,7 +20,6 @@ import numpy as np
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
-from fedreuse.core.needs import Needs
 from fedreuse.core.values import value
 from fedreuse.errors import ConfigError, require
 from fedreuse.methods.averaging import average, updates_of
@@ -58,11 +57,6 @@ class FedLuar(MethodConfig):
         require(self.delta_layers >= 0, "method.delta_layers must not be negative", self.delta_layers)
         require(self.blocks >= 1, "method.blocks must be at least 1", self.blocks)
         require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
-
-    @property
-    def needs(self) -> Needs:
-        """Links with memory know nothing of blocks."""
-        return Needs(memoryless=self.blocks > 1)
 
     def halves(self, buffers: BufferPolicy) -> tuple[LuarServer, LuarClient]:
         """A server that recycles, clients that leave out; buffers are always sent and averaged."""

@@ -110,8 +110,6 @@ class RunConfig:
             )
         name, needs = methods.name_of(self.method), self.method.needs
         needs.check(name, self.rounds.cohort, self.task.clients, self.accept_approximation)
-        if "update" in self.uplink:
-            needs.check_update_link(name, links.name_of(self.uplink["update"]), self.uplink["update"].has_memory)
 
     def _check_groups(self, direction: str, known: Collection[str]) -> None:
         own = getattr(self.method, f"default_{direction}")
