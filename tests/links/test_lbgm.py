@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedreuse.codecs.dense import Dense
+from fedreuse.codecs.rand_k import RandK
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.method import LinkContext
 from fedreuse.errors import ConfigError, WireError
 from fedreuse.links.lbgm import COEFFICIENT, Lbgm, LookBack, projection
 from fedreuse.links.plain import Plain
+from fedreuse.methods.lbgm import Lbgm as LbgmMethod
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.tensors import Tensors, is_equal, pick, scale, sub, to_dense, zeros
 from fedreuse.wire.block import Block
@@ -284,6 +286,14 @@ def test_a_coefficient_beyond_float32_goes_in_full() -> None:
 def test_a_threshold_is_a_number() -> None:
     with pytest.raises(ConfigError, match=r"lbgm\.threshold must be a number, got nan"):
         Lbgm(float("nan"))
+
+
+def test_a_residual_needs_a_codec_whose_errors_do_not_grow() -> None:
+    Lbgm(codec=RandK(0.2))
+    with pytest.raises(ConfigError, match=r"lbgm\.codec must not err by more than"):
+        Lbgm(codec=RandK(0.2), residual=True)
+    with pytest.raises(ConfigError, match=r"method\.codec must not err by more than"):
+        LbgmMethod(codec=RandK(0.2), residual=True)
 
 
 def test_without_a_residual_none_is_remembered() -> None:

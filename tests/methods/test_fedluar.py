@@ -1,4 +1,4 @@
-"""FedLUAR: rounds by hand, the identities of METHODS 13 and 17, blocks of rows, bytes, and a straight-line reference."""
+"""FedLUAR: rounds by hand, the identities of METHODS 13 and 17, blocks of rows, bytes, a straight-line reference."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.codecs.dense import Dense
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model
 from fedreuse.errors import ConfigError
+from fedreuse.learning.flat_network import FlatNetwork
+from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.methods.fedluar import FedLuar, LuarServer, layers_of, probabilities, without
 from fedreuse.randomness import stream
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
@@ -30,7 +33,9 @@ class Layered(QuadraticFederation):
     @property
     def schema(self) -> ModelSchema:
         whole = quadratic_schema(self.has_buffers)
-        return replace(whole, weights=Schema(tuple(TensorSpec(name, shape, "float64") for name, shape in SHAPES.items())))
+        return replace(
+            whole, weights=Schema(tuple(TensorSpec(name, shape, "float64") for name, shape in SHAPES.items()))
+        )
 
 
 def recycled(session: Session) -> list[tuple[int, ...]]:
@@ -223,7 +228,8 @@ def test_layers_and_blocks_by_hand() -> None:
         (0, "conv.weight", slice(0, 6)), (2, "fc.weight", slice(8, 28)), (3, "out.weight", slice(28, 38)),
     ]  # fmt: skip
     # five rows of four in three blocks: rows 0; 1 and 2; 3 and 4
-    assert [(layer.number, list(layer.rows), layer.place) for layer in layers_of(schema, 3) if layer.name == "fc.weight"] == [
+    blocks = [layer for layer in layers_of(schema, 3) if layer.name == "fc.weight"]
+    assert [(layer.number, list(layer.rows), layer.place) for layer in blocks] == [
         (5, [0], slice(8, 12)), (6, [1, 2], slice(12, 20)), (7, [3, 4], slice(20, 28)),
     ]  # fmt: skip
     assert len(layers_of(schema, 16)) == 2 + 5  # never more blocks than rows
@@ -254,7 +260,11 @@ def test_blocks_recycle_rows_of_the_largest_layer() -> None:
             is_repeated = np.array_equal(session.record.state.last.values[place], before.values[place])
             assert is_repeated is (layer in now)
         # bytes: float64 of what is not recycled; a byte of marks and one of the mode where rows are missing
-        up = [row.group_bytes("update") for row in session.ledger.rows if row.direction == "up" and row.round_number == number]
+        up = [
+            row.group_bytes("update")
+            for row in session.ledger.rows
+            if row.direction == "up" and row.round_number == number
+        ]
         silent = sum(places[layer].stop - places[layer].start for layer in now)
         has_rows = 0 < len({3, 4, 5} & set(now)) < 3
         assert set(up) == {(12 - silent) * 8 + 2 * has_rows}
@@ -285,7 +295,9 @@ def test_bytes_are_those_of_the_tensors_that_are_sent(uplink: Any) -> None:
     for row in session.ledger.rows:
         if row.direction == "up":
             silent = recycled(session)[row.round_number - 1]
-            assert row.group_bytes("update") == sum(size for position, size in enumerate(sizes) if position not in silent)
+            assert row.group_bytes("update") == sum(
+                size for position, size in enumerate(sizes) if position not in silent
+            )
 
 
 # configuration
@@ -364,7 +376,9 @@ def test_a_network_of_layers_alone_can_be_recycled_whole() -> None:
 def test_equals_the_reference(uplink: float | None, delta: int, blocks: int, server_lr: float) -> None:
     federation = Layered.draw(training=NOISY)
     link = None if uplink is None else top_k(uplink)
-    session = Session(federation, build("fedluar", link, delta_layers=delta, blocks=blocks, server_lr=server_lr), Setting())
+    session = Session(
+        federation, build("fedluar", link, delta_layers=delta, blocks=blocks, server_lr=server_lr), Setting()
+    )
     coins = [stream(federation.seed, "recycled layers", t) for t in range(1, 9)]
     problem = plain_problem(federation, 8, 3)
     wanted = fedluar(problem, list(SHAPES.values()), delta, blocks, coins, uplink, server_lr)
@@ -374,3 +388,27 @@ def test_equals_the_reference(uplink: float | None, delta: int, blocks: int, ser
         assert list(recycled(session)[-1]) == silent
         np.testing.assert_allclose(session.record.state.last.values, last, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(session.record.state.scores, scores, rtol=1e-11)
+
+
+def test_bytes_of_the_cnn_by_hand() -> None:
+    # kernels: 288, 18,432, 401,408 and 1,280 weights; the other 426 weights are always sent: 1,704 bytes
+    schema = FlatNetwork(Cnn().build((1, 28, 28), 10)).schema.weights
+    weights = zeros(schema)
+    rng = np.random.default_rng(0)
+
+    def sent(blocks: int, *numbers: int) -> int:
+        left = without(weights, [layer for layer in layers_of(schema, blocks) if layer.number in numbers])
+        return Dense().encode(left, schema, rng).field_bytes
+
+    kernels = {layer.name: layer.number for layer in layers_of(schema, 1)}
+    assert len(kernels) == 4
+    first, second, third, last = kernels.values()
+    assert sent(1) == 1_687_336
+    assert sent(1, third) == 1_687_336 - 4 * 401_408 == 81_704
+    assert sent(1, first, second, third, last) == 1_704
+    # sixteen blocks of eight rows: 100,352 bytes each; 128 marks and one byte for the mode
+    blocks = [layer.number for layer in layers_of(schema, 16)][2:18]
+    assert blocks == list(range(len(schema), len(schema) + 16))
+    assert sent(16, blocks[0]) == 1_687_336 - 100_352 + 16 + 1
+    assert sent(16, *blocks[:10]) == 1_687_336 - 10 * 100_352 + 16 + 1
+    assert sent(16, *blocks) == 81_704

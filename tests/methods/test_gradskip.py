@@ -40,7 +40,7 @@ def num_gradients(session: Session) -> int:
 
 def test_a_client_that_stops_at_once_by_hand() -> None:
     # one client, F = 1/2 w^2, lr 0.1, p = 1/2; q = 0: the coin falls at the first step, whatever K is.
-    # h' = w, x = w, sent u = -(lr / p) (h' - 0) = -0.2 w: w1 = 0.8 w; h = 5 (-0.2 w + 0.2 w) = 0 (the sum over one client)
+    # h' = w, x = w, sent u = -(lr / p) (h' - 0) = -0.2 w: w1 = 0.8 w; h = 5 (-0.2 w + 0.2 w) = 0, the sum over one
     played = QuadraticFederation(
         curvatures=np.ones((1, 12)), optima=np.zeros((1, 12)), examples=np.array([9]), steps=np.array([1]),
         means=np.zeros((1, 3)), variances=np.ones((1, 3)), training=QuadraticTraining(lr=0.1), has_buffers=False,
@@ -100,7 +100,11 @@ def test_each_client_may_have_a_q_of_its_own() -> None:
     assert steps[1] == 60  # stops at the first step of every round: one gradient
     assert 60 < steps[2] < steps[4] < steps[0]
     assert np.abs(session.model.weights.values - optimum(played)).max() < 0.1
-    said = {(crossing.client, crossing.envelope.values["q"]) for crossing in session.crossings if crossing.direction == "down"}
+    said = {
+        (crossing.client, crossing.envelope.values["q"])
+        for crossing in session.crossings
+        if crossing.direction == "down"
+    }
     assert said == set(enumerate(chances))
 
 

@@ -118,7 +118,9 @@ def test_what_arrived_and_what_waits_are_all_updates() -> None:
     for client, record in session.store.items():
         memory = record.memories[session.record.contacts[client].ack]
         arrived = sum(watched.arrived[client])
-        np.testing.assert_allclose(arrived + memory.uplink["update"].residual.values, sum(watched.wanted[client]), atol=1e-12)
+        np.testing.assert_allclose(
+            arrived + memory.uplink["update"].residual.values, sum(watched.wanted[client]), atol=1e-12
+        )
 
 
 class _Watched:
@@ -165,7 +167,12 @@ def test_values_out_of_range_are_refused(field: str, value: float) -> None:
 
 @pytest.mark.parametrize(
     ("threshold", "per_model", "ratio", "with_residual", "server_lr"),
-    [(0.5, False, None, False, 1.0), (0.6, True, None, True, 0.8), (0.7, False, 0.4, True, 1.0), (0.8, True, 0.5, False, 1.0)],
+    [
+        (0.5, False, None, False, 1.0),
+        (0.6, True, None, True, 0.8),
+        (0.7, False, 0.4, True, 1.0),
+        (0.8, True, 0.5, False, 1.0),
+    ],
 )
 def test_equals_the_reference(
     threshold: float, per_model: bool, ratio: float | None, with_residual: bool, server_lr: float

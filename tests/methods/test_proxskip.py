@@ -1,4 +1,4 @@
-"""ProxSkip: a round by hand, the identities of METHODS 12 and 17, the paper's recursion, and the heuristic for cohorts."""
+"""ProxSkip: a round by hand, the identities of METHODS 12 and 17, the paper's recursion, the heuristic for cohorts."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ def test_a_missed_broadcast_counts_as_the_mean_of_the_moves() -> None:
     # two moves since w_then: h = (what waits) + rate * (w - w_then) / 2
     then, now = (QuadraticFederation.draw(seed=seed).initial.weights for seed in (1, 2))
     waiting = Shift(then, 3.0, then, 5)
-    np.testing.assert_allclose(finish(waiting, now, 7).values, then.values + 1.5 * (now.values - then.values), rtol=1e-14)
+    np.testing.assert_allclose(
+        finish(waiting, now, 7).values, then.values + 1.5 * (now.values - then.values), rtol=1e-14
+    )
     np.testing.assert_array_equal(finish(Shift(then), now, 7).values, then.values)  # finished already
     assert not finish(None, now, 7).values.any()
 

@@ -8,10 +8,10 @@ from tests.references.local import Problem, local_sgd, round_half_even, top_k
 
 
 def layer_list(shapes: list[tuple[int, ...]], blocks: int) -> list[tuple[int, list[int]]]:
-    """Number and coordinates of everything that can be recycled; blocks of the largest count on from the last tensor."""
+    """Number and coordinates of all that can be recycled; blocks of the largest count on from the last tensor."""
     sizes = [int(np.prod(shape)) for shape in shapes]
     kernels = [k for k in range(len(shapes)) if len(shapes[k]) > 1]
-    biggest = [k for k in kernels if sizes[k] == max(sizes[j] for j in kernels)][0]
+    biggest = next(k for k in kernels if sizes[k] == max(sizes[j] for j in kernels))
     layers = []
     for k in kernels:
         start, rows = sum(sizes[:k]), shapes[k][0]
@@ -65,9 +65,7 @@ def fedluar(
             step_s = step_s + omega * delta_s
             step_c = step_c + omega * delta_c
         step_w[silent] = u[silent]
-        fresh = [
-            np.linalg.norm(step_w[places]) / (np.linalg.norm(w[places]) + 1e-6) for _, places in layers
-        ]
+        fresh = [np.linalg.norm(step_w[places]) / (np.linalg.norm(w[places]) + 1e-6) for _, places in layers]
         if scores is None:
             scores = fresh
         else:

@@ -1,4 +1,4 @@
-"""ProxSkip and GradSkip: the papers' recursions step by step, and the heuristic for cohorts. Imports nothing from the package."""
+"""ProxSkip and GradSkip step by step, and the heuristic for cohorts. Imports nothing from the package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def paper(
 ) -> list[tuple[np.ndarray, dict[int, np.ndarray], int]]:
     """w, all h_i and the gradients computed, after every communication; everybody takes part, gradients are exact.
 
-    `lengths`: after how many steps the shared coin fell. `stops`: at which step of a round a client's private coin fell.
+    `lengths`: after how many steps the shared coin fell. `stops`: at which step of a round a private coin fell.
     """
     gamma = problem.lr
     clients = range(len(problem.examples))
@@ -32,7 +32,7 @@ def paper(
                 x_hat[i] = x[i] - gamma * (gradient - h_hat[i])
             if k == length:
                 mean = sum(alpha[i] * (x_hat[i] - gamma / p * h_hat[i]) for i in clients)
-                x = {i: mean for i in clients}
+                x = dict.fromkeys(clients, mean)
             else:
                 x = x_hat
             h = {i: h_hat[i] + p / gamma * (x[i] - x_hat[i]) for i in clients}

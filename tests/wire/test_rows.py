@@ -104,7 +104,9 @@ def changed(block: Block) -> bytes:
     ],
 )
 def test_lies_are_refused(fields: list[list[float]], count: int, why: str | None) -> None:
-    arrays = tuple(np.array(field, np.uint8 if all(isinstance(n, int) for n in field) else np.float32) for field in fields)
+    arrays = tuple(
+        np.array(field, np.uint8 if all(isinstance(n, int) for n in field) else np.float32) for field in fields
+    )
     data = changed(Block(ROWS, count, arrays))
     if why is None:
         Envelope.from_bytes(data, WHOLE)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.core.values import value
 from fedreuse.errors import WireError, require
 from fedreuse.links.estimates import part_of, present, with_part
@@ -63,6 +63,8 @@ class Lbgm:
     def __post_init__(self) -> None:
         """Below 0 nothing is recycled, from 1 on everything; not a number would mean neither."""
         require(not isnan(self.threshold), "lbgm.threshold must be a number", self.threshold)
+        if self.residual:
+            require_contraction(self.codec, "lbgm")
 
     def send(self, tensors: Tensors, state: LookBack | None, context: LinkContext) -> tuple[Parcel, LookBack]:
         """Encode, then put numbers in place of what the look-back can stand for."""

@@ -86,7 +86,7 @@ class GradSkipClient(ProxSkipClient):
     """Tosses its coin at every step."""
 
     def train(self, received: Model, shift: Tensors, request: Message, bench: Bench) -> tuple[Model, float]:
-        """As ProxSkip until the coin falls; then, if faithful, one gradient for the shift instead of the other steps."""
+        """As ProxSkip until the coin falls; then, if faithful, one gradient for the shift in place of all other steps."""
         steps: int = request.values["steps"]  # type: ignore[assignment]  # what the server half says
         q: float = request.values["q"]  # type: ignore[assignment]
         stop = int(bench.rng("stop").geometric(1 - q)) if q < 1 else steps + 1

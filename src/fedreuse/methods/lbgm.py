@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.errors import require
 from fedreuse.links.lbgm import Lbgm as LbgmLink
@@ -41,6 +41,8 @@ class Lbgm(MethodConfig):
         """A threshold is a number, a step is not negative."""
         require(not isnan(self.threshold), "method.threshold must be a number", self.threshold)
         require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+        if self.residual:
+            require_contraction(self.codec, "method")
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:

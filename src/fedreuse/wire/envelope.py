@@ -1,7 +1,9 @@
 """One message on the wire: who it belongs to, its parcels and values, and exactly how many bytes that is.
 
-Layout: magic `FR`, version (1 byte), header length (4), CRC-32 of all that follows (4), header (msgpack), then the
-arrays of all blocks one after another, little-endian. Names, shapes and dtypes never travel: both ends hold the schema.
+Layout: magic `FR`, version (1 byte), CRC-32 of all that follows (4), header length (4), round, exchange, ack and durable
+(4 each), header (msgpack), then the arrays of all blocks one after another, little-endian. Names, shapes and dtypes never
+travel: both ends hold the schema. The addresses have a fixed width, so that a message is as long in the last round as in
+the first, whatever the checkpoints.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["VERSION", "Envelope"]
 
 VERSION = 1
-_FRAME = struct.Struct("<2sBII")
+_START = struct.Struct("<2sBI")
+_ADDRESS = struct.Struct("<5I")
+_FRAME_BYTES = _START.size + _ADDRESS.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +50,7 @@ class Envelope:
     def header(self) -> bytes:
         """Everything but the arrays."""
         parcels = [[group, _describe(parcel)] for group, parcel in self.parcels.items()]
-        addresses = [self.round_number, self.exchange, self.ack, self.durable]
-        packed: bytes = msgpack.packb([self.kind, addresses, self.keep, dict(self.values), parcels])
+        packed: bytes = msgpack.packb([self.kind, self.keep, dict(self.values), parcels])
         return packed
 
     @property
@@ -57,38 +60,39 @@ class Envelope:
 
     def size(self) -> int:
         """Length of `to_bytes()`, without making it."""
-        return _FRAME.size + len(self.header) + self.field_bytes
+        return _FRAME_BYTES + len(self.header) + self.field_bytes
 
     def to_bytes(self) -> bytes:
         """The message as it is sent."""
-        body: list[bytes | memoryview[int]] = [self.header]
+        addresses = (len(self.header), self.round_number, self.exchange, self.ack, self.durable)
+        body: list[bytes | memoryview[int]] = [_ADDRESS.pack(*addresses), self.header]
         for parcel in self.parcels.values():
             if parcel is not None:
                 body += [np.ascontiguousarray(array).data for block in parcel.all_blocks() for array in block.fields]
         checksum = 0
         for piece in body:
             checksum = crc32(piece, checksum)
-        return b"".join([_FRAME.pack(b"FR", VERSION, len(self.header), checksum), *body])
+        return b"".join([_START.pack(b"FR", VERSION, checksum), *body])
 
     @staticmethod
     def from_bytes(data: bytes, schema: ModelSchema) -> Envelope:
         """The message again; anything malformed ends in a WireError."""
-        if len(data) < _FRAME.size:
-            raise WireError(f"a message has at least {_FRAME.size} bytes, got {len(data)}")
-        magic, version, header_bytes, checksum = _FRAME.unpack_from(data)
+        if len(data) < _FRAME_BYTES:
+            raise WireError(f"a message has at least {_FRAME_BYTES} bytes, got {len(data)}")
+        magic, version, checksum = _START.unpack_from(data)
         if magic != b"FR":
             raise WireError("not a fedreuse message: it does not start with FR")
         if version != VERSION:
             raise WireError(f"message version {version}, this program speaks version {VERSION}")
-        view = memoryview(data)[_FRAME.size :]
+        if crc32(memoryview(data)[_START.size :]) != checksum:
+            raise WireError("checksum mismatch: the message was damaged on its way")
+        header_bytes, *addresses = _ADDRESS.unpack_from(data, _START.size)
+        view = memoryview(data)[_FRAME_BYTES:]
         if header_bytes > len(view):
             raise WireError(f"the header claims {header_bytes} bytes, {len(view)} are there")
-        if crc32(view) != checksum:
-            raise WireError("checksum mismatch: the message was damaged on its way")
         reader = _Reader(view[header_bytes:])
         try:
-            kind, addresses, keep, values, groups = msgpack.unpackb(view[:header_bytes], use_list=False)
-            round_number, exchange, ack, durable = addresses
+            kind, keep, values, groups = msgpack.unpackb(view[:header_bytes], use_list=False)
             parcels = {str(group): _read_parcel(entry, schema.of_group(group), reader) for group, entry in groups}
         except WireError:
             raise
@@ -100,10 +104,8 @@ class Envelope:
             raise WireError("malformed header: groups must have names, each its own")
         if not all(isinstance(name, str) and _is_value(value) for name, value in values.items()):
             raise WireError("malformed header: a value that is no number, flag, text or tuple of these")
-        if not all(isinstance(number, int) and number >= 0 for number in addresses):
-            raise WireError("malformed header: round and exchange numbers must not be negative")
         reader.close()
-        return Envelope(kind, round_number, exchange, ack, durable, keep, parcels, values)
+        return Envelope(kind, *addresses, keep, parcels, values)
 
 
 def _is_value(value: object) -> bool:
