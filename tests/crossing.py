@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 import pytest
@@ -18,8 +16,6 @@ from fedreuse.tensors import Tensors, is_equal, to_dense
 from fedreuse.wire.block import Block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel
-
-_FRAME = struct.Struct("<2sBII")
 
 
 class Draws:
@@ -88,20 +84,16 @@ def damages(draw: st.DrawFn) -> list[tuple[float, int]]:
 
 def assert_only_wire_errors(parcel: Parcel, schema: Schema, damage: list[tuple[float, int]]) -> None:
     """A message with damaged arrays and a right checksum is refused, or still gives tensors of the right form."""
-    data = bytearray(Envelope("update", 1, 1, parcels={"update": parcel}).to_bytes())
-    _, _, header_bytes, _ = _FRAME.unpack_from(data)
-    start = _FRAME.size + header_bytes
+    block = parcel.blocks[0]
+    raw = bytearray(b"".join(field.tobytes() for field in block.fields))
     for share, byte in damage:
-        if len(data) > start:
-            at = start + int(share * (len(data) - start))
-            if byte < 0:
-                del data[at:]
-            else:
-                data[at] = byte
-    _FRAME.pack_into(data, 0, b"FR", data[2], header_bytes, crc32(memoryview(data)[_FRAME.size :]))
+        if raw and byte < 0:
+            del raw[int(share * len(raw)) :]
+        elif raw:
+            raw[int(share * len(raw))] = byte
+    damaged = Block(block.mode, block.count, (np.frombuffer(bytes(raw), np.uint8),))
     try:
-        found = Envelope.from_bytes(bytes(data), ModelSchema(schema)).parcels["update"]
-        assert found is not None
+        found = arrived(replace(parcel, blocks=(damaged,)), schema)
         with np.errstate(all="ignore"):
             tensors = found.decode(schema)
     except WireError:

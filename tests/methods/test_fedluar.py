@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,13 @@ from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.methods.fedluar import FedLuar, LuarServer, layers_of, probabilities, without
 from fedreuse.randomness import stream
+from fedreuse.runs.launch import run
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.tensors import Tensors, is_equal, zeros
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting, quadratic_schema
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.fedluar import fedluar
+from tests.tiny import results, tiny
 
 SHAPES = {"body.weight": (3, 2), "fc.weight": (2, 2), "fc.bias": (2,)}
 """Two layers to recycle, of 6 and 4 coordinates, and a bias of 2, in the place of the quadratics' own tensors."""
@@ -412,3 +415,19 @@ def test_bytes_of_the_cnn_by_hand() -> None:
     assert sent(16, blocks[0]) == 1_687_336 - 100_352 + 16 + 1
     assert sent(16, *blocks[:10]) == 1_687_336 - 10 * 100_352 + 16 + 1
     assert sent(16, *blocks) == 81_704
+
+
+# a network in float32, through the real run
+
+
+@pytest.mark.parametrize("update", [None, top_k(0.5)], ids=["dense", "top_k"])
+def test_on_a_network_without_recycling_and_in_the_first_round_it_is_fedavg_bit_for_bit(
+    update: Any, tmp_path: Path
+) -> None:
+    def model(label: str, count: int, **method: Any) -> dict[str, bytes]:
+        config = tiny(method=method, uplink={"update": update} if update else {}, rounds={"count": count})
+        return results(run(config, tmp_path / f"{label} {count}"))["model"]
+
+    assert model("none", 3, name="fedluar", delta_layers=0, blocks=2) == model("fedavg", 3, name="fedavg")
+    assert model("one", 1, name="fedluar", delta_layers=1, blocks=2) == model("fedavg", 1, name="fedavg")
+    assert model("one", 3, name="fedluar", delta_layers=1, blocks=2) != results(tmp_path / "fedavg 3")["model"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from fedreuse.engine.faults import RandomFaults
 from fedreuse.errors import ConfigError
 from fedreuse.links.lbgm import Lbgm as LbgmLink
 from fedreuse.methods.lbgm import Lbgm
+from fedreuse.runs.launch import run
 from fedreuse.tensors import is_equal, to_dense
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.lbgm import lbgm
+from tests.tiny import results, tiny
 
 
 def recycled(session: Session) -> dict[tuple[int, int], list[bool]]:
@@ -192,3 +195,16 @@ def test_equals_the_reference(
     pieces = [piece for step in wanted[1:] for client in step[3] for piece in step[3][client]]
     assert any(pieces)  # not degenerate: some are recycled, some are not
     assert not all(pieces)
+
+
+# a network in float32, through the real run
+
+
+@pytest.mark.parametrize("codec", ["dense", top_k(0.5)], ids=["dense", "top_k"])
+def test_on_a_network_a_negative_threshold_is_fedavg_bit_for_bit(codec: Any, tmp_path: Path) -> None:
+    def model(name: str, count: int, method: Any, **parts: Any) -> dict[str, bytes]:
+        return results(run(tiny(method=method, rounds={"count": count}, **parts), tmp_path / name))["model"]
+
+    theirs = model("fedavg", 3, "fedavg", uplink={"update": codec})
+    assert model("below", 3, {"name": "lbgm", "threshold": -1.0, "codec": codec}) == theirs
+    assert model("above", 3, {"name": "lbgm", "threshold": 2.0, "codec": codec}) != theirs

@@ -110,7 +110,7 @@ def envelopes(draw: st.DrawFn) -> Envelope:
         parcels["counters"] = pack_tensors(Tensors(SCHEMA.counters, count), SCHEMA.counters, pack)
     if draw(st.booleans()):
         parcels["control"] = draw(st.sampled_from([None, Parcel((absent_block(),) * 3, {"level": 2})]))
-    numbers = draw(st.lists(st.integers(0, 2**32), min_size=4, max_size=4))
+    numbers = draw(st.lists(st.integers(0, 2**32 - 1), min_size=4, max_size=4))
     values = draw(st.dictionaries(words, st.one_of(scalars, st.lists(scalars, max_size=3).map(tuple)), max_size=4))
     return Envelope(draw(words), *numbers, draw(st.booleans()), parcels, values)
 

@@ -86,14 +86,14 @@ class GradSkipClient(ProxSkipClient):
     """Tosses its coin at every step."""
 
     def train(self, received: Model, shift: Tensors, request: Message, bench: Bench) -> tuple[Model, float]:
-        """As ProxSkip until the coin falls; then, if faithful, one gradient for the shift in place of all other steps."""
+        """As ProxSkip until the coin falls; then, if faithful, one gradient for the shift in place of the rest."""
         steps: int = request.values["steps"]  # type: ignore[assignment]  # what the server half says
         q: float = request.values["q"]  # type: ignore[assignment]
         stop = int(bench.rng("stop").geometric(1 - q)) if q < 1 else steps + 1
         leaps = self.mode == "faithful" and stop <= steps
         trained = bench.train(received, Correction(shift=scale(shift, -1)), stop - 1 if leaps else min(steps, stop))
         update, rate = difference(trained.model, received), self.rate(trained, steps)
-        if not leaps:
+        if not leaps or not rate:
             return update, rate
         # one step without the shift is the gradient times lr, weight decay and clipping included
         ahead = bench.train(trained.model, steps=1, purpose="stop batches")

@@ -172,15 +172,15 @@ class ProxSkipClient:
         return difference(trained.model, received), self.rate(trained, steps)
 
     def rate(self, trained: Trained, steps: int) -> float:
-        """p / lr; in partial mode 1 / (K_eff lr)."""
+        """p / lr; in partial mode 1 / (K_eff lr); 0 where a learning rate of 0 moved nothing."""
         if self.mode == "partial":
-            return 1 / (effective_steps(steps, trained.momentum) * trained.lr)
+            return 1 / (effective_steps(steps, trained.momentum) * trained.lr) if trained.lr else 0.0
         if trained.momentum:
             raise ConfigError(
                 f"method.mode is faithful, which is defined without momentum, but local.optimizer.momentum is "
                 f"{trained.momentum}; set it to 0, or set method.mode: partial"
             )
-        return self.p / trained.lr
+        return self.p / trained.lr if trained.lr else 0.0
 
 
 def finish(state: Shift | None, model: Tensors, num_moves: int) -> Tensors:

@@ -15,7 +15,7 @@ from fedreuse.tensors import Tensors
 from fedreuse.testing.cases import Case
 from fedreuse.wire.envelope import Envelope
 
-FRAME_BYTES = 2 + 1 + 4 + 4  # magic, version, header length, checksum
+FRAME_BYTES = 2 + 1 + 4 + 4 + 4 * 4  # magic, version, checksum, header length, four addresses
 
 
 def schema_for(name: str, shape: tuple[int, ...], num_classes: int) -> ModelSchema:

@@ -84,11 +84,12 @@ def read_cifar_python(path: Path, examples: int, label_key: str) -> Split:
 
 def _member(path: Path, key: str, shape: tuple[int, ...]) -> np.ndarray:
     try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{path.name}: a single array, expected an npz archive with {key}")
-        with archive:
-            array: np.ndarray = archive[key]
+        with path.open("rb") as file:  # opened here: np.load would leave a damaged file open
+            archive = np.load(file, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise DataError(f"{path.name}: a single array, expected an npz archive with {key}")
+            with archive:
+                array: np.ndarray = archive[key]
     except KeyError:
         raise DataError(f"{path.name}: has no {key}, which a MedMNIST file has") from None
     except (BadZipFile, EOFError, MemoryError, RuntimeError, ValueError, zlib.error) as error:
