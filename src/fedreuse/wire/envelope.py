@@ -1,9 +1,9 @@
 """One message on the wire: who it belongs to, its parcels and values, and exactly how many bytes that is.
 
-Layout: magic `FR`, version (1 byte), CRC-32 of all that follows (4), header length (4), round, exchange, ack and durable
-(4 each), header (msgpack), then the arrays of all blocks one after another, little-endian. Names, shapes and dtypes never
-travel: both ends hold the schema. The addresses have a fixed width, so that a message is as long in the last round as in
-the first, whatever the checkpoints.
+Layout: magic `FR`, version (1 byte), CRC-32 of all that follows (4), header length (4), round, exchange, ack and
+durable (4 each), header (msgpack), then the arrays of all blocks one after another, little-endian. Names, shapes and
+dtypes never travel: both ends hold the schema. The addresses have a fixed width, so that a message is as long in the
+last round as in the first, whatever the checkpoints.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Envelope:
             raise WireError(f"message version {version}, this program speaks version {VERSION}")
         if crc32(memoryview(data)[_START.size :]) != checksum:
             raise WireError("checksum mismatch: the message was damaged on its way")
-        header_bytes, *addresses = _ADDRESS.unpack_from(data, _START.size)
+        header_bytes, round_number, exchange, ack, durable = _ADDRESS.unpack_from(data, _START.size)
         view = memoryview(data)[_FRAME_BYTES:]
         if header_bytes > len(view):
             raise WireError(f"the header claims {header_bytes} bytes, {len(view)} are there")
@@ -105,7 +105,7 @@ class Envelope:
         if not all(isinstance(name, str) and _is_value(value) for name, value in values.items()):
             raise WireError("malformed header: a value that is no number, flag, text or tuple of these")
         reader.close()
-        return Envelope(kind, *addresses, keep, parcels, values)
+        return Envelope(kind, round_number, exchange, ack, durable, keep, parcels, values)
 
 
 def _is_value(value: object) -> bool:

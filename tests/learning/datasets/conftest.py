@@ -30,9 +30,7 @@ def shrink(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Make a dataset so small that a test can write it, and by default without its digest."""
 
     def apply(name: str, **examples: int) -> None:
-        monkeypatch.setitem(
-            FACTS, name, replace(FACTS[name], examples=examples, digest=None, array_digests=())
-        )
+        monkeypatch.setitem(FACTS, name, replace(FACTS[name], examples=examples, digest=None, array_digests=()))
 
     return apply
 
@@ -61,9 +59,7 @@ def write_mnist(write_idx: Callable[[Path, np.ndarray], None]) -> Callable[..., 
             images[:, 0, 1] = np.arange(count)
             suffix = options.get("suffix", "")
             write_idx(folder / f"{prefix}-images-idx3-ubyte{suffix}", images)
-            write_idx(
-                folder / f"{prefix}-labels-idx1-ubyte{suffix}", np.arange(count) % options.get("classes", 10)
-            )
+            write_idx(folder / f"{prefix}-labels-idx1-ubyte{suffix}", np.arange(count) % options.get("classes", 10))
 
     return write
 

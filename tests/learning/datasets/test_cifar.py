@@ -46,12 +46,8 @@ def write_cifar100(folder: Path, is_binary: bool) -> None:
             (folder / name).write_bytes(pickle.dumps(batch, 2))
 
 
-@pytest.mark.parametrize(
-    ("layout", "is_binary"), [("cifar-10-batches-bin", True), ("cifar-10-batches-py", False)]
-)
-def test_cifar10_both_forms_give_the_same_arrays(
-    home: Path, shrink: Shrink, layout: str, is_binary: bool
-) -> None:
+@pytest.mark.parametrize(("layout", "is_binary"), [("cifar-10-batches-bin", True), ("cifar-10-batches-py", False)])
+def test_cifar10_both_forms_give_the_same_arrays(home: Path, shrink: Shrink, layout: str, is_binary: bool) -> None:
     shrink("cifar10", train=50, test=10)
     write_cifar10(home / layout, is_binary)
     data = Cifar10().load(None)
@@ -77,9 +73,7 @@ def test_a_truncated_binary_batch(home: Path, shrink: Shrink) -> None:
     write_cifar10(home / "cifar10", is_binary=True)
     path = home / "cifar10" / "data_batch_3.bin"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(
-        DataError, match=r"data_batch_3\.bin: 30729 bytes found, expected 30730 .*fetch cifar10"
-    ):
+    with pytest.raises(DataError, match=r"data_batch_3\.bin: 30729 bytes found, expected 30730 .*fetch cifar10"):
         Cifar10().load(None)
 
 
@@ -100,9 +94,7 @@ def test_cifar10_batches_under_the_name_of_cifar100(home: Path, shrink: Shrink) 
     (home / "cifar100").mkdir()
     (home / "other" / "data_batch_1").rename(home / "cifar100" / "train")
     (home / "other" / "test_batch").rename(home / "cifar100" / "test")
-    with pytest.raises(
-        DataError, match="train: holds batch_label, data, labels, expected data and fine_labels"
-    ):
+    with pytest.raises(DataError, match="train: holds batch_label, data, labels, expected data and fine_labels"):
         Cifar100().load(None)
 
 
@@ -119,7 +111,5 @@ def test_a_label_out_of_range(home: Path, shrink: Shrink) -> None:
     write_cifar10(home / "cifar10", is_binary=True)
     path = home / "cifar10" / "test_batch.bin"
     path.write_bytes(b"\x0a" + path.read_bytes()[1:])
-    with pytest.raises(
-        DataError, match=r"test labels \(read from test_batch\.bin\) run from 1 to 10, expected 0 to 9"
-    ):
+    with pytest.raises(DataError, match=r"test labels \(read from test_batch\.bin\) run from 1 to 10, expected 0 to 9"):
         Cifar10().load(None)

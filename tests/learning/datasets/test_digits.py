@@ -47,7 +47,5 @@ def test_the_constants_are_those_of_the_training_pixels() -> None:
 
 def test_other_digits_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FACTS, "digits", replace(FACTS["digits"], digest="0" * 64, array_digests=()))
-    with pytest.raises(
-        DataError, match=r"in the installed scikit-learn: .*SHA-256 c2fe6236.*, expected 0000"
-    ):
+    with pytest.raises(DataError, match=r"in the installed scikit-learn: .*SHA-256 c2fe6236.*, expected 0000"):
         Digits().load(None)

@@ -60,9 +60,7 @@ def test_a_part_of_another_file_is_thrown_away(server: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("surplus", [b"", b"more"])
-def test_a_part_as_long_as_the_file_is_judged_by_its_checksum(
-    server: Any, tmp_path: Path, surplus: bytes
-) -> None:
+def test_a_part_as_long_as_the_file_is_judged_by_its_checksum(server: Any, tmp_path: Path, surplus: bytes) -> None:
     (tmp_path / "data.bin.part").write_bytes(CONTENT + surplus)
     assert get(remote(server), tmp_path).read_bytes() == CONTENT
 

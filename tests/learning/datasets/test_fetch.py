@@ -110,9 +110,7 @@ def test_an_interrupted_fetch_is_continued(server: Any, tiny: Path, home: Path) 
 
 def test_wrong_data_is_never_put_in_place(tiny: Path, home: Path, tmp_path: Path, write_mnist: Write) -> None:
     write_mnist(tmp_path / "swapped", train=10, test=20)
-    with pytest.raises(
-        DataError, match=r"mnist: could not be fetched.*\n.*given: .*train-images.*expected 20 x 28"
-    ):
+    with pytest.raises(DataError, match=r"mnist: could not be fetched.*\n.*given: .*train-images.*expected 20 x 28"):
         fetch("mnist", offered=[Given(tmp_path / "swapped")])
     assert list(home.iterdir()) == []
     fetch("mnist", offered=[Given(tmp_path / "swapped"), Given(tiny)])

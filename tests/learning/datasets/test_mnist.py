@@ -58,9 +58,7 @@ def test_an_unknown_field_is_refused() -> None:
 def test_train_swapped_with_test(home: Path, shrink: Shrink, write_mnist: Write) -> None:
     shrink("mnist", train=20, test=10)
     write_mnist(home / "mnist", train=10, test=20)
-    expected = (
-        r"train-images-idx3-ubyte: holds 10 x 28 x 28 values, expected 20 x 28 x 28; .*data fetch mnist"
-    )
+    expected = r"train-images-idx3-ubyte: holds 10 x 28 x 28 values, expected 20 x 28 x 28; .*data fetch mnist"
     with pytest.raises(DataError, match=expected):
         Mnist().load(None)
 
@@ -90,18 +88,14 @@ def test_a_foreign_file(home: Path, shrink: Shrink, write_mnist: Write) -> None:
     shrink("mnist", train=20, test=10)
     write_mnist(home / "mnist", suffix=".gz")
     (home / "mnist" / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(b"<html>not found</html>"))
-    with pytest.raises(
-        DataError, match=r"train-labels-idx1-ubyte\.gz: begins with 3c68746d, expected an idx file"
-    ):
+    with pytest.raises(DataError, match=r"train-labels-idx1-ubyte\.gz: begins with 3c68746d, expected an idx file"):
         Mnist().load(None)
 
 
 def test_labels_of_another_dataset(home: Path, shrink: Shrink, write_mnist: Write) -> None:
     shrink("mnist", train=20, test=10)
     write_mnist(home / "mnist", classes=12)
-    with pytest.raises(
-        DataError, match=r"train labels \(read from train-labels.*\) run from 0 to 11, expected 0 to 9"
-    ):
+    with pytest.raises(DataError, match=r"train labels \(read from train-labels.*\) run from 0 to 11, expected 0 to 9"):
         Mnist().load(None)
 
 

@@ -66,9 +66,7 @@ def test_a_client_that_is_not_installed(folders: tuple[Path, Path], monkeypatch:
         get(NpmPackage("some@1.0"), folders)
 
 
-def test_a_client_that_hangs(
-    client: Client, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_that_hangs(client: Client, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     client("npm", "exec sleep 30")
     monkeypatch.setattr(packages, "_COMMAND_SECONDS", 0.1)
     with pytest.raises(DataError, match="took more than"):
@@ -77,9 +75,7 @@ def test_a_client_that_hangs(
 
 def test_debian_updates_its_lists_only_when_needed(client: Client, folders: tuple[Path, Path]) -> None:
     mark = folders[0].parent / "updated"
-    client(
-        "apt-get", f'[ "$1" = update ] && touch {mark} && exit 0\n[ -e {mark} ] || exit 100\ntouch "$2.deb"'
-    )
+    client("apt-get", f'[ "$1" = update ] && touch {mark} && exit 0\n[ -e {mark} ] || exit 100\ntouch "$2.deb"')
     client("dpkg-deb", 'mkdir -p "$3/usr/share/some" && echo hi > "$3/usr/share/some/a.bin"')
     assert get(DebianPackage("some", "usr/share/some"), folders) == ["a.bin"]
     assert mark.exists()

@@ -42,9 +42,7 @@ def test_three_splits_channels_first(home: Path) -> None:
 
 def test_the_wrong_resolution(home: Path) -> None:
     np.savez(home / "pathmnist.npz", **arrays(train_images=np.zeros((18, 64, 64, 3), np.uint8)))
-    with pytest.raises(
-        DataError, match=r"pathmnist\.npz: train_images is 18 x 64 x 64 x 3 of uint8, expected 18 x 28"
-    ):
+    with pytest.raises(DataError, match=r"pathmnist\.npz: train_images is 18 x 64 x 64 x 3 of uint8, expected 18 x 28"):
         PathMnist().load(None)
 
 
@@ -58,9 +56,7 @@ def test_a_truncated_archive(home: Path) -> None:
     np.savez(home / "pathmnist.npz", **arrays())
     content = (home / "pathmnist.npz").read_bytes()
     (home / "pathmnist.npz").write_bytes(content[: len(content) // 2])
-    with pytest.raises(
-        DataError, match=r"pathmnist\.npz: truncated or damaged.*fedreuse data fetch pathmnist"
-    ):
+    with pytest.raises(DataError, match=r"pathmnist\.npz: truncated or damaged.*fedreuse data fetch pathmnist"):
         PathMnist().load(None)
 
 

@@ -38,17 +38,11 @@ def published_batch(pixels: np.ndarray, labels: list[int], label_key: bytes = b"
     out.write(text(label_key) + b"]" + put())
     for start in range(0, len(labels), 1000):
         out.write(b"(" + b"".join(number(label) for label in labels[start : start + 1000]) + b"e")
-    out.write(
-        text(b"data") + b"cnumpy.core.multiarray\n_reconstruct\n" + put() + b"cnumpy\nndarray\n" + put()
-    )
+    out.write(text(b"data") + b"cnumpy.core.multiarray\n_reconstruct\n" + put() + b"cnumpy\nndarray\n" + put())
     out.write(number(0) + b"\x85" + put() + text(b"b") + b"\x87" + put() + b"R" + put() + b"(")
     out.write(number(1) + number(pixels.shape[0]) + number(pixels.shape[1]) + b"\x86" + put())
-    out.write(
-        b"cnumpy\ndtype\n" + put() + text(b"u1") + number(0) + number(1) + b"\x87" + put() + b"R" + put()
-    )
-    out.write(
-        b"(" + number(3) + text(b"|") + b"NNN" + b"J\xff\xff\xff\xff" * 2 + number(0) + b"t" + put() + b"b"
-    )
+    out.write(b"cnumpy\ndtype\n" + put() + text(b"u1") + number(0) + number(1) + b"\x87" + put() + b"R" + put())
+    out.write(b"(" + number(3) + text(b"|") + b"NNN" + b"J\xff\xff\xff\xff" * 2 + number(0) + b"t" + put() + b"b")
     content = pixels.tobytes()
     out.write(b"\x89T" + struct.pack("<I", len(content)) + content + put() + b"t" + put() + b"b")
     out.write(text(b"filenames") + b"]" + put() + b"(")

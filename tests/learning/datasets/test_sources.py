@@ -41,8 +41,7 @@ def test_no_registry_is_named_by_its_address() -> None:
 def test_official_files_are_downloaded_and_taken_out(server: Any, tmp_path: Path) -> None:
     server.files = {"a.bin": b"first", "b.bin": b"second"}
     files = tuple(
-        Remote(f"{server.url}/{name}", f"md5:{md5(content).hexdigest()}")
-        for name, content in server.files.items()
+        Remote(f"{server.url}/{name}", f"md5:{md5(content).hexdigest()}") for name, content in server.files.items()
     )
     for folder in ("work", "ready"):
         (tmp_path / folder).mkdir()

@@ -22,9 +22,7 @@ def small() -> tuple[Data, Facts]:
         FACTS["cifar10"],
         examples={"train": 20, "test": 10},
         digest=data.digest,
-        array_digests=tuple(
-            digest_of(array) for array in (train.inputs, train.labels, test.inputs, test.labels)
-        ),
+        array_digests=tuple(digest_of(array) for array in (train.inputs, train.labels, test.inputs, test.labels)),
     )
     return data, facts
 
@@ -37,9 +35,7 @@ def test_one_changed_pixel_names_the_files() -> None:
     data, facts = small()
     data.test.inputs[3, 1, 4, 1] = 5
     changed = replace(data)  # a new object, since the digest of the old one is remembered
-    with pytest.raises(
-        DataError, match=r"the test inputs \(read from test_batch\.bin\) are damaged.*SHA-256"
-    ):
+    with pytest.raises(DataError, match=r"the test inputs \(read from test_batch\.bin\) are damaged.*SHA-256"):
         verify(changed, facts, facts.forms[0])
 
 
