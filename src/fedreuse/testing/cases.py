@@ -48,6 +48,11 @@ class Case:
         return " ".join(part for part in parts if part)
 
     @property
+    def card(self) -> str:
+        """The file name of its card: after the method, or after the module of a method of one's own."""
+        return f"{self.method.partition(':')[0].rpartition('.')[2]}.md"
+
+    @property
     def config(self) -> MethodConfig:
         """The method's configuration."""
         return methods.parse({"name": self.method, **self.options}, "method")

@@ -77,15 +77,15 @@ def check_table(cases: list[Case], cards: Path) -> None:
     """Every registered method has a case, and every case a card."""
     without = set(methods.names()) - {case.method for case in cases}
     assert not without, f"methods without a case in the table: {sorted(without)}"
-    missing = sorted({case.method for case in cases if not (cards / f"{case.method}.md").exists()})
+    missing = sorted({case.method for case in cases if not (cards / case.card).exists()})
     assert not missing, f"methods without a card in {cards}: {missing}"
 
 
 def check_card(case: Case, cards: Path) -> None:
     """The card's Messages table allows all that crosses."""
     said = _said(_play(case))
-    undeclared = said - read_messages(cards / f"{case.method}.md")
-    assert not undeclared, f"{cards / case.method}.md does not list {sorted(undeclared)}"
+    undeclared = said - read_messages(cards / case.card)
+    assert not undeclared, f"{cards / case.card} does not list {sorted(undeclared)}"
 
 
 def _strict_equals_fast(case: Case) -> None:
