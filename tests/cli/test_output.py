@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 
 import pytest
 
-from fedreuse.cli.output import show_json, show_lines, show_pairs, show_table
+from fedreuse.cli.output import program, show_json, show_lines, show_pairs, show_table
 from fedreuse.report.tables import Table
 
 
@@ -52,3 +54,12 @@ def test_json_is_json_and_never_nan(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == {"a": [1.5, None]}
     with pytest.raises(ValueError, match="JSON"):
         show_json(float("nan"))
+
+
+def test_the_program_is_named_as_it_can_be_typed(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / ".venv/bin/fedreuse")])
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert program() == ".venv/bin/fedreuse"
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    assert program() == "fedreuse"

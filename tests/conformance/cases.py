@@ -97,6 +97,7 @@ CASES = [
     Case("lbgm", {"threshold": 0.6, "granularity": "model", "codec": TOP_K}),
     Case("proxskip", {"p": 0.25, "mode": "partial"}, says=FINISHED),
     Case("proxskip", {"p": 0.25, "mode": "partial"}, uplink=TOP_K, says=FINISHED),
+    Case("proxskip", {"p": 0.25, "mode": "partial"}, downlink={"name": "delta", "arithmetic": "bits"}, says=FINISHED),
     Case("gradskip", {"p": 0.25, "q": 0.7, "mode": "partial"}, says=FINISHED),
     Case("gradskip", {"p": 0.25, "q": 0.4, "mode": "partial"}, uplink=FEEDBACK, says=FINISHED),
     Case("fedluar"),

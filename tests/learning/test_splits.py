@@ -19,7 +19,7 @@ import fedreuse.errors
 from fedreuse.errors import ConfigError, RunDirectoryError
 from fedreuse.learning.data import Split, digest_of
 from fedreuse.learning.partitions import ClientIndex, Dirichlet, Iid
-from fedreuse.learning.splits import SealedSplit, hold_out, local_test
+from fedreuse.learning.splits import SealedSplit, draw, hold_out, local_test
 from fedreuse.randomness import stream
 
 
@@ -351,3 +351,13 @@ def test_local_test_splits_follow_the_proportions(clients: int, classes: int, nu
         assert (drawn <= np.ceil(ideal)).all()
         assert (drawn >= np.minimum(np.floor(ideal), there)).all()
         assert drawn.sum() <= wanted
+
+
+def test_places_are_drawn_in_the_proportions_of_the_labels() -> None:
+    labels = np.array([7, 3, 3, 3, 7, 3, 3, 3])  # two of 7, six of 3
+    # 4 of 8: one 7, three 3; 3 of 8: 0.75 and 2.25, so one and two
+    assert np.bincount(labels[draw(labels, 4, np.random.default_rng(0))])[[3, 7]].tolist() == [3, 1]
+    assert np.bincount(labels[draw(labels, 3, np.random.default_rng(0))])[[3, 7]].tolist() == [2, 1]
+    assert draw(labels, 8, np.random.default_rng(0)).tolist() == list(range(8))
+    places = {tuple(draw(labels, 4, np.random.default_rng(seed)).tolist()) for seed in range(20)}
+    assert len(places) > 5

@@ -84,6 +84,11 @@ def test_it_is_written_back_with_every_default() -> None:
         ({"name": "synthetic", "exampels": 3}, r"task\.exampels: unknown key; did you mean 'examples'\?"),
         ({"name": "digits", "clients": 0}, r"task: clients must be at least 1, got 0"),
         ({"name": "digits", "clients": "many"}, r"task\.clients: .*integer.*, got 'many'"),
+        ({"name": "digits", "clients": 9, "limit": 8}, r"task: limit must not be smaller than clients, got 8"),
+        (
+            {"name": "digits", "clients": 9, "limit": 90, "partition": {"name": "index_file", "path": "a.json"}},
+            r"task: limit and an index_file would both say which examples are used",
+        ),
         ({"name": "digits", "validation": 1}, r"task: validation must be in \[0, 1\), got 1"),
         ({"name": "digits", "validation": -0.1}, r"task: validation must be in \[0, 1\), got -0\.1"),
         ({"name": "digits", "partition": "dirichlt"}, r"task\.partition: 'dirichlt' .*did you mean 'dirichlet'\?"),
@@ -117,6 +122,24 @@ def test_the_seed_decides_the_federation_and_validation_does_not_move_it() -> No
     for client in range(4):
         kept = np.concatenate([first.training.of(client), first.validation.of(client)])
         assert sorted(kept.tolist()) == sorted(whole.training.of(client).tolist())
+
+
+def test_a_limit_takes_fewer_examples_in_the_same_proportions_and_leaves_the_test_split_alone() -> None:
+    limited, again, other = (small(limit=30, validation=0.2, partition="iid").prepare(seed) for seed in (1, 1, 2))
+    used = np.sort(np.concatenate([limited.training.indices, limited.validation.indices]))
+    assert len(np.unique(used)) == len(used) == 30
+    labels = limited.data.train.labels
+    shares = 0.3 * np.bincount(labels)
+    assert (np.abs(np.bincount(labels[used]) - shares) < 1).all()
+    assert limited.training.digest == again.training.digest != other.training.digest
+    assert limited.digest == small().prepare(1).digest  # the data are the same
+    assert len(limited.test) == 20
+
+
+def test_a_limit_of_everything_is_no_limit() -> None:
+    assert small(limit=100).prepare(1).training.digest == small().prepare(1).training.digest
+    with pytest.raises(ConfigError, match=r"task\.limit is 101, but there are 100 training examples; lower it"):
+        small(limit=101).prepare(1)
 
 
 def test_without_validation_nothing_can_be_selected() -> None:

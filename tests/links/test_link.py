@@ -31,9 +31,9 @@ def test_written_back_it_is_the_same_link(link: object) -> None:
         ("topk", r"^u: 'topk' is neither a link nor a codec; did you mean 'top_k'\?$"),
         ({"ratio": 0.2}, r"^u: a name is missing, for example \{name: top_k, ratio: 0\.2\}; got \{'ratio': 0\.2\}$"),
         (3, r"^u: a name is missing"),
-        ({"name": "top_k", "ratio": 0}, r"^u\.codec: top_k\.ratio must be in \(0, 1\], got 0\.0$"),
-        ({"name": "top_k", "ratio": 1.5}, r"^u\.codec: top_k\.ratio must be in \(0, 1\], got 1\.5$"),
-        ({"name": "top_k", "ratoi": 1}, r"^u\.codec\.ratoi: unknown key; did you mean 'ratio'\?$"),
+        ({"name": "top_k", "ratio": 0}, r"^u: top_k\.ratio must be in \(0, 1\], got 0\.0$"),
+        ({"name": "top_k", "ratio": 1.5}, r"^u: top_k\.ratio must be in \(0, 1\], got 1\.5$"),
+        ({"name": "top_k", "ratoi": 1}, r"^u\.ratoi: unknown key; did you mean 'ratio'\?$"),
         ({"name": "error_feedback", "decay": 2}, r"^u: error_feedback\.decay must be in \(0, 1\], got 2\.0$"),
     ],
 )

@@ -52,6 +52,25 @@ def test_the_base_may_be_a_file_beside_the_study(tmp_path: Path) -> None:
     assert {run.config.rounds.count for run in study.runs} == {7}
 
 
+def test_an_axis_may_start_from_that_of_another_study(tmp_path: Path) -> None:
+    (tmp_path / "first.yaml").write_text(yaml.safe_dump({"base": BASE, "axes": {"method": METHODS}}, sort_keys=False))
+    sparser = {"uplink": {"update": {"name": "top_k", "ratio": 0.1}}}
+    axes = {"method": {"from": "first.yaml", "Top-K": sparser, "mine": {"method": "fedprox"}}}
+    study = expand({"base": BASE, "axes": axes}, "s", tmp_path)
+    assert [run.variant for run in study.runs] == ["dense FedAvg", "Top-K", "mine"]
+    assert study.runs[1].config.to_plain()["uplink"]["update"]["codec"]["ratio"] == 0.1
+
+
+def test_overrides_reach_the_axes_too() -> None:
+    study = expand({"base": BASE, "axes": {"seed": [1]}}, "s", overrides=["axes.seed=[5, 6]", "rounds.count=3"])
+    assert [(run.config.seed, run.config.rounds.count) for run in study.runs] == [(5, 3), (6, 3)]
+
+
+def test_how_a_table_is_sorted() -> None:
+    assert expand({"base": BASE, "axes": {"seed": [1]}}, "s").rank is None
+    assert expand({"base": BASE, "axes": {"seed": [1]}, "rank": "validation"}, "s").rank == "validation"
+
+
 @pytest.mark.parametrize(
     ("plain", "text"),
     [
@@ -59,6 +78,9 @@ def test_the_base_may_be_a_file_beside_the_study(tmp_path: Path) -> None:
         ({"base": BASE, "axes": []}, "study s: axes"),
         ({"axes": {"seed": [1]}}, "study s: base: a configuration, or the path of one"),
         ({"base": BASE, "axes": {"seed": [1]}, "axis": 1}, "study s: axis: unknown key; did you mean 'axes'?"),
+        ({"base": BASE, "axes": {"seed": [1]}, "rank": "best"}, "study s: rank: test or validation expected"),
+        ({"base": BASE, "axes": {"seed": {"from": "absent.yaml"}}}, "absent.yaml: no such file"),
+        ({"base": BASE, "axes": {"seed": {"from": 3}}}, "axes.seed.from: the path of another study expected, got 3"),
         ({"base": "absent.yaml", "axes": {"seed": [1]}}, "absent.yaml: no such file"),
         ({"base": BASE, "axes": {"seed": ["x"]}}, "study s, seed 'x': seed: "),
         (

@@ -96,3 +96,11 @@ def test_a_card_that_cannot_be_read_fails(tmp_path: Path, text: str | None, mess
         card.write_text(text)
     with pytest.raises(AssertionError, match=message):
         read_messages(card)
+
+
+@pytest.mark.parametrize(
+    ("method", "card"),
+    [("fedavg", "fedavg.md"), ("fed_cap:FedCap", "fed_cap.md"), ("mine.methods.fed_cap:FedCap", "fed_cap.md")],
+)
+def test_a_cards_name_is_that_of_the_method_or_of_its_module(method: str, card: str) -> None:
+    assert Case(method).card == card

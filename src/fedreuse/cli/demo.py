@@ -11,7 +11,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
 from fedreuse.cli.compare import finish, run_all
-from fedreuse.cli.output import show_lines
+from fedreuse.cli.output import program, show_lines
 from fedreuse.errors import RunError
 
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ def _say_what_next(results: Sequence[Result]) -> None:
     show_lines(
         "",
         "What to try next:",
-        f"  fedreuse show {last}",
-        f"  fedreuse export {last}",
-        "  fedreuse describe dg_fedreuse",
-        "  fedreuse run configs/digits.yaml method=fedprox",
-        "  fedreuse data fetch fashion_mnist && fedreuse run configs/paper/fashion_mnist.yaml",
+        f"  {program()} show {last}",
+        f"  {program()} export {last}",
+        f"  {program()} describe dg_fedreuse",
+        f"  {program()} run configs/digits.yaml method=fedprox",
+        f"  {program()} data fetch fashion_mnist && {program()} run configs/paper/fashion_mnist.yaml",
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 
     from fedreuse.report.tables import Table
 
-__all__ = ["console", "show_json", "show_lines", "show_pairs", "show_table"]
+__all__ = ["console", "program", "show_json", "show_lines", "show_pairs", "show_table"]
 
 _WIDTH = 100
 _LONGEST_UNFOLDED = 28
@@ -28,6 +30,15 @@ def console(stderr: bool = False) -> Console:
     """Where people look; 100 columns when the output is not a terminal."""
     stream = sys.stderr if stderr else sys.stdout
     return Console(stderr=stderr, width=None if stream.isatty() else _WIDTH, highlight=False, soft_wrap=False)
+
+
+def program() -> str:
+    """What to type to call this program: its name, or its path when the name is not on the search path."""
+    started = Path(sys.argv[0])
+    if started.name != "fedreuse" or shutil.which("fedreuse") is not None:
+        return "fedreuse"
+    here = Path.cwd()
+    return str(started.relative_to(here) if started.is_relative_to(here) else started)
 
 
 def show_json(content: Any) -> None:

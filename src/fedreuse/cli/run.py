@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
-from fedreuse.cli.output import show_json, show_lines, show_pairs, show_table
+from fedreuse.cli.output import program, show_json, show_lines, show_pairs, show_table
 from fedreuse.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -78,6 +78,6 @@ def _tell(result: Result) -> None:
     show_lines(
         f"run directory: {result.directory}",
         "next:",
-        f"  fedreuse show {result.directory}",
-        f"  fedreuse export {result.directory}",
+        f"  {program()} show {result.directory}",
+        f"  {program()} export {result.directory}",
     )

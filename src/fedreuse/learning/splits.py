@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fedreuse.learning.data import Split
 
-__all__ = ["Opening", "SealedSplit", "hold_out", "local_test"]
+__all__ = ["Opening", "SealedSplit", "draw", "hold_out", "local_test"]
 
 
 def hold_out(
@@ -76,6 +76,16 @@ def local_test(
         chosen.append(np.sort(np.concatenate(drawn)))
     sizes = [len(places) for places in chosen]
     return ClientIndex(np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(chosen))
+
+
+def draw(labels: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """So many places, ascending, in the proportions of the labels: by largest remainder, equal ones in random order."""
+    _, class_of, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    shares, remainders = np.divmod(sizes * count, len(labels))
+    first = np.lexsort((rng.random(len(sizes)), -remainders))[: count - int(shares.sum())]
+    shares[first] += 1
+    of_classes = [rng.permutation(np.flatnonzero(class_of == number))[:share] for number, share in enumerate(shares)]
+    return np.sort(np.concatenate(of_classes))
 
 
 class SealedSplit:

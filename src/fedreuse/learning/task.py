@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from fedreuse.errors import ConfigError, require, suggest
 from fedreuse.learning.data import Data, Dataset, datasets
 from fedreuse.learning.objectives import Loss, Metric, losses, metrics
-from fedreuse.learning.partitions import Partition, partitions
-from fedreuse.learning.splits import SealedSplit, hold_out
+from fedreuse.learning.partitions import IndexFile, Partition, partitions
+from fedreuse.learning.splits import SealedSplit, draw, hold_out
 from fedreuse.randomness import stream
 from fedreuse.registry import named_plain, parse, part
 
@@ -28,6 +30,7 @@ class Task:
 
     dataset: Dataset = part(datasets)
     clients: int = 50
+    limit: int | None = None
     partition: Partition = part(partitions, {"name": "dirichlet", "alpha": 0.5})
     validation: float = 0.1
     loss: Loss = part(losses, "cross_entropy")
@@ -36,6 +39,14 @@ class Task:
     def __post_init__(self) -> None:
         """There is somebody, and a share is a share."""
         require(self.clients >= 1, "clients must be at least 1", self.clients)
+        require(
+            self.limit is None or self.limit >= self.clients, "limit must not be smaller than clients", self.limit
+        )
+        require(
+            self.limit is None or not isinstance(self.partition, IndexFile),
+            "limit and an index_file would both say which examples are used; drop one of them, limit",
+            self.limit,
+        )
         require(0 <= self.validation < 1, "validation must be in [0, 1)", self.validation)
 
     def to_plain(self) -> dict[str, Any]:
@@ -50,9 +61,11 @@ class Task:
         return {**named_plain(datasets, self.dataset), **own}
 
     def prepare(self, seed: int) -> PreparedTask:
-        """Read the data, deal it, hold out validation, seal the test split."""
+        """Read the data, deal it (or as much as `limit` lets), hold out validation, seal the test split."""
         data = self.dataset.load(None)
-        index = self.partition.split(data.train.labels, self.clients, stream(seed, "partition"))
+        used = self._used(data.train.labels, seed)
+        dealt = self.partition.split(data.train.labels[used], self.clients, stream(seed, "partition"))
+        index = dataclasses.replace(dealt, indices=used[dealt.indices])
         share = 0.0 if data.validation is not None else self.validation
         training, validation = hold_out(
             index, data.train.labels, share, lambda client: stream(seed, "validation", 0, client)
@@ -61,6 +74,15 @@ class Task:
         sealed = SealedSplit(data.test)
         open_data = dataclasses.replace(data, test=_no_examples(data.test), validation=None)
         return PreparedTask(self, open_data, data.digest, training, validation, official, sealed)
+
+    def _used(self, labels: np.ndarray, seed: int) -> np.ndarray:
+        """The training examples that are dealt at all."""
+        if self.limit is not None and self.limit > len(labels):
+            raise ConfigError(
+                f"task.limit is {self.limit:,}, but there are {len(labels):,} training examples; "
+                f"lower it to at most {len(labels)}, or drop it to use them all"
+            )
+        return np.arange(len(labels)) if self.limit is None else draw(labels, self.limit, stream(seed, "limit"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,8 @@ def parse_link(spec: object, where: str) -> Link:
     if not isinstance(name, str):
         raise ConfigError(f"{where}: a name is missing, for example {{name: top_k, ratio: 0.2}}; got {spec!r}")
     if name in codecs.names():
-        return links.parse({"name": "plain", "codec": spec}, where)
+        plain = links.get("plain", where)
+        return plain(codecs.parse(spec, where))  # type: ignore[call-arg]  # every link is a class of its own
     if ":" not in name and name not in links.names():
         known = [*links.names(), *codecs.names()]
         raise ConfigError(f"{where}: '{name}' is neither a link nor a codec; {suggest(name, known)}")

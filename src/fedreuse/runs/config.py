@@ -231,7 +231,7 @@ def _set(tree: dict[str, Any], path: list[str], value: Any, key: str) -> None:
 
 def _is_shared(key: str) -> bool:
     """Keys of a task that do not belong to its dataset survive a change of the dataset's name."""
-    return key in ("clients", "partition", "validation", "loss", "metric")
+    return key in ("clients", "limit", "partition", "validation", "loss", "metric")
 
 
 def _nearby(path: Path) -> str:

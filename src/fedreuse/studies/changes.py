@@ -9,7 +9,7 @@ from fedreuse.errors import ConfigError
 
 __all__ = ["OF_ANY_DATASET", "merge", "points", "tree_of"]
 
-OF_ANY_DATASET = ("clients", "partition", "validation", "loss", "metric")
+OF_ANY_DATASET = ("clients", "limit", "partition", "validation", "loss", "metric")
 """Keys of a task that belong to no dataset, and so stay when the dataset changes."""
 
 

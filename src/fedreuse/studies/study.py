@@ -6,6 +6,9 @@ axes:
     dense FedAvg: {method: fedavg}
     Top-K: {uplink: {update: {name: top_k, ratio: 0.2}}}
   seed: [101, 202]                      # or values of one dotted key
+rank: test                              # optional: how the table is sorted
+
+An axis may start from that of another study: `method: {from: other.yaml, Top-K: {uplink.update.ratio: 0.1}}`.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Study", "StudyRun", "expand", "load_study", "run_study"]
 
-_KEYS = ("base", "axes")
+_KEYS = ("base", "axes", "rank")
+_RANKS = ("test", "validation")
+_FROM, _AXES = "from", "axes."
 _SEED_AXIS = "seed"
 
 
@@ -60,10 +65,11 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Study:
-    """A name and every run, known before the first one starts."""
+    """A name and every run, known before the first one starts; `rank` says by which score a table sorts them."""
 
     name: str
     runs: tuple[StudyRun, ...]
+    rank: str | None = None
 
     def write(self, out: Path) -> None:
         """The list of runs, by which a report finds them and knows their names."""
@@ -74,7 +80,7 @@ class Study:
         beside = out / ".study.json.part"
         try:
             out.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps({"study": self.name, "runs": entries}, indent=2) + "\n")
+            beside.write_text(json.dumps({"study": self.name, "rank": self.rank, "runs": entries}, indent=2) + "\n")
             beside.replace(out / "study.json")
         except OSError as error:
             raise RunDirectoryError(f"{out} cannot be written ({error}); choose another --out") from None
@@ -91,24 +97,26 @@ class Outcome:
 
 
 def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
-    """A study from a YAML file; `key=value` overrides change the base."""
+    """A study from a YAML file; `key=value` overrides change the base, `axes.key=value` an axis."""
     file = Path(path)
     return expand(read_yaml(file), file.stem, file.parent, overrides)
 
 
 def expand(plain: Mapping[str, Any], name: str, folder: Path = Path(), overrides: Sequence[str] = ()) -> Study:
     """Every combination of the axes as a parsed configuration; a mistake names its axis and label."""
-    axes = _axes(plain, name)
+    plain = with_overrides(plain, [override for override in overrides if override.startswith(_AXES)])
+    axes = _axes(plain, name, folder)
     for key in plain:
         if key not in _KEYS:
             raise ConfigError(f"study {name}: {key}: unknown key; {suggest(str(key), _KEYS)}")
-    base = with_overrides(_base(plain, name, folder), overrides)
+    of_base = [override for override in overrides if not override.startswith(_AXES)]
+    base = with_overrides(_base(plain, name, folder), of_base)
     runs = [
         _planned(base, dict(zip(axes, point, strict=True)), name)
         for point in product(*(axis.items() for axis in axes.values()))
     ]
     _require_distinct(runs, name)
-    return Study(name, tuple(runs))
+    return Study(name, tuple(runs), _rank(plain, name))
 
 
 def run_study(
@@ -152,14 +160,38 @@ def _base(plain: Mapping[str, Any], name: str, folder: Path) -> Mapping[str, Any
     return base
 
 
-def _axes(plain: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
+def _rank(plain: Mapping[str, Any], name: str) -> str | None:
+    rank = plain.get("rank")
+    if rank is not None and rank not in _RANKS:
+        raise ConfigError(f"study {name}: rank: test or validation expected, got {rank!r}")
+    return rank
+
+
+def _axes(plain: Mapping[str, Any], name: str, folder: Path) -> dict[str, dict[str, Any]]:
     axes = plain.get("axes")
     if not isinstance(axes, Mapping) or not axes:
         raise ConfigError(
             f"study {name}: axes: at least one expected, for example {{seed: [101, 202]}}; got {axes!r} "
             "(a configuration of one run is started with `fedreuse run`)"
         )
-    return {str(axis): points(str(axis), given, f"study {name}, axes.{axis}") for axis, given in axes.items()}
+    found = {}
+    for axis, given in axes.items():
+        where = f"study {name}, axes.{axis}"
+        found[str(axis)] = points(str(axis), _continued(str(axis), given, folder, where), where)
+    return found
+
+
+def _continued(axis: str, given: Any, folder: Path, where: str) -> Any:
+    """An axis with a `from`: the labels of the other study's axis, where one of ours does not replace its namesake."""
+    if not isinstance(given, Mapping) or _FROM not in given:
+        return given
+    if not isinstance(given[_FROM], str):
+        raise ConfigError(f"{where}.{_FROM}: the path of another study expected, got {given[_FROM]!r}")
+    other = folder / given[_FROM]
+    axes = read_yaml(other).get("axes")
+    if not isinstance(axes, Mapping) or not isinstance(axes.get(axis), Mapping):
+        raise ConfigError(f"{where}.{_FROM}: {other} has no axis '{axis}' with labels")
+    return {**axes[axis], **{label: changes for label, changes in given.items() if label != _FROM}}
 
 
 def _require_distinct(runs: Sequence[StudyRun], name: str) -> None:
