@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.cli.listing import _HOMES, card_summary, registry_of
+from fedreuse.cli.listing import _HOMES, card_summary, cite, registry_of
 from fedreuse.registry import REGISTRIES
 from tests.cli.conftest import Invoke
 
@@ -26,7 +26,8 @@ def test_no_registry_is_forgotten() -> None:
     import fedreuse.runs.config
 
     assert fedreuse.runs.config  # it imports them all
-    assert set(_HOMES) >= set(REGISTRIES)
+    shipped = {kind for kind, registry in REGISTRIES.items() if registry._home.startswith("fedreuse.")}
+    assert set(_HOMES) >= shipped
 
 
 def test_an_unknown_kind_or_name(invoke: Invoke) -> None:
@@ -67,3 +68,27 @@ def test_runs_are_listed(invoke: Invoke, complete: Path, in_folder: Path) -> Non
     shown = invoke("list", "runs", complete.parent)
     assert "fedavg, top_k 0.2" in shown.stdout
     assert len(json.loads(invoke("list", "runs", complete.parent, "--json").stdout)) == 1
+
+
+@pytest.mark.parametrize("kind", ["methods", "links", "codecs"])
+def test_paper_kind_and_cost_of_everything_with_a_card(invoke: Invoke, kind: str) -> None:
+    told = json.loads(invoke("list", kind, "--json").stdout)
+    assert all(entry["kind"] and entry["cost"] for entry in told)
+    assert kind != "methods" or all(entry["paper"] for entry in told)
+    shown = invoke("list", kind).stdout
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "Where they come from, and what they cost" in shown
+
+
+@pytest.mark.parametrize(
+    ("paper", "short"),
+    [
+        ('Li, Li, "On Feedback", ICML 2023', "Li and Li, ICML 2023"),
+        ('McMahan, Moore, Ramage, "Learning", AISTATS 2017; more: "Else", 2018', "McMahan et al., AISTATS 2017"),
+        ('Aftab, Rakesh, Samanta, "DG-FedReuse"', "Aftab et al."),
+        ("unpublished", "unpublished"),
+        ("", "-"),
+    ],
+)
+def test_a_paper_in_short(paper: str, short: str) -> None:
+    assert cite(paper) == short

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from tests.cli.conftest import Invoke
@@ -73,3 +74,16 @@ def test_a_damaged_list_of_a_study(invoke: Invoke, tmp_path: Path) -> None:
     shown = invoke("show", tmp_path)
     assert shown.exit_code == 2
     assert "study.json is not the list of a study's runs" in shown.stderr
+
+
+def test_personal_models_are_shown_beside_their_controls(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(complete, tmp_path / "run"))
+    own = {"score": 0.5, "mean_score": 0.25, "worst_decile": 0.125, "loss": 1.0, "clients": 6, "examples": 10}
+    summary = json.loads((place / "summary.json").read_text())
+    summary["personal_test"] = {"own": own, "global": own, "fine_tuned": None}
+    (place / "summary.json").write_text(json.dumps(summary))
+    shown = invoke("show", place).stdout
+    assert "Test accuracy of every client on its share of the test split" in shown
+    assert "its own model 50.00 % 25.00 % 12.50 %" in " ".join(shown.split())
+    assert "fine-tuned" not in shown
+    assert json.loads(invoke("show", place, "--json").stdout)["personal_test"]["own"]["score"] == 0.5

@@ -60,6 +60,13 @@ def test_a_table_for_people(invoke: Invoke) -> None:
     assert max(map(len, shown.stdout.splitlines())) <= 100
 
 
+def test_every_dataset_is_named_in_full_beside_every_codec(invoke: Invoke) -> None:
+    shown = invoke("sizes").stdout
+    assert max(map(len, shown.splitlines())) <= 100
+    for dataset in PAPER:
+        assert sum(line.split()[:1] == [dataset] for line in shown.splitlines()) == 3
+
+
 @pytest.mark.parametrize(
     ("words", "text"),
     [

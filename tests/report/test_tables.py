@@ -9,9 +9,11 @@ import pytest
 
 from fedreuse.report.results import Result, read_run
 from fedreuse.report.tables import (
+    Largest,
     boundary_legend,
     by_variant,
     comparison,
+    ranked,
     runs_table,
     savings_table,
     score,
@@ -105,3 +107,36 @@ def test_markdown(result: Result) -> None:
     assert "| variant | up update_fields | both symmetric_fields |" in text
     assert "| Top-K | 81.00 | 40.50 | 55.00 | 53.33 |" in text
     assert all(line in text for line in boundary_legend().splitlines())
+
+
+def test_the_best_come_first_with_every_saving_in_every_direction(result: Result) -> None:
+    best = replace(result, variant="best", test_score=0.95, is_approximate=True)
+    blank = replace(result, variant="blank", test_score=None)
+    assert [variant.name for variant in ranked(by_variant([blank, result, best]), "test")] == ["best", "Top-K", "blank"]
+    outcome, saving = comparison([blank, result, best], rank="test")
+    assert [row[0] for row in outcome.rows] == [row[0] for row in saving.rows] == ["best *", "Top-K", "blank"]
+    assert outcome.title == "Outcome, by test accuracy (one seed)"
+    assert saving.headers[1:4] == ("update_fields\nup", "update_fields\ndown", "update_fields\nboth")
+    assert len(saving.headers) == 13
+    # up 76 of 400; then a dense model down for everybody; all_fields: 60 up, 300 down; messages: 90 of 460, 330 of 440
+    assert saving.rows[1][1:7] == ("81.0", "-", "81.0", "81.0", "0.0", "40.5")
+    assert saving.rows[1][7:] == ("85.0", "25.0", "55.0", "80.4", "25.0", "53.3")
+    assert "* outside the method's theory" in saving.legend
+    assert "*" not in comparison([result], rank="test")[0].legend
+
+
+def test_asking_fewer_clients_saves_against_the_largest_cohorts(result: Result) -> None:
+    whole = result.savings["update_fields"]
+    fewer = replace(whole, up_bytes=38, dense_up_bytes=200)  # half the clients, the same saving on its own
+    half = replace(result, variant="half", savings={**result.savings, "update_fields": fewer})
+    # 1 - 38 / 400
+    assert comparison([result, half], rank="test")[1].rows[1][1] == "90.5"
+    told = by_variant([half])[0].plain(Largest.of([result, half]))
+    assert told["saving_up (update_fields)"] == pytest.approx(0.81)
+    assert told["saving_up (update_fields, largest cohorts)"] == pytest.approx(0.905)
+
+
+def test_large_percentages_are_short(result: Result) -> None:
+    double = replace(result.savings["all_fields"], down_bytes=800)
+    shown = comparison([replace(result, savings={"all_fields": double})], rank="test")[1]
+    assert shown.rows[0][8] == "-100"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,6 +33,9 @@ def compare_command(
     out: Annotated[
         Path | None, typer.Option("--out", help="The folder of the runs (default: runs/ and the study's name).")
     ] = None,
+    rank: Annotated[
+        bool, typer.Option("--rank", help="Sort by test score, and show the savings in every direction.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run every combination of a study's axes, and show them side by side.
@@ -42,6 +46,8 @@ def compare_command(
     from fedreuse.studies.study import load_study
 
     planned = load_study(study, overrides or [])
+    if rank:
+        planned = replace(planned, rank="test")
     place = out or Path("runs") / planned.name
     on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
     failed = run_all(planned, place, as_json)
@@ -55,9 +61,9 @@ def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) 
     results = [result for result in read_runs(place) if result.is_complete]
     figure = _save_figure(results, place, f"{study.name}: {_setting(results)}") if results else None
     if as_json:
-        show_json(_to_plain(study.name, place, results, figure))
+        show_json(_to_plain(study, place, results, figure))
     else:
-        show_comparison(results)
+        show_comparison(results, study.rank)
         show_lines(f"run directories: {place}", *([f"figure: {figure}"] if figure is not None else []))
     if failed:
         reasons = "\n".join(f"  {outcome.run.title}: {outcome.error}" for outcome in failed)
@@ -96,7 +102,7 @@ def run_all(study: Study, place: Path, as_json: bool = False) -> list[Outcome]:
     return failed
 
 
-def show_comparison(results: Sequence[Result]) -> None:
+def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
     """The tables of a study, and whether its runs may be compared at all."""
     from fedreuse.report.results import compared_alike
     from fedreuse.report.tables import comparison
@@ -105,7 +111,7 @@ def show_comparison(results: Sequence[Result]) -> None:
         show_lines("no run is complete yet, so there is nothing to compare")
         return
     show_lines("")
-    for table in comparison(results):
+    for table in comparison(results, rank):
         show_table(table)
     differing = compared_alike(results)
     if differing:
@@ -123,16 +129,19 @@ def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Pat
     return accuracy_figure(results, place / "comparison.png", title=title)
 
 
-def _to_plain(name: str, place: Path, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
+def _to_plain(study: Study, place: Path, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
     """A study's results as JSON holds them."""
     from fedreuse.report.results import plain
-    from fedreuse.report.tables import by_variant
+    from fedreuse.report.tables import Largest, by_variant, ranked
 
+    variants = by_variant(results) if study.rank is None else ranked(by_variant(results), study.rank)
+    largest = Largest.of(results)
     return {
-        "study": name,
+        "study": study.name,
+        "rank": study.rank,
         "directory": str(place),
         "figure": None if figure is None else str(figure),
-        "variants": [variant.plain() for variant in by_variant(results)],
+        "variants": [variant.plain(largest) for variant in variants],
         "runs": [plain(result) for result in results],
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from fedreuse.errors import ConfigError, UserError, suggest
 if TYPE_CHECKING:
     from fedreuse.registry import Registry
 
-__all__ = ["card_summary", "describe_command", "list_command", "registry_of"]
+__all__ = ["card_summary", "cite", "describe_command", "list_command", "read_card", "registry_of"]
 
 _HOMES = {
     "methods": "fedreuse.core.method",
@@ -56,12 +57,18 @@ def list_command(
     from fedreuse.report.tables import Table
 
     registry = registry_of(kind)
-    rows = tuple((name, _summary(registry.get(name, kind))) for name in registry.names())
+    entries = [{"name": name, "summary": _summary(registry.get(name, kind))} for name in registry.names()]
+    if kind in _WITH_CARDS:
+        entries = [{**entry, **_facts(read_card(entry["name"]), kind)} for entry in entries]
     if as_json:
-        show_json([{"name": name, "summary": summary} for name, summary in rows])
+        show_json(entries)
         return
-    show_table(Table(kind, ("name", "what it is"), rows))
-    show_lines(f"more: fedreuse describe {rows[0][0]}")
+    show_table(Table(kind, ("name", "what it is"), tuple((entry["name"], entry["summary"]) for entry in entries)))
+    if kind in _WITH_CARDS:
+        columns = ("name", "kind", "paper", "cost")
+        rows = tuple((entry["name"], entry["kind"], cite(entry["paper"]), entry["cost"]) for entry in entries)
+        show_table(Table("Where they come from, and what they cost a selected client and the server", columns, rows))
+    show_lines(f"more: fedreuse describe {entries[0]['name']}")
 
 
 @app.command("describe", epilog="Example: fedreuse describe top_k")
@@ -91,15 +98,40 @@ def registry_of(kind: str) -> Registry[Any]:
     return REGISTRIES[kind]
 
 
-def card_summary(name: str) -> str:
-    """What the card of a method, link or codec says it does, where the source tree is at hand; otherwise nothing."""
-    import fedreuse
+def read_card(name: str) -> str:
+    """The card of a method, link or codec, which comes with the package (`cards` is docs/methods); "" without one."""
+    card = files("fedreuse") / "cards" / f"{name}.md"
+    return card.read_text(encoding="utf-8") if card.is_file() else ""
 
-    card = Path(fedreuse.__file__).parents[2] / "docs" / "methods" / f"{name}.md"
-    if not card.is_file():
-        return ""
-    section = re.search(r"^## What it does\s*$(.*?)(?=^## |\Z)", card.read_text(encoding="utf-8"), re.M | re.S)
+
+def card_summary(name: str) -> str:
+    """What the card says the method, link or codec does."""
+    section = re.search(r"^## What it does\s*$(.*?)(?=^## |\Z)", read_card(name), re.M | re.S)
     return "" if section is None else " ".join(section[1].split())
+
+
+def cite(paper: str) -> str:
+    """Who wrote a paper and where it appeared: `Li, Sahu, "Title", MLSys 2020` is Li and Sahu, MLSys 2020."""
+    parts = re.match(r'(?P<authors>[^"]*), ".*?"(?:, (?P<venue>[^;"]*))?', paper)
+    if parts is None:
+        return paper or "-"
+    authors = parts["authors"].split(", ")
+    who = f"{authors[0]} et al." if len(authors) > 2 or "et al." in authors[0] else " and ".join(authors)
+    return f"{who}, {parts['venue']}" if parts["venue"] else who
+
+
+def _facts(card: str, registry: str) -> dict[str, str]:
+    """Paper, kind and cost from a card's front matter; a link or codec may share the card of its method."""
+    from yaml import safe_load
+
+    head = re.match(r"---\n(.*?)^---$", card, re.M | re.S)
+    facts = safe_load(head[1]) if head else {}
+    own = "" if registry == "methods" else registry.removesuffix("s")
+    return {
+        "paper": facts.get("paper") or "",
+        "kind": own or facts.get("kind", "method"),
+        "cost": facts.get("cost") or "",
+    }
 
 
 def _list_runs(folder: Path, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from fedreuse.report.tables import Table
 
@@ -57,7 +57,10 @@ def show_table(table: Table) -> None:
     place = console()
     if table.title:
         place.print(Text(table.title, style="bold"))
-    place.print(_draw(table, is_folded=_least_width(table) > place.width))
+    if table.is_grouped:
+        place.print(Text("\n".join(_grouped(table))), soft_wrap=True)
+    else:
+        place.print(_draw(table, is_folded=_least_width(table) > place.width))
     if table.legend:
         place.print(Text(table.legend, style="dim"))
         place.print()
@@ -99,6 +102,31 @@ def _draw(table: Table, is_folded: bool) -> RichTable:
     for row in table.rows:
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn
+
+
+def _grouped(table: Table) -> Iterator[str]:
+    """A name and many narrow numbers, line by line; what neighbouring headers share stands above all of them."""
+    first, *headers = table.headers
+    shared, own = zip(*(header.split("\n") for header in headers), strict=True)
+    columns = zip(own, *(row[1:] for row in table.rows), strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    spans = dict.fromkeys(shared, 0)
+    for place, group in enumerate(shared):
+        spans[group] += 1 + widths[place]
+    for group, span in spans.items():
+        widths[shared.index(group)] += max(0, len(group) + 2 - span)  # its first column makes room for the name
+    name_width = max(len(first), *(len(row[0]) for row in table.rows))
+    head = _line(first, own, name_width, widths)
+    yield ""
+    yield " " * name_width + "".join(group.rjust(max(span, len(group) + 2)) for group, span in spans.items())
+    yield head
+    yield "─" * len(head)
+    yield from (_line(row[0], row[1:], name_width, widths) for row in table.rows)
+    yield ""
+
+
+def _line(name: str, cells: Sequence[str], name_width: int, widths: Sequence[int]) -> str:
+    return name.ljust(name_width) + "".join(f" {cell.rjust(width)}" for cell, width in zip(cells, widths, strict=True))
 
 
 def _are_numbers(cells: Iterable[str]) -> bool:

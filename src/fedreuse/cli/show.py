@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from fedreuse.report.results import Result
+    from fedreuse.report.tables import Table
 
 __all__ = ["show_command"]
 
@@ -43,9 +44,10 @@ def show_command(
 
 def _show_study(folder: Path, results: list[Result]) -> None:
     from fedreuse.cli.compare import show_comparison
+    from fedreuse.report.results import rank_of
 
     if (folder / "study.json").exists():
-        show_comparison([result for result in results if result.is_complete])
+        show_comparison([result for result in results if result.is_complete], rank_of(folder))
 
 
 def _show_one(result: Result) -> None:
@@ -54,6 +56,8 @@ def _show_one(result: Result) -> None:
 
     show_pairs(str(result.directory), _outcome(result))
     show_pairs("Configuration", _essentials(RunDirectory.open(result.directory).config))
+    if result.personal_test is not None:
+        show_table(_personal(result.personal_test, result.metric))
     if not result.savings:
         show_lines("no round is complete yet")
         return
@@ -81,6 +85,20 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
     yield f"validation {result.metric}", score(result.validation_score, result.metric)
     yield "time", duration(result.seconds)
     yield from ((name, f"{number:,}") for name, number in result.counts.items() if number)
+
+
+def _personal(looks: Mapping[str, Mapping[str, float] | None], metric: str) -> Table:
+    """Every client on its own share of the test split, with its own model and with the two controls."""
+    from fedreuse.report.tables import Table, score
+
+    names = {"own": "its own model", "global": "the shared model", "fine_tuned": "the shared model, fine-tuned"}
+    rows = tuple(
+        (names.get(look, look), *(score(spread[key], metric) for key in ("score", "mean_score", "worst_decile")))
+        for look, spread in looks.items()
+        if spread is not None
+    )
+    headers = ("model", "all\nexamples", "mean of\nclients", "worst tenth\nof clients")
+    return Table(f"Test {metric} of every client on its share of the test split", headers, rows)
 
 
 def _essentials(config: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

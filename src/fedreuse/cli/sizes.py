@@ -159,14 +159,12 @@ def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
     )  # fmt: skip
     kept = "Signature: what a client of DG-FedReuse keeps."
     show_table(Table("Sizes, measured on encoded blocks", headers, cells, upload + kept))
-    uploads = tuple((name, *(_upload(row.codecs[name]) for row in rows)) for name in rows[0].codecs)
-    columns = tuple(f"{row.dataset}\n{row.network}" for row in rows)
+    codecs = tuple(rows[0].codecs)
+    uploads = tuple((row.dataset, *(f"{row.codecs[name]['upload_bytes']:,}" for name in codecs)) for row in rows)
+    savings = tuple((row.dataset, *(f"{row.codecs[name]['saving']:.2%}" for name in codecs)) for row in rows)
     measured = (
         "Each codec with its defaults, and this ratio where it has one. The update is Gaussian noise: no coordinate "
         "is zero, so `nonzero` saves nothing; what an entropy code saves depends on the update, so take it as a guide."
     )
-    show_table(Table("The other codecs: upload in B, and saving", ("codec", *columns), uploads, measured))
-
-
-def _upload(measured: Mapping[str, float]) -> str:
-    return f"{measured['upload_bytes']:,}\n{measured['saving']:.2%}"
+    show_table(Table("The other codecs: upload in B", ("dataset", *codecs), uploads))
+    show_table(Table("The other codecs: saving", ("dataset", *codecs), savings, measured))

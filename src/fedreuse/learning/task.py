@@ -39,9 +39,7 @@ class Task:
     def __post_init__(self) -> None:
         """There is somebody, and a share is a share."""
         require(self.clients >= 1, "clients must be at least 1", self.clients)
-        require(
-            self.limit is None or self.limit >= self.clients, "limit must not be smaller than clients", self.limit
-        )
+        require(self.limit is None or self.limit >= self.clients, "limit must not be smaller than clients", self.limit)
         require(
             self.limit is None or not isinstance(self.partition, IndexFile),
             "limit and an index_file would both say which examples are used; drop one of them, limit",

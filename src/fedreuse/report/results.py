@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedreuse.accounting.boundaries import Traffic
     from fedreuse.accounting.ledger import EventRow
 
-__all__ = ["Result", "Saving", "compared_alike", "plain", "read_run", "read_runs"]
+__all__ = ["Result", "Saving", "compared_alike", "plain", "rank_of", "read_run", "read_runs"]
 
 _STUDY_FILE = "study.json"
 _DECISIVE = ("data", "partition", "validation", "schedule", "schema", "initial_model")
@@ -37,6 +37,14 @@ class Saving:
     mean_round_up: float | None
     mean_round_down: float | None
     mean_round_both: float | None
+    dense_up_bytes: int
+    dense_down_bytes: int
+
+    def against(self, dense_up: int, dense_down: int, direction: str) -> float | None:
+        """The saving in one direction, or both, against other dense bytes than those of the same cohorts."""
+        used = {"up": self.up_bytes, "down": self.down_bytes, "both": self.up_bytes + self.down_bytes}
+        dense = {"up": dense_up, "down": dense_down, "both": dense_up + dense_down}
+        return 1 - used[direction] / dense[direction] if dense[direction] else None
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,8 @@ class Result:
     work: Mapping[str, float] = field(default_factory=dict)
     memory_bytes: Mapping[str, int] | None = None
     seconds: float = 0.0
+    personal_test: Mapping[str, Mapping[str, float] | None] | None = None
+    is_approximate: bool = False
 
 
 def read_run(directory: RunDirectory, variant: str | None = None) -> Result:
@@ -94,6 +104,8 @@ def read_run(directory: RunDirectory, variant: str | None = None) -> Result:
         work=asdict(total_work(directory.ledger())) if metrics else {},
         memory_bytes=summary.get("memory_bytes"),
         seconds=sum(row["seconds"] for row in metrics),
+        personal_test=summary.get("personal_test"),
+        is_approximate=config.get("accept_approximation", False),
     )
 
 
@@ -103,15 +115,34 @@ def read_runs(folder: str | Path) -> list[Result]:
     if not (path / _STUDY_FILE).exists():
         return [read_run(directory) for directory in find_runs(path)]
     try:
-        entries = json.loads((path / _STUDY_FILE).read_text())["runs"]
-        listed = [(path / entry["folder"], entry["variant"]) for entry in entries]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunDirectoryError(
-            f"{path / _STUDY_FILE} is not the list of a study's runs ({error}); delete it, and `fedreuse compare` "
-            "writes it again"
-        ) from None
+        listed = [(path / entry["folder"], entry["variant"]) for entry in _study(path)["runs"]]
+    except (KeyError, TypeError) as error:
+        raise _no_list(path, error) from None
     begun = [(place, variant) for place, variant in listed if (place / "config.yaml").exists()]
     return [read_run(RunDirectory.open(place), variant) for place, variant in begun]
+
+
+def rank_of(folder: str | Path) -> str | None:
+    """By which score a study wants its table sorted; None: not at all."""
+    rank: str | None = _study(Path(folder)).get("rank")
+    return rank
+
+
+def _study(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads((path / _STUDY_FILE).read_text())
+    except (OSError, ValueError) as error:
+        raise _no_list(path, error) from None
+    if not isinstance(content, dict):
+        raise _no_list(path, "no mapping")
+    return content
+
+
+def _no_list(path: Path, why: object) -> RunDirectoryError:
+    return RunDirectoryError(
+        f"{path / _STUDY_FILE} is not the list of a study's runs ({why}); delete it, and `fedreuse compare` "
+        "writes it again"
+    )
 
 
 def compared_alike(results: Sequence[Result]) -> list[str]:
@@ -151,6 +182,8 @@ def _saving(traffic: Traffic) -> Saving:
         mean_round_up=_number(traffic.mean_saving("up")),
         mean_round_down=_number(traffic.mean_saving("down")) if has_down else None,
         mean_round_both=_number(traffic.mean_saving()),
+        dense_up_bytes=int(traffic.dense_up.sum()),
+        dense_down_bytes=int(traffic.dense_down.sum()),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ __all__ = [
     "by_variant",
     "comparison",
     "megabytes",
+    "ranked",
     "runs_table",
     "savings_table",
     "score",
@@ -28,16 +30,21 @@ __all__ = [
 
 SHOWN = (("update_fields", "up"), ("symmetric_fields", "both"), ("all_fields", "both"), ("messages", "both"))
 """What a comparison shows: the paper's restricted number, its sensitivity, and the two that count everything."""
+DIRECTIONS = ("up", "down", "both")
 
 
 @dataclass(frozen=True)
 class Table:
-    """A title, headers, rows, and what a reader must know to understand the numbers."""
+    """A title, headers, rows, and what a reader must know to understand the numbers.
+
+    `is_grouped`: neighbouring headers with the same first line share it.
+    """
 
     title: str
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     legend: str = ""
+    is_grouped: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,20 +61,80 @@ class Variant:
             return None
         return fmean(known), stdev(known) if len(known) > 1 else None
 
-    def plain(self) -> dict[str, Any]:
-        """Means over seeds, as JSON holds them; savings are cumulative."""
+    @property
+    def is_approximate(self) -> bool:
+        """Whether a method ran outside its theory."""
+        return any(result.is_approximate for result in self.results)
+
+    def plain(self, largest: Largest | None = None) -> dict[str, Any]:
+        """Means over seeds, as JSON holds them; savings are cumulative.
+
+        Against dense FedAvg with the same cohorts and, if the study's `largest` are given, with those too.
+        """
+        pairs = [(boundary, direction) for boundary in BOUNDARIES for direction in DIRECTIONS]
         savings = {
             f"saving_{direction} ({boundary})": _mean(self.over_seeds(_saving_of(boundary, direction)))
-            for boundary, direction in SHOWN
+            for boundary, direction in pairs
         }
+        if largest is not None:
+            savings |= {
+                f"saving_{direction} ({boundary}, largest cohorts)": _mean(
+                    self.over_seeds(largest.saving_of(boundary, direction))
+                )
+                for boundary, direction in pairs
+            }
         return {
             "variant": self.name,
+            "is_approximate": self.is_approximate,
             "seeds": [result.seed for result in self.results],
             "test_score": _mean(self.over_seeds(lambda result: result.test_score)),
             "validation_score": _mean(self.over_seeds(lambda result: result.validation_score)),
             **savings,
             "reuse_share": _mean(self.over_seeds(lambda result: result.reuse_share)),
+            "client_flops": _mean(self.over_seeds(lambda result: result.work.get("flops"))),
+            "server_megabytes": _mean(self.over_seeds(_memory_of("server"))),
+            "clients_megabytes": _mean(self.over_seeds(_memory_of("clients"))),
         }
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Dense bytes of the largest cohorts: asking fewer clients saves bytes too, which their own reference hides."""
+
+    dense: Mapping[tuple[object, ...], tuple[int, int]]
+
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> Largest:
+        """The most that dense FedAvg spends in any run of the same seed, data and network."""
+        dense: dict[tuple[object, ...], tuple[int, int]] = {}
+        for result in results:
+            for boundary, saving in result.savings.items():
+                here = (saving.dense_up_bytes, saving.dense_down_bytes)
+                dense[_alike(result, boundary)] = max(here, dense.get(_alike(result, boundary), here))
+        return cls(dense)
+
+    def saving_of(self, boundary: str, direction: str) -> Callable[[Result], float | None]:
+        """How to read this saving of a run."""
+
+        def read(result: Result) -> float | None:
+            saving = result.savings.get(boundary)
+            return None if saving is None else saving.against(*self.dense[_alike(result, boundary)], direction)
+
+        return read
+
+
+def _alike(result: Result, boundary: str) -> tuple[object, ...]:
+    return result.seed, result.dataset, result.network, boundary
+
+
+def ranked(variants: Sequence[Variant], by: str) -> list[Variant]:
+    """By mean `test` or `validation` score, the best first; without a score, last."""
+
+    def key(variant: Variant) -> float:
+        mean = _mean(variant.over_seeds(lambda result: getattr(result, f"{by}_score")))
+        return float("inf") if mean is None or isnan(mean) else -mean
+
+    return sorted(variants, key=key)
 
 
 def by_variant(results: Sequence[Result]) -> list[Variant]:
@@ -79,23 +146,30 @@ def by_variant(results: Sequence[Result]) -> list[Variant]:
     return [Variant(name, tuple(group)) for name, group in groups.items()]
 
 
-def comparison(results: Sequence[Result]) -> list[Table]:
-    """One row per variant: what came out of it, and what it saved under each boundary."""
-    variants = by_variant(results)
+def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table]:
+    """One row per variant: what came out of it, and what it saved under each boundary.
+
+    With `rank`, `test` or `validation`, the best come first, and the savings are shown in all directions.
+    """
+    variants = by_variant(results) if rank is None else ranked(by_variant(results), rank)
     counts = {len(variant.results) for variant in variants}
     over = _over(counts)
-    names = [variant.name if len(counts) == 1 else f"{variant.name} ({len(variant.results)})" for variant in variants]
+    names = [_named(variant, has_count=len(counts) > 1) for variant in variants]
+    outside = "\n* outside the method's theory (accept_approximation)."
+    starred = outside if any(variant.is_approximate for variant in variants) else ""
     metrics = {result.metric for variant in variants for result in variant.results}
     metric = metrics.pop() if len(metrics) == 1 else "score"
     unit = " %" if metric == "accuracy" else ""
     outcome = Table(
-        f"Outcome ({over})",
+        f"Outcome{'' if rank is None else f', by {rank} {metric}'} ({over})",
         ("variant", f"test\n{metric}{unit}", f"validation\n{metric}{unit}", "reuse\nshare %",
          "client work\nGFLOP", "server\nMB", "clients\nMB"),
         tuple((name, *_outcome(variant, metric)) for name, variant in zip(names, variants, strict=True)),
         "test: one look at the end; validation: the last evaluation; reuse share: of all selected clients; "
-        "server, clients: memory that lasts from round to round (all clients together).",
+        "server, clients: memory that lasts from round to round (all clients together)." + starred,
     )  # fmt: skip
+    if rank is not None:
+        return [outcome, _all_savings(variants, names, starred)]
     saving = Table(
         f"Saving against dense FedAvg in %, all rounds together ({over})",
         ("variant", *(f"{direction}\n{boundary}" for boundary, direction in SHOWN)),
@@ -104,6 +178,28 @@ def comparison(results: Sequence[Result]) -> list[Table]:
         + boundary_legend(),
     )
     return [outcome, saving]
+
+
+def _named(variant: Variant, has_count: bool) -> str:
+    count = f" ({len(variant.results)})" if has_count else ""
+    return f"{variant.name}{count}{' *' if variant.is_approximate else ''}"
+
+
+def _all_savings(variants: Sequence[Variant], names: Sequence[str], starred: str) -> Table:
+    """Every direction under every boundary, means over seeds."""
+    largest = Largest.of([result for variant in variants for result in variant.results])
+    pairs = [(boundary, direction) for boundary in BOUNDARIES for direction in DIRECTIONS]
+    return Table(
+        "Saving against dense FedAvg in %: uplink, downlink and both under each boundary, all rounds together",
+        ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs)),
+        tuple(
+            (name, *(_short(_mean(variant.over_seeds(largest.saving_of(*pair)))) for pair in pairs))
+            for name, variant in zip(names, variants, strict=True)
+        ),
+        "The reference is dense FedAvg with the largest cohorts of the study: one dense model down, one dense update "
+        "up per client. Means over seeds; -: not counted by this boundary." + starred + "\n" + boundary_legend(),
+        is_grouped=True,
+    )
 
 
 def savings_table(result: Result) -> Table:
@@ -218,6 +314,11 @@ def _shown(over_seeds: tuple[float, float | None] | None, places: int, factor: f
         return "-"
     mean, spread = over_seeds
     return _number(factor * mean, places) + ("" if spread is None else f" ± {factor * spread:.{places}f}")
+
+
+def _short(share: float | None) -> str:
+    """A share in percent in at most five characters."""
+    return "-" if share is None else _number(100 * share, 1 if abs(share) < 0.9995 else 0)
 
 
 def _number(number: float | None, places: int) -> str:

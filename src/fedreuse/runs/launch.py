@@ -27,14 +27,16 @@ from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start
 from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
-from fedreuse.errors import RunDirectoryError, RunError
+from fedreuse.errors import RunError
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.splits import local_test
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.randomness import stream
+from fedreuse.runs.claim import check_facts, check_same, claim
 from fedreuse.runs.directory import FINAL_LEDGER, RunDirectory, reference_to_plain
 from fedreuse.runs.provenance import provenance
 from fedreuse.runs.schedule import load_or_freeze
+from fedreuse.runs.summary import communication, count_events, last_of
 from fedreuse.runs.workers import SharedTask
 from fedreuse.tensors import is_finite, to_arrays
 from fedreuse.wire.envelope import Envelope
@@ -69,11 +71,11 @@ def run(
     """Run a configuration to its end, or go on where it stopped; the same bits either way."""
     directory = RunDirectory(Path(out) if out is not None else Path("runs") / config.label)
     if resume and directory.is_complete:
-        _check_same(config, directory)
+        check_same(config, directory)
         return directory
     directory.lock()
     try:
-        return _Run(config, _claim(directory, config, resume), observer).to_end()
+        return _Run(config, claim(directory, config, resume), observer).to_end()
     except OSError as error:
         raise RunError(
             f"{directory.path}: {error}; what is already written is safe. Mend that (often the disk is full), then "
@@ -87,7 +89,6 @@ class _Run:
     """The pieces of one run, in the order in which they are needed."""
 
     def __init__(self, config: RunConfig, directory: RunDirectory, observer: Observer | None) -> None:
-        began = perf_counter()
         self.config, self.directory, self.observer = config, directory, observer
         self.prepared = config.task.prepare(config.seed)
         if config.rounds.patience is not None and not self.prepared.has_validation:
@@ -126,7 +127,7 @@ class _Run:
         if config.method.is_personal and self.prepared.official_validation is not None:
             self._deal("validation", self.prepared.official_validation)
         self.rows: list[dict[str, Any]] = []
-        self.seconds = perf_counter() - began
+        self.saved = len(self.ledger.rows), len(self.ledger.events)
 
     def to_end(self) -> RunDirectory:
         """Every round that is left, then the end; workers go home whatever happens."""
@@ -208,16 +209,17 @@ class _Run:
         return patience is not None and self.stale_evaluations >= patience
 
     def _checkpoint(self, number: int) -> None:
-        rounds = {row["round"] for row in self.rows}
+        num_rows, num_events = self.saved
         rows = {
             "metrics": self.rows,
-            "ledger": [row_to_plain(row) for row in self.ledger.rows if row.round_number in rounds],
-            "events": [row_to_plain(event) for event in self.ledger.events if event.round_number in rounds],
+            "ledger": [row_to_plain(row) for row in self.ledger.rows[num_rows:]],
+            "events": [row_to_plain(event) for event in self.ledger.events[num_events:]],
             "counts": [dict(self.ledger.counts)],
         }
         self.directory.journal.commit(number, rows, self.checkpointer.changes(self.record, self.store))
         self.record = mark_durable(self.record)
         self.rows = []
+        self.saved = len(self.ledger.rows), len(self.ledger.events)
 
     def _first_state(self) -> tuple[ServerRecord, ClientStore]:
         if self.config.client_store == "disk":
@@ -263,7 +265,7 @@ class _Run:
         }
         known = self.directory.path / "provenance.json"
         if known.exists():
-            _check_facts(self.directory.provenance, facts, self.directory)
+            check_facts(self.directory.provenance, facts, self.directory)
         else:
             self.directory.write_json("provenance.json", {**provenance(), **facts})
 
@@ -279,12 +281,12 @@ class _Run:
             "test_score": test["score"],
             "test_loss": test["loss"],
             "test_examples": test["examples"],
-            "validation_score": _last(metrics, "validation_score"),
-            "validation_loss": _last(metrics, "validation_loss"),
+            "validation_score": last_of(metrics, "validation_score"),
+            "validation_loss": last_of(metrics, "validation_loss"),
             **({"personal_test": test["personal"]} if "personal" in test else {}),
-            "communication": _communication(self.ledger, self.reference, len(metrics)),
+            "communication": communication(self.ledger, self.reference, len(metrics)),
             "evaluation": evaluation_bytes(self.ledger.rows),
-            "events": _count_events(self.ledger),
+            "events": count_events(self.ledger),
             "counts": self.ledger.counts,
             "work": asdict(total_work(self.ledger.rows)),
             "memory_bytes": memory_of(self.record, self.store),
@@ -357,51 +359,6 @@ def digest_of_model(model: Model) -> str:
     return digest_of(model.weights.values, model.buffers.values, model.counters.values)
 
 
-def _claim(directory: RunDirectory, config: RunConfig, resume: bool) -> RunDirectory:
-    has_config = (directory.path / "config.yaml").exists()
-    if has_config and directory.is_complete:
-        raise RunDirectoryError(
-            f"{directory.path} holds a complete run; see it with `fedreuse show {directory.path}`, "
-            "or choose another --out"
-        )
-    has_begun = has_config and (directory.path / "checkpoint.sqlite").exists()  # not if its data was missing
-    if has_begun and not resume:
-        raise RunDirectoryError(
-            f"{directory.path} holds an unfinished run; go on with --resume, or choose another --out"
-        )
-    if has_config and resume:
-        _check_same(config, directory)
-    else:
-        import yaml
-
-        directory.write_text("config.yaml", yaml.safe_dump(config.to_plain(), sort_keys=False))
-    return directory
-
-
-def _check_same(config: RunConfig, directory: RunDirectory) -> None:
-    from fedreuse.runs.config import load
-
-    stored = load(directory.config)
-    if stored.run_id != config.run_id:
-        mine, theirs = _leaves(config.to_plain()), _leaves(stored.to_plain())
-        differing = [key for key in sorted(mine.keys() | theirs.keys()) if mine.get(key) != theirs.get(key)]
-        shown = ", ".join(f"{key} is {mine.get(key)!r} here and {theirs.get(key)!r} there" for key in differing[:3])
-        raise RunDirectoryError(
-            f"{directory.path} belongs to another configuration: {shown}; choose another --out, or the configuration "
-            f"in {directory.path / 'config.yaml'}"
-        )
-
-
-def _check_facts(known: Mapping[str, Any], facts: Mapping[str, Any], directory: RunDirectory) -> None:
-    for name, digest in facts["digests"].items():
-        if known["digests"].get(name) != digest:
-            raise RunDirectoryError(
-                f"{directory.path}: the {name.replace('_', ' ')} is not what this run began with "
-                f"({str(known['digests'].get(name))[:12]} then, {digest[:12]} now), so going on would mix two "
-                "experiments; restore it, or start a new run"
-            )
-
-
 def _freeze(config: RunConfig, directory: RunDirectory) -> Schedule:
     rounds = config.rounds
     return load_or_freeze(
@@ -414,36 +371,6 @@ def _freeze(config: RunConfig, directory: RunDirectory) -> Schedule:
     )
 
 
-def _leaves(plain: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(plain, dict):
-        return {prefix: plain}
-    leaves: dict[str, Any] = {}
-    for key, value in plain.items():
-        leaves |= _leaves(value, f"{prefix}.{key}" if prefix else key)
-    return leaves
-
-
-def _last(metrics: list[dict[str, Any]], name: str) -> float | None:
-    return next((row[name] for row in reversed(metrics) if row[name] is not None), None)
-
-
-def _communication(ledger: Ledger, reference: Reference, num_rounds: int) -> dict[str, Any]:
-    table = {}
-    for name, traffic in savings(ledger.rows, ledger.events, reference, num_rounds).items():
-        has_downlink = bool(traffic.dense_down.sum())
-        table[name] = {
-            "up_bytes": int(traffic.up.sum()),
-            "down_bytes": int(traffic.down.sum()),
-            "dense_up_bytes": int(traffic.dense_up.sum()),
-            "dense_down_bytes": int(traffic.dense_down.sum()),
-            "saving": traffic.saving(),
-            "mean_round_saving": traffic.mean_saving(),
-            "up_saving": traffic.saving("up"),
-            "down_saving": traffic.saving("down") if has_downlink else None,
-        }
-    return table
-
-
 def _personal_columns(spread: Spread | None) -> dict[str, float | None]:
     """How clients fare with their own models on their own validation examples."""
     return {
@@ -451,15 +378,6 @@ def _personal_columns(spread: Spread | None) -> dict[str, float | None]:
         "personal_validation_mean": None if spread is None else spread.mean_score,
         "personal_validation_worst_decile": None if spread is None else spread.worst_decile,
     }
-
-
-def _count_events(ledger: Ledger) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for event in ledger.events:
-        for key in (event.outcome, f"{event.outcome}: {event.reason}" if event.reason else None):
-            if key is not None:
-                counts[key] = counts.get(key, 0) + 1
-    return counts
 
 
 def _tell(directory: RunDirectory, row: Mapping[str, Any]) -> None:
