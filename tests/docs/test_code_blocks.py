@@ -1,4 +1,4 @@
-"""The Python that the documents show really runs, block after block, in a folder with the repository's configurations."""
+"""The Python that the documents show really runs, block after block, beside the repository's configurations."""
 
 import re
 import shutil
