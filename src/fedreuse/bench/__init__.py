@@ -1,0 +1,1 @@
+"""Measurements of speed and size: ratios taken in one run, with the floor beside them."""

@@ -1,0 +1,1 @@
+"""The same methods on a real federation: Flower carries the envelopes."""
