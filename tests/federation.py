@@ -11,7 +11,7 @@ from fedreuse.core.model import Model
 from fedreuse.randomness import stream
 from fedreuse.tensors import is_equal
 from fedreuse.testing.cases import Case
-from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session
 from tests.references.local import Problem
 
 NOISY = QuadraticTraining(lr=0.05, momentum=0.9, weight_decay=0.01, noise=0.3)
@@ -33,6 +33,28 @@ def is_same(left: Model, right: Model) -> bool:
     """Whether two models hold the same bits."""
     pairs = ((left.weights, right.weights), (left.buffers, right.buffers), (left.counters, right.counters))
     return all(is_equal(one, other) for one, other in pairs)
+
+
+def one_bowl() -> QuadraticFederation:
+    """One client with F = 1/2 |w|^2 that takes one step of 0.1 a round, so that its update is -0.1 w."""
+    return QuadraticFederation(
+        curvatures=np.ones((1, 12)),
+        optima=np.zeros((1, 12)),
+        examples=np.array([9]),
+        steps=np.array([1]),
+        means=np.zeros((1, 3)),
+        variances=np.ones((1, 3)),
+        training=QuadraticTraining(lr=0.1),
+        has_buffers=False,
+    )
+
+
+def senders(session: Session) -> list[tuple[int, ...]]:
+    """Who sent an update in each round; the others were silent."""
+    rows = [row for row in session.ledger.rows if row.direction == "up" and row.group_bytes("update")]
+    return [
+        tuple(row.client for row in rows if row.round_number == number) for number in range(1, session.round_number + 1)
+    ]
 
 
 def plain_problem(federation: QuadraticFederation, num_rounds: int, cohort: int, batches: int = 2) -> Problem:

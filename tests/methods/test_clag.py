@@ -11,34 +11,17 @@ from fedreuse.errors import ConfigError
 from fedreuse.links.clag import Clag as Link
 from fedreuse.methods.clag import Clag
 from fedreuse.randomness import stream
-from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting, with_poison
-from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
+from fedreuse.testing.quadratic import QuadraticFederation, Setting, with_poison
+from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, senders, top_k
 from tests.references.clag import clag
 from tests.references.three_pc import three_pc
-
-
-def senders(session: Session) -> list[tuple[int, ...]]:
-    """Who sent an update in each round; the others were silent."""
-    rows = [row for row in session.ledger.rows if row.direction == "up" and row.group_bytes("update")]
-    return [
-        tuple(row.client for row in rows if row.round_number == number) for number in range(1, session.round_number + 1)
-    ]
 
 
 def test_two_rounds_by_hand() -> None:
     # LAG, one client, F = 1/2 |w|^2, one step of 0.1, zeta 1. Round 1: -0.1 w is sent, w1 = 0.9 w.
     # Round 2: x = -0.09 w, h = y = -0.1 w: a tie, silence; h counts again: w2 = 0.8 w.
     # Round 3: x = -0.08 w, h = -0.1 w, y = -0.09 w: 4e-4 > 1e-4: sent, w3 = 0.72 w
-    federation = QuadraticFederation(
-        curvatures=np.ones((1, 12)),
-        optima=np.zeros((1, 12)),
-        examples=np.array([9]),
-        steps=np.array([1]),
-        means=np.zeros((1, 3)),
-        variances=np.ones((1, 3)),
-        training=QuadraticTraining(lr=0.1),
-        has_buffers=False,
-    )
+    federation = one_bowl()
     # in floating point the tie of round 2 is a coin's throw: a zeta just above 1 decides it
     session = federation.play(build("clag", codec="dense", zeta=1.0001), 3, Setting(cohort=1))
     w = federation.initial.weights.values

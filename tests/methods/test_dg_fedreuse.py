@@ -22,8 +22,8 @@ from fedreuse.methods.dg_fedreuse import DgFedReuse, score
 from fedreuse.randomness import stream
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.tensors import Tensors, scale, to_dense, zeros
-from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
-from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
+from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
+from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.references.dg_fedreuse import Options, dg_fedreuse
 
 NEVER = {"name": "proxy", "tau_start": 3.0, "tau_floor": 3.0, "max_age": 10**6, "quota": 0.0}
@@ -41,16 +41,7 @@ def test_two_rounds_by_hand() -> None:
     # one client, F = 1/2 w^2, one step of 0.1, rho 0.5, age_only: round 1 is fresh, w1 = w - 0.1 w = 0.9 w;
     # round 2 reuses the update -0.1 w at age 1: w2 = 0.9 w - 0.5 * 0.1 w = 0.85 w;
     # round 3 reuses it at age 2: w3 = 0.85 w - 0.25 * 0.1 w = 0.825 w
-    federation = QuadraticFederation(
-        curvatures=np.ones((1, 12)),
-        optima=np.zeros((1, 12)),
-        examples=np.array([9]),
-        steps=np.array([1]),
-        means=np.zeros((1, 3)),
-        variances=np.ones((1, 3)),
-        training=QuadraticTraining(lr=0.1),
-        has_buffers=False,
-    )
+    federation = one_bowl()
     gate = {"name": "age_only", "max_age": 3, "quota": 0.0}
     session = federation.play(build("dg_fedreuse", gate=gate, rho=0.5, mu=0.0), 4, Setting(cohort=1))
     w = federation.initial.weights.values

@@ -19,8 +19,8 @@ from fedreuse.methods.docofl import DoCoFl
 from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
 from fedreuse.tensors import is_equal
-from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
-from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
+from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
+from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.references.docofl import Options, Step, docofl
 from tests.references.ecuq import ecuq
 from tests.references.local import top_k as plain_top_k
@@ -53,16 +53,7 @@ def test_three_rounds_by_hand() -> None:
     # one client, F = 1/2 |w|^2, one step of 0.1, no momentum; both codecs are T, Top-K.
     # Round 1: no anchor yet, it trains from w_1: w_2 = 0.9 w_1; then it fetches y = T(w_1).
     # Round 2: c = T(w_2 - y), what = y + c, delta = -0.1 what: w_3 = w_2 - 0.1 what. Round 3: the same anchor.
-    federation = QuadraticFederation(
-        curvatures=np.ones((1, 12)),
-        optima=np.zeros((1, 12)),
-        examples=np.array([4]),
-        steps=np.array([1]),
-        means=np.zeros((1, 3)),
-        variances=np.ones((1, 3)),
-        training=QuadraticTraining(lr=0.1),
-        has_buffers=False,
-    )
+    federation = one_bowl()
     method = build("docofl", anchor=top_k(0.3), correction=top_k(0.3))
     session = federation.play(method, 3, Setting(cohort=1))
     w1 = federation.initial.weights.values

@@ -12,7 +12,7 @@ from fedreuse.links.ef21 import Ef21 as Link
 from fedreuse.methods.ef21 import Ef21
 from fedreuse.tensors import is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
-from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
+from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.references.ef21 import ef21
 from tests.references.local import top_k as kept
 
@@ -21,16 +21,7 @@ def test_two_rounds_by_hand() -> None:
     # one client, F = 1/2 |w|^2, one step of 0.1: delta = -0.1 w; one coordinate of fc.bias = (w_10, w_11) per round.
     # Round 1: the larger moves, g = -0.1 w there; round 2: the larger lacks 0.01 w, the smaller 0.1 w, so unless it is
     # ten times smaller it is the smaller's turn; the larger moves by its old estimate -0.1 w once more.
-    federation = QuadraticFederation(
-        curvatures=np.ones((1, 12)),
-        optima=np.zeros((1, 12)),
-        examples=np.array([9]),
-        steps=np.array([1]),
-        means=np.zeros((1, 3)),
-        variances=np.ones((1, 3)),
-        training=QuadraticTraining(lr=0.1),
-        has_buffers=False,
-    )
+    federation = one_bowl()
     session = federation.play(build("ef21", codec=top_k(0.3)), 2, Setting(cohort=1))
     w = federation.initial.weights.values[10:]
     big, small = (0, 1) if abs(w[0]) > abs(w[1]) else (1, 0)

@@ -14,7 +14,7 @@ from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.fed_ef import FedEf
 from fedreuse.tensors import is_equal, to_dense
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
-from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
+from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.links.vectors import Rounded
 from tests.references.fed_ef import fed_ef
 
@@ -35,16 +35,7 @@ def test_two_rounds_by_hand() -> None:
     # one client, F = 1/2 |w|^2, one step of 0.1: delta = -0.1 w. Top-K of one coordinate per tensor.
     # Tensor fc.bias = (w_10, w_11): round 1 sends the larger, the other one's -0.1 w waits; in round 2 it is
     # -0.1 w - 0.1 w = -0.2 w for the one that waited and -0.09 w for the other.
-    federation = QuadraticFederation(
-        curvatures=np.ones((1, 12)),
-        optima=np.zeros((1, 12)),
-        examples=np.array([9]),
-        steps=np.array([1]),
-        means=np.zeros((1, 3)),
-        variances=np.ones((1, 3)),
-        training=QuadraticTraining(lr=0.1),
-        has_buffers=False,
-    )
+    federation = one_bowl()
     session = federation.play(build("fed_ef", codec=top_k(0.3)), 2, Setting(cohort=1))
     w = federation.initial.weights.values[10:]
     big, small = (0, 1) if abs(w[0]) > abs(w[1]) else (1, 0)

@@ -8,33 +8,16 @@ import pytest
 from fedreuse.errors import ConfigError
 from fedreuse.links.laq import Laq as Link
 from fedreuse.methods.laq import Laq
-from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting, with_poison
-from tests.federation import NOISY, assert_close, build, is_same, plain_problem
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting, with_poison
+from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, senders
 from tests.references.laq import Options, laq
 
 CALM = QuadraticTraining(lr=0.05, momentum=0.5, weight_decay=0.01, noise=0.02)
 
 
-def senders(session: Session) -> list[tuple[int, ...]]:
-    """Who sent an update in each round; the others were silent."""
-    rows = [row for row in session.ledger.rows if row.direction == "up" and row.group_bytes("update")]
-    return [
-        tuple(row.client for row in rows if row.round_number == number) for number in range(1, session.round_number + 1)
-    ]
-
-
 def test_a_round_by_hand() -> None:
     # one client, F = 1/2 |w|^2, one step of 0.1: delta = -0.1 w. One bit: all move by their tensor's largest
-    federation = QuadraticFederation(
-        curvatures=np.ones((1, 12)),
-        optima=np.zeros((1, 12)),
-        examples=np.array([9]),
-        steps=np.array([1]),
-        means=np.zeros((1, 3)),
-        variances=np.ones((1, 3)),
-        training=QuadraticTraining(lr=0.1),
-        has_buffers=False,
-    )
+    federation = one_bowl()
     session = federation.play(build("laq", bits=1), 1, Setting(cohort=1))
     w = federation.initial.weights.values
     for part in (slice(0, 6), slice(6, 10), slice(10, 12)):

@@ -11,8 +11,8 @@ from fedreuse.errors import ConfigError
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.stc_up import StcUp
 from fedreuse.runs.config import load
-from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
-from tests.federation import NOISY, assert_close, build, is_same, plain_problem
+from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
+from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem
 from tests.references.compressed import compressed_fedavg
 from tests.references.ternary import ternary
 from tests.tiny import plain
@@ -35,16 +35,7 @@ def sent_and_left(session: Session, client: int) -> tuple[np.ndarray, np.ndarray
 
 def test_two_rounds_by_hand() -> None:
     # one client, F = 1/2 |w|^2, one step of 0.1: delta = -0.1 w. Ratio 0.5 keeps 3, 2 and 1 of 6, 4 and 2 coordinates
-    federation = QuadraticFederation(
-        curvatures=np.ones((1, 12)),
-        optima=np.zeros((1, 12)),
-        examples=np.array([4]),
-        steps=np.array([1]),
-        means=np.zeros((1, 3)),
-        variances=np.ones((1, 3)),
-        training=QuadraticTraining(lr=0.1),
-        has_buffers=False,
-    )
+    federation = one_bowl()
     session = federation.play(build("stc_up", ratio=0.5), 2, Setting(cohort=1))
     w = federation.initial.weights.values
     first = ternary(-0.1 * w, 0.5)

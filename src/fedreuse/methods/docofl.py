@@ -18,10 +18,11 @@ from zlib import crc32
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.message import Message, Replies, Requests
-from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.method import methods
 from fedreuse.core.values import value
 from fedreuse.errors import RunError, require
 from fedreuse.links.plain import Plain
+from fedreuse.methods.wrapper import Wrapper, WrapperServer
 from fedreuse.registry import part
 from fedreuse.tensors import Tensors, add, sub, to_dense
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from fedreuse.core.bench import Bench
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.message import Conversation
-    from fedreuse.core.method import BufferPolicy, ClientHalf, Link, ServerHalf
+    from fedreuse.core.method import BufferPolicy, ClientHalf, Link
     from fedreuse.core.model import Model
     from fedreuse.core.needs import Needs
     from fedreuse.core.population import Population
@@ -42,10 +43,9 @@ Fetching = Generator[Requests, Replies, dict[int, int]]
 
 @methods.register("docofl")
 @dataclass(frozen=True)
-class DoCoFl(MethodConfig):
+class DoCoFl(Wrapper):
     """Any method, whose clients fetch a compressed anchor beforehand and then receive only a low-bit correction."""
 
-    inner: MethodConfig = part(methods, "fedavg")
     anchor: Codec = part(codecs, {"name": "ecuq", "bits": 4.0})
     correction: Codec = part(codecs, {"name": "ecuq", "bits": 3.0})
     anchor_every: int = 10
@@ -70,24 +70,9 @@ class DoCoFl(MethodConfig):
         return replace(inner, look_ahead=max(inner.look_ahead, self.look_ahead))
 
     @property
-    def is_personal(self) -> bool:
-        """As the inner method."""
-        return self.inner.is_personal
-
-    @property
-    def uplink_groups(self) -> tuple[str, ...]:
-        """Those of the inner method."""
-        return self.inner.uplink_groups
-
-    @property
     def downlink_groups(self) -> tuple[str, ...]:
         """Those of the inner method, the anchor and the correction."""
         return (*self.inner.downlink_groups, "anchor", "correction")
-
-    @property
-    def default_uplink(self) -> Mapping[str, Link]:
-        """Those of the inner method."""
-        return self.inner.default_uplink
 
     @property
     def default_downlink(self) -> Mapping[str, Link]:
@@ -97,7 +82,7 @@ class DoCoFl(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[DoCoFlServer, DoCoFlClient]:
         """The inner halves, each in its wrapper."""
         server, client = self.inner.halves(buffers)
-        return DoCoFlServer(self, server), DoCoFlClient(client)
+        return DoCoFlServer(server, self), DoCoFlClient(client)
 
 
 @value
@@ -127,19 +112,14 @@ class Fetched:
 
 
 @dataclass(frozen=True)
-class DoCoFlServer:
+class DoCoFlServer(WrapperServer):
     """Publishes anchors, replaces the model by a correction where it can, and lets clients fetch in time."""
 
     config: DoCoFl
-    inner: ServerHalf[Any]
 
     def init(self, model: Model, population: Population) -> DoCoFlState:
         """No anchor yet."""
         return DoCoFlState(self.inner.init(model, population), (), model.weights, {})
-
-    def model(self, state: DoCoFlState) -> Model:
-        """What is evaluated and deployed."""
-        return self.inner.model(state.inner)
 
     def round(self, state: DoCoFlState, cohort: Cohort) -> Conversation[DoCoFlState]:
         """The inner conversation with corrections for models; then those who come soon fetch the newest anchor."""

@@ -8,20 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.method import methods
 from fedreuse.core.values import value
 from fedreuse.errors import require
-from fedreuse.registry import part
+from fedreuse.methods.wrapper import Wrapper, WrapperServer
 from fedreuse.tensors import dot, sub
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.message import Conversation
-    from fedreuse.core.method import BufferPolicy, ClientHalf, Link, ServerHalf
+    from fedreuse.core.method import BufferPolicy, ClientHalf
     from fedreuse.core.model import Model
-    from fedreuse.core.needs import Needs
     from fedreuse.core.population import Population
 
 __all__ = ["Movement", "MovementServer", "MovementState"]
@@ -29,13 +26,12 @@ __all__ = ["Movement", "MovementServer", "MovementState"]
 
 @methods.register("movement")
 @dataclass(frozen=True)
-class Movement(MethodConfig):
+class Movement(Wrapper):
     """Any method, whose requests also say how far the model moved in the last `depth` rounds.
 
     Each squared move counts xi / depth.
     """
 
-    inner: MethodConfig = part(methods, "fedavg")
     depth: int = 10
     xi: float = 0.8
 
@@ -43,36 +39,6 @@ class Movement(MethodConfig):
         """A past has a length, a weight is not negative."""
         require(self.depth >= 0, "method.depth must not be negative", self.depth)
         require(self.xi >= 0, "method.xi must not be negative", self.xi)
-
-    @property
-    def needs(self) -> Needs:
-        """What the inner method assumes."""
-        return self.inner.needs
-
-    @property
-    def is_personal(self) -> bool:
-        """As the inner method."""
-        return self.inner.is_personal
-
-    @property
-    def uplink_groups(self) -> tuple[str, ...]:
-        """Those of the inner method."""
-        return self.inner.uplink_groups
-
-    @property
-    def downlink_groups(self) -> tuple[str, ...]:
-        """Those of the inner method."""
-        return self.inner.downlink_groups
-
-    @property
-    def default_uplink(self) -> Mapping[str, Link]:
-        """Those of the inner method."""
-        return self.inner.default_uplink
-
-    @property
-    def default_downlink(self) -> Mapping[str, Link]:
-        """Those of the inner method."""
-        return self.inner.default_downlink
 
     def halves(self, buffers: BufferPolicy) -> tuple[MovementServer, ClientHalf[Any]]:
         """The inner method's; only the server's requests say more."""
@@ -89,20 +55,15 @@ class MovementState:
 
 
 @dataclass(frozen=True)
-class MovementServer:
+class MovementServer(WrapperServer):
     """Adds the value `movement` to every request of the inner server half."""
 
-    inner: ServerHalf[Any]
     depth: int
     xi: float
 
     def init(self, model: Model, population: Population) -> MovementState:
         """Nothing has moved yet."""
         return MovementState(self.inner.init(model, population), ())
-
-    def model(self, state: MovementState) -> Model:
-        """What is evaluated and deployed."""
-        return self.inner.model(state.inner)
 
     def round(self, state: MovementState, cohort: Cohort) -> Conversation[MovementState]:
         """The inner conversation, with one more value in every request."""

@@ -1,0 +1,71 @@
+"""What every wrapper around a method passes through to the method inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.registry import part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.method import Link, ServerHalf
+    from fedreuse.core.model import Model
+    from fedreuse.core.needs import Needs
+
+__all__ = ["Wrapper", "WrapperServer"]
+
+
+@dataclass(frozen=True)
+class Wrapper(MethodConfig):
+    """A method that changes another one's messages; whatever it does not say is as the inner method says."""
+
+    inner: MethodConfig = part(methods, "fedavg")
+
+    @property
+    def needs(self) -> Needs:
+        """What the inner method assumes."""
+        return self.inner.needs
+
+    @property
+    def is_personal(self) -> bool:
+        """As the inner method."""
+        return self.inner.is_personal
+
+    @property
+    def uplink_groups(self) -> tuple[str, ...]:
+        """Those of the inner method."""
+        return self.inner.uplink_groups
+
+    @property
+    def downlink_groups(self) -> tuple[str, ...]:
+        """Those of the inner method."""
+        return self.inner.downlink_groups
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """Those of the inner method."""
+        return self.inner.default_uplink
+
+    @property
+    def default_downlink(self) -> Mapping[str, Link]:
+        """Those of the inner method."""
+        return self.inner.default_downlink
+
+
+@dataclass(frozen=True)
+class WrapperServer:
+    """A server half around another; its state is a value with a field `inner`."""
+
+    inner: ServerHalf[Any]
+
+    def model(self, state: Any) -> Model:
+        """What is evaluated and deployed."""
+        return self.inner.model(state.inner)
+
+    def forget(self, state: Any, client: int) -> Any:
+        """A client lost its memory: the inner half may remember it."""
+        inner_forget = getattr(self.inner, "forget", None)
+        return state if inner_forget is None else replace(state, inner=inner_forget(state.inner, client))
