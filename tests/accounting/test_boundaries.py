@@ -9,6 +9,7 @@ import pytest
 
 from fedreuse.accounting.boundaries import (
     BOUNDARIES,
+    MEASURED,
     REUSE_BYTES,
     Reference,
     Traffic,
@@ -165,3 +166,45 @@ def test_without_sparsity_and_reuse_nothing_is_saved_in_any_direction() -> None:
         assert results[name].saving() == 0.0
         assert results[name].mean_saving() == 0.0
     np.testing.assert_array_equal(results["all_fields"].both, [912, 912, 912])
+
+
+def measured(number: int, client: int, direction: str, **seen: int) -> LedgerRow:
+    return LedgerRow(number, number, client, direction, "", "training", "measured", seen, 0, 0, 0)
+
+
+SEEN = [
+    measured(1, 0, "up", transport=700, interface=900),
+    measured(1, 0, "down", transport=1500, interface=1800),
+    measured(1, 1, "up", transport=50, interface=90),
+    measured(2, 1, "up", transport=60, interface=99),
+]
+
+
+def test_measured_boundaries_are_absent_without_a_meter() -> None:
+    assert list(savings(ROWS, EVENTS, REFERENCE)) == list(BOUNDARIES)
+    assert list(MEASURED) == ["transport", "interface"]
+
+
+def test_measured_boundaries_by_hand() -> None:
+    drawn = savings([*ROWS, *SEEN], EVENTS, REFERENCE)
+    # round 1: 700 + 50 up and 1500 down; round 2: 60 up
+    assert drawn["transport"].up.tolist() == [750, 60]
+    assert drawn["transport"].down.tolist() == [1500, 0]
+    assert drawn["interface"].up.tolist() == [990, 99]
+    assert not drawn["transport"].has_reference
+    assert isnan(drawn["transport"].saving())
+
+
+def test_a_meter_changes_no_other_boundary() -> None:
+    with_meter, without = savings([*ROWS, *SEEN], EVENTS, REFERENCE), savings(ROWS, EVENTS, REFERENCE)
+    for name in BOUNDARIES:
+        assert with_meter[name].up.tolist() == without[name].up.tolist()
+        assert with_meter[name].down.tolist() == without[name].down.tolist()
+    asked = LedgerRow(2, 2, 0, "up", "", "evaluation", "measured", {"transport": 9}, 0, 0, 0)
+    assert evaluation_bytes([*ROWS, asked]) == evaluation_bytes(ROWS)
+
+
+def test_what_only_a_relay_counted_has_no_packets() -> None:
+    drawn = savings([*ROWS, measured(1, 0, "up", transport=7)], EVENTS, REFERENCE)
+    assert "interface" not in drawn
+    assert drawn["transport"].up.tolist() == [7, 0]

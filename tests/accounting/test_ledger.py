@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from fedreuse.accounting.ledger import Ledger, row_from_plain, row_to_plain
+from fedreuse.accounting.ledger import Ledger, Measured, row_from_plain, row_to_plain
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.bench import Work
 from fedreuse.core.message import Event, Events
@@ -102,3 +102,17 @@ def test_what_was_computed_is_in_the_row_of_the_reply() -> None:
         wanted = federation.steps[row.client] if row.direction == "up" else 0
         assert row.work.training_steps == wanted
         assert row.work.training_examples == wanted * federation.examples[row.client]
+
+
+def test_a_meter_adds_a_row_per_client_and_direction() -> None:
+    ledger = Ledger(meter=lambda: [Measured(3, "up", {"transport": 40}), Measured(9, "down", {"transport": 2})])
+    ledger.note({3: Envelope("evaluate", 2, 5)}, [], {})
+    asked, up, down = ledger.rows
+    assert not asked.is_measured
+    assert [(row.client, row.direction, row.fields) for row in (up, down)] == [
+        (3, "up", {"transport": 40}),
+        (9, "down", {"transport": 2}),
+    ]
+    assert up.is_measured
+    assert (up.round_number, up.exchange, up.purpose, up.total_bytes) == (2, 5, "evaluation", 0)
+    assert row_from_plain(json.loads(json.dumps(row_to_plain(up)))) == up

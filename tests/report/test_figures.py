@@ -59,5 +59,7 @@ def test_a_png_with_labels_units_and_the_boundary(
 def test_mistakes(results: list[Result], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="did you mean 'messages'"):
         accuracy_figure(results, tmp_path / "x.png", "message")
+    with pytest.raises(UserError, match="'transport' was not measured"):
+        accuracy_figure(results, tmp_path / "x.png", "transport")
     with pytest.raises(RunDirectoryError, match="at least one complete run"):
         accuracy_figure([replace(result, is_complete=False) for result in results], tmp_path / "x.png")

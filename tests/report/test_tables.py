@@ -140,3 +140,14 @@ def test_large_percentages_are_short(result: Result) -> None:
     double = replace(result.savings["all_fields"], down_bytes=800)
     shown = comparison([replace(result, savings={"all_fields": double})], rank="test")[1]
     assert shown.rows[0][8] == "-100"
+
+
+def test_measured_bytes_stand_beside_the_messages(result: Result) -> None:
+    crossed = replace(result.savings["messages"], up_bytes=2_500_000, down_bytes=7_000_000, both=None)
+    metered = replace(result, savings={**result.savings, "transport": crossed})
+    *_, measured = comparison([metered, replace(result, variant="not metered")])
+    assert measured.headers == ("variant", "messages\nup", "messages\ndown", "transport\nup", "transport\ndown")
+    assert [row[3:] for row in measured.rows] == [("2.50", "7.00"), ("-", "-")]
+    assert "transport: TCP payload" in measured.legend
+    assert len(comparison([result])) == 2  # without a meter there is no such table
+    assert savings_table(metered).rows[-1][-1] == "9.50"

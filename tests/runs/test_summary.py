@@ -38,3 +38,14 @@ def test_outcomes_are_counted_in_all_and_by_reason():
 def test_the_last_value_that_was_taken():
     assert last_of([{"score": 0.5}, {"score": 0.7}, {"score": None}], "score") == 0.7
     assert last_of([{"score": None}], "score") is None
+
+
+def test_what_a_meter_saw_has_bytes_but_no_saving():
+    metered = ledger()
+    metered.rows.append(LedgerRow(1, 1, 0, "up", "", "training", "measured", {"transport": 900}, 0, 0, 0))
+    table = communication(metered, REFERENCE, 1)
+    assert table["transport"]["up_bytes"] == 900
+    assert table["transport"]["saving"] is None
+    assert table["transport"]["up_saving"] is None
+    assert "interface" not in table
+    assert table["messages"] == communication(ledger(), REFERENCE, 1)["messages"]

@@ -6,6 +6,11 @@
 | symmetric_fields | the same plus one dense model per selected client: the paper's sensitivity |
 | all_fields | every group in both directions, numbers 4 B, flags 1 B |
 | messages | serialized envelopes in both directions |
+| transport | TCP payload of each node's connections, as a meter saw it |
+| interface | whole IP packets of each node, as a meter saw them: headers, acknowledgements, retransmissions too |
+
+The last two are measured: without a meter, as in every simulation, they are absent, not zero; and they have no dense
+reference but another measured run.
 
 A saving compares with dense FedAvg for the same cohorts: one dense model down and one dense update up per selected
 client, as far as the boundary counts them. What clients are asked for evaluation lies outside every boundary, and is
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BOUNDARIES",
+    "MEASURED",
     "REUSE_BYTES",
     "Boundary",
     "Reference",
@@ -55,6 +61,7 @@ class Boundary:
     charge: Callable[[LedgerRow], int]
     per_reuse: int = 0
     has_dense_downlink: bool = False
+    is_measured: bool = False
     reference: Callable[[Reference], tuple[int, int]] = lambda dense: (dense.dense_bytes, dense.dense_bytes)
 
 
@@ -67,6 +74,11 @@ class Traffic:
     up: np.ndarray
     dense_down: np.ndarray
     dense_up: np.ndarray
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether there is anything to compare with."""
+        return bool(self.dense_down.sum() + self.dense_up.sum())
 
     @property
     def both(self) -> np.ndarray:
@@ -130,6 +142,21 @@ BOUNDARIES: dict[str, Boundary] = {
 }
 
 
+def _measured(name: str, meaning: str) -> Boundary:
+    return Boundary(
+        name, meaning, lambda row: row.fields.get(name, 0), is_measured=True, reference=lambda _dense: (0, 0)
+    )
+
+
+MEASURED: dict[str, Boundary] = {
+    boundary.name: boundary
+    for boundary in (
+        _measured("transport", "TCP payload between each node and the server, polls and heartbeats included"),
+        _measured("interface", "IP packets of each node: headers, acknowledgements and retransmissions too"),
+    )
+}
+
+
 def traffic(
     boundary: Boundary,
     rows: Sequence[LedgerRow],
@@ -141,7 +168,7 @@ def traffic(
     rounds = num_rounds or max((event.round_number for event in events), default=0)
     down, up = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
     for row in rows:
-        if row.purpose == "evaluation":
+        if row.purpose == "evaluation" or row.is_measured != boundary.is_measured:
             continue
         (down if row.direction == "down" else up)[row.round_number - 1] += boundary.charge(row)
     selected = np.zeros(rounds, np.int64)
@@ -158,13 +185,15 @@ def traffic(
 def savings(
     rows: Sequence[LedgerRow], events: Sequence[EventRow], reference: Reference, num_rounds: int | None = None
 ) -> Mapping[str, Traffic]:
-    """Traffic under every boundary."""
-    return {name: traffic(bound, rows, events, reference, num_rounds) for name, bound in BOUNDARIES.items()}
+    """Traffic under every boundary, measured ones as far as a meter counted them."""
+    counted = {level for row in rows if row.is_measured for level in row.fields}
+    drawn = {**BOUNDARIES, **{name: bound for name, bound in MEASURED.items() if name in counted}}
+    return {name: traffic(bound, rows, events, reference, num_rounds) for name, bound in drawn.items()}
 
 
 def evaluation_bytes(rows: Sequence[LedgerRow]) -> dict[str, dict[str, int]]:
     """What evaluation by clients cost in each direction, under the boundaries that look at every message."""
-    asked = [row for row in rows if row.purpose == "evaluation"]
+    asked = [row for row in rows if row.purpose == "evaluation" and not row.is_measured]
     return {
         name: {
             f"{direction}_bytes": sum(BOUNDARIES[name].charge(row) for row in asked if row.direction == direction)

@@ -1,8 +1,11 @@
-"""Facts at the door: one row per envelope, one per selected client and round; boundaries are drawn over them later."""
+"""Facts at the door: one row per envelope, one per selected client and round; boundaries are drawn over them later.
+
+Where a meter stands at the nodes' lines, each exchange adds what it saw: a row per client and direction.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,15 +16,19 @@ if TYPE_CHECKING:
     from fedreuse.engine.executors.executor import Reply
     from fedreuse.wire.envelope import Envelope
 
-__all__ = ["EventRow", "Ledger", "LedgerRow", "row_from_plain", "row_to_plain"]
+__all__ = ["EventRow", "Ledger", "LedgerRow", "Measured", "row_from_plain", "row_to_plain"]
 
 _PURPOSES = {"evaluate": "evaluation", "prefetch": "prefetch"}
+_MEASURED = "measured"
 Direction = Literal["down", "up"]
 
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One envelope. `fields` holds the numerical bytes by `group:mode`; `total_bytes` is the serialized length."""
+    """One envelope. `fields` holds the numerical bytes by `group:mode`; `total_bytes` is the serialized length.
+
+    A measured row is no envelope: `fields` holds the bytes that a meter saw since the exchange before, by boundary.
+    """
 
     round_number: int
     exchange: int
@@ -35,6 +42,11 @@ class LedgerRow:
     header_bytes: int
     total_bytes: int
     work: Work = Work()
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether this row tells what a meter saw."""
+        return self.status == _MEASURED
 
     def group_bytes(self, *groups: str) -> int:
         """Numerical bytes of some groups, or of all."""
@@ -53,13 +65,23 @@ class EventRow:
     score: float | None
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What crossed one client's line in one direction since the last look, in bytes by boundary."""
+
+    client: int
+    direction: Direction
+    seen: Mapping[str, int]
+
+
 @dataclass
 class Ledger:
-    """The rows of a run in order; `take` hands out what is new, for the checkpoint."""
+    """The rows of a run in order; a `meter` tells, when asked, what crossed since it was asked before."""
 
     rows: list[LedgerRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    meter: Callable[[], Iterable[Measured]] | None = None
 
     def note(self, outgoing: Mapping[int, Envelope], arrived: Sequence[Reply], refused: Mapping[int, str]) -> None:
         """One wave: every request that left, every reply that came, in time or not; replies share its purpose."""
@@ -71,6 +93,9 @@ class Ledger:
             row = _row(reply.client, reply.envelope, "up", status, reply.work, {})
             asked = outgoing.get(reply.client, reply.envelope)
             self.rows.append(replace(row, purpose=_purpose(asked)))
+        if self.meter is not None and outgoing:
+            asked = next(iter(outgoing.values()))
+            self.rows += [_measured_row(asked, measured) for measured in self.meter()]
 
     def close(self, round_number: int, events: Events) -> None:
         """The round is over."""
@@ -92,6 +117,13 @@ def _row(
         envelope.round_number, envelope.exchange, client, direction, envelope.kind,
         _purpose(envelope), status, sizes[key], _value_bytes(envelope),
         envelope.size() - envelope.field_bytes, envelope.size(), work,
+    )  # fmt: skip
+
+
+def _measured_row(asked: Envelope, measured: Measured) -> LedgerRow:
+    return LedgerRow(
+        asked.round_number, asked.exchange, measured.client, measured.direction, "", _purpose(asked), _MEASURED,
+        measured.seen, 0, 0, 0,
     )  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def _show_one(result: Result) -> None:
         show_lines("no round is complete yet")
         return
     show_table(savings_table(result))
-    show_lines(boundary_legend(), "")
+    show_lines(boundary_legend(result.savings), "")
     show_pairs("Clients, counted once per round in which they were selected", _counted(result.events))
     show_pairs("Work of the clients", _work(result.work))
     if result.memory_bytes is not None:

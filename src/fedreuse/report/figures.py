@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.accounting.boundaries import BOUNDARIES
+from fedreuse.accounting.boundaries import BOUNDARIES, MEASURED
 from fedreuse.errors import RunDirectoryError, UserError, suggest
 from fedreuse.report.tables import Variant, by_variant
 from fedreuse.runs.directory import RunDirectory
@@ -26,14 +26,17 @@ def curve(result: Result, boundary: str) -> tuple[np.ndarray, np.ndarray, np.nda
     """Evaluated rounds, validation scores there, and megabytes that have crossed up to then under a boundary."""
     directory = RunDirectory.open(result.directory)
     rounds, scores = directory.metric("validation_score")
-    crossed = np.cumsum(directory.traffic()[boundary].both) / 1e6
+    traffic = directory.traffic()
+    if boundary not in traffic:
+        raise UserError(f"{directory.path}: '{boundary}' was not measured; choose one of {', '.join(traffic)}")
+    crossed = np.cumsum(traffic[boundary].both) / 1e6
     return rounds, scores, crossed[rounds - 1]
 
 
 def accuracy_figure(results: Sequence[Result], path: str | Path, boundary: str = "messages", title: str = "") -> Path:
     """Two panels, one line per variant (mean over seeds, band from the lowest to the highest seed), saved as PNG."""
-    if boundary not in BOUNDARIES:
-        raise UserError(f"'{boundary}' is not a boundary; {suggest(boundary, BOUNDARIES)}")
+    if boundary not in (known := {**BOUNDARIES, **MEASURED}):
+        raise UserError(f"'{boundary}' is not a boundary; {suggest(boundary, known)}")
     variants = by_variant(results)
     if not variants:
         raise RunDirectoryError("a figure needs at least one complete run, and there is none here")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.accounting.boundaries import BOUNDARIES
+from fedreuse.accounting.boundaries import BOUNDARIES, MEASURED
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -168,8 +168,9 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
         "test: one look at the end; validation: the last evaluation; reuse share: of all selected clients; "
         "server, clients: memory that lasts from round to round (all clients together)." + starred,
     )  # fmt: skip
+    measured = _measured(variants, names, over)
     if rank is not None:
-        return [outcome, _all_savings(variants, names, starred)]
+        return [outcome, _all_savings(variants, names, starred), *measured]
     saving = Table(
         f"Saving against dense FedAvg in %, all rounds together ({over})",
         ("variant", *(f"{direction}\n{boundary}" for boundary, direction in SHOWN)),
@@ -177,7 +178,22 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
         "Dense FedAvg with the same cohorts is the reference: one dense model down, one dense update up per client.\n"
         + boundary_legend(),
     )
-    return [outcome, saving]
+    return [outcome, saving, *measured]
+
+
+def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> list[Table]:
+    """What crossed where a meter stood, beside the messages inside; no table for runs without a meter."""
+    seen = [name for name in MEASURED if any(name in result.savings for one in variants for result in one.results)]
+    if not seen:
+        return []
+    pairs = [(boundary, direction) for boundary in ("messages", *seen) for direction in ("up", "down")]
+    rows = tuple(
+        (name, *(_number(_mean(variant.over_seeds(_crossed(*pair))), 2) for pair in pairs))
+        for name, variant in zip(names, variants, strict=True)
+    )
+    headers = ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs))
+    legend = boundary_legend(["messages", *seen])
+    return [Table(f"MB that crossed, all rounds together ({over})", headers, rows, legend, is_grouped=True)]
 
 
 def _named(variant: Variant, has_count: bool) -> str:
@@ -236,9 +252,10 @@ def runs_table(results: Sequence[Result]) -> Table:
     return Table("Runs", headers, rows, legend if unfinished else "")
 
 
-def boundary_legend() -> str:
+def boundary_legend(names: Iterable[str] = BOUNDARIES) -> str:
     """What each boundary counts."""
-    return "\n".join(f"{name}: {boundary.meaning}." for name, boundary in BOUNDARIES.items())
+    known = {**BOUNDARIES, **MEASURED}
+    return "\n".join(f"{name}: {known[name].meaning}." for name in names)
 
 
 def to_markdown(table: Table) -> str:
@@ -293,6 +310,14 @@ def _saving_of(boundary: str, direction: str) -> Callable[[Result], float | None
     def read(result: Result) -> float | None:
         saving = result.savings.get(boundary)
         return None if saving is None else getattr(saving, direction)
+
+    return read
+
+
+def _crossed(boundary: str, direction: str) -> Callable[[Result], float | None]:
+    def read(result: Result) -> float | None:
+        saving = result.savings.get(boundary)
+        return None if saving is None else float(getattr(saving, f"{direction}_bytes")) / 1e6
 
     return read
 

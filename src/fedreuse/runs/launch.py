@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from fedreuse.accounting.boundaries import Reference, evaluation_bytes, savings
+from fedreuse.accounting.boundaries import MEASURED, Reference, evaluation_bytes, savings
 from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain, row_to_plain
 from fedreuse.accounting.memory import memory_of
 from fedreuse.accounting.work import total_work
@@ -181,7 +181,8 @@ class _Run:
         for name, traffic in savings(self.ledger.rows[seen[0] :], events, self.reference, number).items():
             row[f"down_bytes ({name})"] = int(traffic.down[-1])
             row[f"up_bytes ({name})"] = int(traffic.up[-1])
-            row[f"dense_bytes ({name})"] = int(traffic.dense_down[-1] + traffic.dense_up[-1])
+            if name not in MEASURED:
+                row[f"dense_bytes ({name})"] = int(traffic.dense_down[-1] + traffic.dense_up[-1])
         return row
 
     def _validate(self, model: Model, number: int) -> Metrics | None:

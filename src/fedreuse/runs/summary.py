@@ -23,9 +23,9 @@ def communication(ledger: Ledger, reference: Reference, num_rounds: int) -> dict
             "down_bytes": int(traffic.down.sum()),
             "dense_up_bytes": int(traffic.dense_up.sum()),
             "dense_down_bytes": int(traffic.dense_down.sum()),
-            "saving": traffic.saving(),
-            "mean_round_saving": traffic.mean_saving(),
-            "up_saving": traffic.saving("up"),
+            "saving": traffic.saving() if traffic.has_reference else None,
+            "mean_round_saving": traffic.mean_saving() if traffic.has_reference else None,
+            "up_saving": traffic.saving("up") if traffic.has_reference else None,
             "down_saving": traffic.saving("down") if has_downlink else None,
         }
     return table
