@@ -12,9 +12,11 @@ from fedreuse.codecs.dense import Dense
 from fedreuse.core.bench import BatchPlan
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
+from fedreuse.core.needs import Needs
+from fedreuse.corrections import Correction
 from fedreuse.methods.averaging import TrainingClient
 from fedreuse.tensors import Tensors, scale
-from fedreuse.testing.guards import NoGradients, digest, guarded, mirrored, unchanged
+from fedreuse.testing.guards import NothingElse, digest, guarded, mirrored, unchanged
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from fedreuse.wire.parcel import Parcel
 from tests.federation import build, top_k
@@ -91,11 +93,18 @@ def test_two_ends_that_disagree_are_caught() -> None:
         Session(FEDERATION, mirrored(method, ("update",)), Setting()).advance(1)
 
 
-def test_a_bench_without_gradients() -> None:
-    bench = NoGradients(FEDERATION.bench(0, 1))
+def test_a_bench_that_grants_what_was_said_and_nothing_else() -> None:
+    bench = NothingElse(FEDERATION.bench(0, 1), Needs())
     assert bench.train(FEDERATION.initial).steps == FEDERATION.steps[0]
     assert bench.work.training_steps == FEDERATION.steps[0]
     assert bench.evaluate(FEDERATION.initial).examples == FEDERATION.examples[0]
     assert bench.rng("x").random() == FEDERATION.bench(0, 1).rng("x").random()
     with pytest.raises(AssertionError, match=r"Needs\(gradients=True\)"):
         bench.gradient(FEDERATION.initial, (), BatchPlan(), "p")
+    with pytest.raises(AssertionError, match=r"Needs\(corrections=True\)"):
+        bench.train(FEDERATION.initial, Correction())
+    with pytest.raises(AssertionError, match=r"Needs\(steps=True\)"):
+        bench.train(FEDERATION.initial, steps=1)
+    free = NothingElse(FEDERATION.bench(0, 1), Needs(gradients=True, corrections=True, steps=True))
+    assert free.train(FEDERATION.initial, Correction(), 1).steps == 1
+    assert free.gradient(FEDERATION.initial, ("fc.bias",), BatchPlan(1), "p").schema.size == 2

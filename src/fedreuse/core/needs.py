@@ -17,12 +17,16 @@ __all__ = ["Needs"]
 class Needs:
     """Assumptions of a method. `full_participation` may be waived by accepting an approximation.
 
-    `gradients`: the bench must be able to differentiate; `head`: the network must have weights that are its head.
+    Of a client's training: `gradients`: it can differentiate; `corrections`: something is added to the gradient of
+    every local step; `steps`: the method says how many steps are taken. Without these three, a method needs nothing
+    but the trained model. `head`: the network must have weights that are its head.
     """
 
     full_participation: bool = False
     look_ahead: int = 0
     gradients: bool = False
+    corrections: bool = False
+    steps: bool = False
     head: bool = False
 
     def check_network(self, name: str, schema: ModelSchema) -> None:

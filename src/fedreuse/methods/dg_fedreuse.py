@@ -63,9 +63,9 @@ class DgFedReuse(MethodConfig):
 
     @property
     def needs(self) -> Needs:
-        """A head gradient, if the gate looks at one."""
+        """A head gradient, if the gate looks at one; a pull in every step, if there is one."""
         looks = self.gate.plan is not None
-        return Needs(gradients=looks, head=looks)
+        return Needs(gradients=looks, corrections=self.mu > 0, head=looks)
 
     def halves(self, buffers: BufferPolicy) -> tuple[DgServer, DgClient]:
         """Both halves read this configuration; under `as_weights` the server caches buffers too."""

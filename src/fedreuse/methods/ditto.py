@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, from_groups
+from fedreuse.core.needs import Needs
 from fedreuse.core.values import value
 from fedreuse.corrections import proximal
 from fedreuse.errors import RunError, require
@@ -45,6 +46,11 @@ class Ditto(MethodConfig):
         """A pull pulls; a step is not negative."""
         require(self.pull >= 0, "method.pull must not be negative", self.pull)
         require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+
+    @property
+    def needs(self) -> Needs:
+        """The pull enters every step of the personal model."""
+        return Needs(corrections=self.pull > 0)
 
     @property
     def is_personal(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.needs import Needs
 from fedreuse.errors import require
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
 from fedreuse.server_steps import Sgd
@@ -29,6 +30,11 @@ class FedProx(MethodConfig):
         """A pull pulls; a step is not negative."""
         require(self.mu >= 0, "method.mu must not be negative", self.mu)
         require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+
+    @property
+    def needs(self) -> Needs:
+        """The pull enters every step."""
+        return Needs(corrections=self.mu > 0)
 
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """FedAvg's server, a client that pulls."""

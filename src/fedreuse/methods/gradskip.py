@@ -55,8 +55,8 @@ class GradSkip(MethodConfig):
 
     @property
     def needs(self) -> Needs:
-        """Its theory needs everybody in every round."""
-        return Needs(full_participation=True)
+        """Its theory needs everybody in every round; its coins say how many steps are taken, and each is shifted."""
+        return Needs(full_participation=True, corrections=True, steps=True)
 
     def halves(self, buffers: BufferPolicy) -> tuple[GradSkipServer, GradSkipClient]:
         """ProxSkip's halves with a private coin; buffers are averaged over those who trained."""

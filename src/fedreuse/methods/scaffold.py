@@ -71,8 +71,8 @@ class Scaffold(MethodConfig):
 
     @property
     def needs(self) -> Needs:
-        """Option I takes a gradient at the received model."""
-        return Needs(gradients=self.option == "I")
+        """Controls enter every step; option I takes a gradient at the received model."""
+        return Needs(gradients=self.option == "I", corrections=True)
 
     @property
     def uplink_groups(self) -> tuple[str, ...]:

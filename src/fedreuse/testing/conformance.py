@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ from fedreuse.accounting.ledger import LedgerRow
 from fedreuse.core.bench import Bench
 from fedreuse.core.method import Link, LinkContext, methods
 from fedreuse.core.model import Model
+from fedreuse.core.needs import Needs
 from fedreuse.engine.checkpoint import Checkpointer
 from fedreuse.engine.client_store import ClientStore, DiskStore
 from fedreuse.engine.executors.executor import Executor, ExecutorConfig, Reply, Site
@@ -30,7 +31,7 @@ from fedreuse.errors import ConfigError, RunError, WireError
 from fedreuse.schema import ModelSchema
 from fedreuse.tensors import Tensors, is_equal, pick, to_dense, zeros
 from fedreuse.testing.cases import Case, Said, read_messages
-from fedreuse.testing.guards import NoGradients, guarded, mirrored, unchanged
+from fedreuse.testing.guards import NothingElse, guarded, mirrored, unchanged
 from fedreuse.testing.quadratic import (
     QuadraticBench,
     QuadraticFederation,
@@ -184,9 +185,8 @@ def _needs_are_enforced(case: Case) -> None:
             raise AssertionError("full participation is needed, but 3 of 6 clients are accepted")
         needs.check(case.method, 3, 6, True)
     needs.check(case.method, 6, 6, False)
-    if not needs.gradients:
-        federation = _Ungraded(**vars(_federation()))
-        Session(federation, case.build(), Setting()).advance(_ROUNDS)
+    federation = _Bounded(**vars(_federation()), needs=needs)
+    Session(federation, case.build(), Setting()).advance(_ROUNDS)
 
 
 def _states_are_values(case: Case) -> None:
@@ -560,8 +560,11 @@ class _BackwardsExecutor:
         self._inner.close()
 
 
-class _Ungraded(QuadraticFederation):
-    """Clients that cannot be asked for gradients."""
+@dataclass(frozen=True, eq=False)
+class _Bounded(QuadraticFederation):
+    """Clients that can be asked for nothing but what the method says it needs."""
 
-    def bench(self, client: int, round_number: int) -> Bench:  # type: ignore[override]  # the same, but for one refusal
-        return NoGradients(QuadraticBench(self, client, round_number))
+    needs: Needs = field(default_factory=Needs)
+
+    def bench(self, client: int, round_number: int) -> Bench:  # type: ignore[override]  # the same, but for refusals
+        return NothingElse(QuadraticBench(self, client, round_number), self.needs)

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.message import Conversation, Events, Message
     from fedreuse.core.model import Model
+    from fedreuse.core.needs import Needs
     from fedreuse.core.population import Population
     from fedreuse.corrections import Correction
     from fedreuse.schema import ModelSchema, Schema
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["MirroredLink", "NoGradients", "digest", "guarded", "mirrored", "unchanged"]
+__all__ = ["MirroredLink", "NothingElse", "digest", "guarded", "mirrored", "unchanged"]
 
 
 def digest(*trees: object) -> str:
@@ -173,12 +174,13 @@ class MirroredLink:
         return self.inner.delivered(parcel, state, context)
 
 
-class NoGradients:
-    """A bench that trains and evaluates, but refuses to differentiate: for methods that say they need no gradients."""
+class NothingElse:
+    """A bench that refuses what a method's needs do not ask for: gradients, corrections, numbers of steps."""
 
-    def __init__(self, inner: Bench) -> None:
+    def __init__(self, inner: Bench, needs: Needs) -> None:
         """`inner` does the work."""
         self._inner = inner
+        self._needs = needs
         self.schema: ModelSchema = inner.schema
         self.initial: Model = inner.initial
 
@@ -190,13 +192,15 @@ class NoGradients:
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
     ) -> Trained:
-        """As the bench."""
+        """As the bench, unless something is asked that was not said."""
+        self._check("corrections", correction is not None)
+        self._check("steps", steps is not None)
         return self._inner.train(start, correction, steps, purpose)
 
     def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
-        """Never."""
-        del at, names, plan, purpose
-        raise AssertionError("the method asks for gradients, but its needs do not say so: Needs(gradients=True)")
+        """As the bench, if the method said so."""
+        self._check("gradients", True)
+        return self._inner.gradient(at, names, plan, purpose)
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         """As the bench."""
@@ -205,3 +209,7 @@ class NoGradients:
     def rng(self, purpose: str) -> np.random.Generator:
         """As the bench."""
         return self._inner.rng(purpose)
+
+    def _check(self, need: str, is_asked: bool) -> None:
+        if is_asked and not getattr(self._needs, need):
+            raise AssertionError(f"the method asks for {need}, but its needs do not say so: Needs({need}=True)")
