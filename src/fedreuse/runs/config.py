@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
-from fedreuse.codecs.codec import codecs
-from fedreuse.codecs.dense import Dense
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.faults import FaultPlan, faults
@@ -22,9 +20,8 @@ from fedreuse.errors import ConfigError, require, suggest
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.task import Task, parse_task
 from fedreuse.learning.trainer import Local
-from fedreuse.links.link import links, parse_link
-from fedreuse.links.plain import Plain
 from fedreuse.registry import named_plain, parse, part, to_plain
+from fedreuse.runs.recipe import Recipe, parse_links
 from fedreuse.runs.schedule import Availability, availabilities
 
 if TYPE_CHECKING:
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Rounds", "RunConfig", "load", "read_yaml", "with_overrides"]
 
-_BUFFER_GROUPS = ("buffers", "counters")
 _NOT_IDENTITY = ("executor", "checkpoint_every")
 
 
@@ -58,14 +54,6 @@ class Rounds:
         return round_number in (1, self.count) or round_number % self.evaluate_every == 0
 
 
-def _parse_links(value: object, where: str) -> Mapping[str, Link]:
-    if not isinstance(value, Mapping):
-        raise ConfigError(
-            f"{where}: groups and their links expected, for example {{update: {{name: top_k}}}}; got {value!r}"
-        )
-    return {str(group): parse_link(spec, f"{where}.{group}") for group, spec in value.items()}
-
-
 @dataclass(frozen=True)
 class RunConfig:
     """Everything that decides a run."""
@@ -74,8 +62,8 @@ class RunConfig:
     network: Network = part(networks, "cnn")
     local: Local = field(default_factory=Local)
     method: MethodConfig = part(methods, "fedavg")
-    uplink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": _parse_links})
-    downlink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": _parse_links})
+    uplink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": parse_links})
+    downlink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": parse_links})
     buffers: BufferPolicy = "dense"
     rounds: Rounds = field(default_factory=Rounds)
     faults: FaultPlan = part(faults, "none")
@@ -89,8 +77,8 @@ class RunConfig:
         """What the parts cannot see for themselves."""
         require(self.checkpoint_every >= 1, "checkpoint_every must be at least 1", self.checkpoint_every)
         require(self.seed >= 0, "seed must not be negative", self.seed)
-        object.__setattr__(self, "uplink", {**self.method.default_uplink, **self.uplink})
-        object.__setattr__(self, "downlink", {**self.method.default_downlink, **self.downlink})
+        object.__setattr__(self, "uplink", self.recipe.uplink)
+        object.__setattr__(self, "downlink", self.recipe.downlink)
         if self.rounds.cohort > self.task.clients:
             raise ConfigError(
                 f"rounds.cohort is {self.rounds.cohort}, but task.clients is {self.task.clients}; "
@@ -101,42 +89,17 @@ class RunConfig:
                 "rounds.patience selects the last round by validation, but task.validation is 0; "
                 "hold out a share (for example task.validation: 0.1), or drop rounds.patience"
             )
-        self._check_groups("uplink", self.method.uplink_groups)
-        self._check_groups("downlink", self.method.downlink_groups)
-        if self.buffers == "as_weights" and "update" in self.uplink and self.uplink["update"].has_memory:
-            raise ConfigError(
-                f"uplink.update: {links.name_of(self.uplink['update'])} with buffers: as_weights is refused, because a "
-                "memory of running variances turns them negative and the network to NaN; set buffers: dense"
-            )
         name, needs = methods.name_of(self.method), self.method.needs
         needs.check(name, self.rounds.cohort, self.task.clients, self.accept_approximation)
 
-    def _check_groups(self, direction: str, known: Collection[str]) -> None:
-        own = getattr(self.method, f"default_{direction}")
-        for group, link in getattr(self, direction).items():
-            if group in _BUFFER_GROUPS:
-                raise ConfigError(
-                    f"{direction}.{group}: buffers follow the policy `buffers` (now {self.buffers}), not a link of "
-                    "their own; choose buffers: dense or buffers: as_weights"
-                )
-            if group not in known:
-                raise ConfigError(
-                    f"{direction}.{group}: method {methods.name_of(self.method)} sends no such group; "
-                    f"{suggest(group, known)}"
-                )
-            is_chosen = direction == "downlink" and link != own.get(group)  # a method knows what its own links carry
-            if is_chosen and isinstance(link, Plain) and link.codec.drops_coordinates:
-                raise ConfigError(
-                    f"downlink.{group}: {codecs.name_of(link.codec)} would set the coordinates it drops to zero; "
-                    "send differences, {name: delta, codec: ...}, or a codec that keeps every coordinate"
-                )
+    @property
+    def recipe(self) -> Recipe:
+        """The method and its links."""
+        return Recipe(self.method, self.uplink, self.downlink, self.buffers)
 
     def build_method(self) -> Method:
-        """Both halves and the links between them; under `as_weights` buffers take the update's link."""
-        server, client = self.method.halves(self.buffers)
-        update = self.uplink.get("update", Plain(Dense()))
-        buffers = dict.fromkeys(_BUFFER_GROUPS, update) if self.buffers == "as_weights" else {}
-        return Method(server, client, {**self.uplink, **buffers}, self.downlink)
+        """Both halves and the links between them."""
+        return self.recipe.build()
 
     def to_plain(self) -> dict[str, Any]:
         """The whole tree with every default written out."""
@@ -144,10 +107,7 @@ class RunConfig:
             "task": self.task.to_plain(),
             "network": named_plain(networks, self.network),
             "local": to_plain(self.local),
-            "method": named_plain(methods, self.method),
-            "uplink": {group: named_plain(links, link) for group, link in self.uplink.items()},
-            "downlink": {group: named_plain(links, link) for group, link in self.downlink.items()},
-            "buffers": self.buffers,
+            **self.recipe.to_plain(),
             "rounds": to_plain(self.rounds),
             "faults": named_plain(faults, self.faults),
             "executor": named_plain(executors, self.executor),

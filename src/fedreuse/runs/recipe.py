@@ -1,0 +1,90 @@
+"""A method and its links: what both ends of a federation must hold alike, whatever is learnt and wherever it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.dense import Dense
+from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
+from fedreuse.errors import ConfigError, suggest
+from fedreuse.links.link import links, parse_link
+from fedreuse.links.plain import Plain
+from fedreuse.registry import named_plain, part
+
+__all__ = ["Recipe", "parse_links"]
+
+_BUFFER_GROUPS = ("buffers", "counters")
+
+
+def parse_links(value: object, where: str) -> Mapping[str, Link]:
+    """Links by group."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"{where}: groups and their links expected, for example {{update: {{name: top_k}}}}; got {value!r}"
+        )
+    return {str(group): parse_link(spec, f"{where}.{group}") for group, spec in value.items()}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A method, the links of its groups (its own where none is named) and the policy for buffers."""
+
+    method: MethodConfig = part(methods, "fedavg")
+    uplink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": parse_links})
+    downlink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": parse_links})
+    buffers: BufferPolicy = "dense"
+
+    def __post_init__(self) -> None:
+        """What the parts cannot see for themselves."""
+        object.__setattr__(self, "uplink", {**self.method.default_uplink, **self.uplink})
+        object.__setattr__(self, "downlink", {**self.method.default_downlink, **self.downlink})
+        self._check_groups("uplink", self.method.uplink_groups)
+        self._check_groups("downlink", self.method.downlink_groups)
+        if self.buffers == "as_weights" and "update" in self.uplink and self.uplink["update"].has_memory:
+            raise ConfigError(
+                f"uplink.update: {links.name_of(self.uplink['update'])} with buffers: as_weights is refused, because a "
+                "memory of running variances turns them negative and the network to NaN; set buffers: dense"
+            )
+
+    def _check_groups(self, direction: str, known: Collection[str]) -> None:
+        own = getattr(self.method, f"default_{direction}")
+        for group, link in getattr(self, direction).items():
+            if group in _BUFFER_GROUPS:
+                raise ConfigError(
+                    f"{direction}.{group}: buffers follow the policy `buffers` (now {self.buffers}), not a link of "
+                    "their own; choose buffers: dense or buffers: as_weights"
+                )
+            if group not in known:
+                raise ConfigError(
+                    f"{direction}.{group}: method {self.name} sends no such group; {suggest(group, known)}"
+                )
+            is_chosen = direction == "downlink" and link != own.get(group)  # a method knows what its own links carry
+            if is_chosen and isinstance(link, Plain) and link.codec.drops_coordinates:
+                raise ConfigError(
+                    f"downlink.{group}: {codecs.name_of(link.codec)} would set the coordinates it drops to zero; "
+                    "send differences, {name: delta, codec: ...}, or a codec that keeps every coordinate"
+                )
+
+    @property
+    def name(self) -> str:
+        """The method's name."""
+        return methods.name_of(self.method)
+
+    def build(self) -> Method:
+        """Both halves and the links between them; under `as_weights` buffers take the update's link."""
+        server, client = self.method.halves(self.buffers)
+        update = self.uplink.get("update", Plain(Dense()))
+        buffers = dict.fromkeys(_BUFFER_GROUPS, update) if self.buffers == "as_weights" else {}
+        return Method(server, client, {**self.uplink, **buffers}, self.downlink)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The whole tree with every default written out."""
+        return {
+            "method": named_plain(methods, self.method),
+            "uplink": {group: named_plain(links, link) for group, link in self.uplink.items()},
+            "downlink": {group: named_plain(links, link) for group, link in self.downlink.items()},
+            "buffers": self.buffers,
+        }
