@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from fedreuse.engine.executors.executor import TooFewReplies
 from fedreuse.engine.ports import FORGOT, ServerPort
 from fedreuse.errors import RunError
 
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
     from fedreuse.accounting.ledger import Ledger
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.method import Method
-    from fedreuse.engine.executors.executor import Executor
+    from fedreuse.engine.executors.executor import Executor, Reply
     from fedreuse.engine.records import ServerRecord
     from fedreuse.schema import ModelSchema
+    from fedreuse.wire.envelope import Envelope
 
 __all__ = ["mark_durable", "run_round"]
 
@@ -34,7 +36,7 @@ def run_round(
     forgotten: set[int] = set()
     while True:
         outgoing = port.pack(requests)
-        arrived = list(executor.exchange(outgoing)) if outgoing else []
+        arrived = _delivered(executor, outgoing, ledger, port)
         in_time = {reply.client: reply.envelope for reply in arrived if reply.status == "in_time"}
         messages, refused = port.unpack(in_time)
         ledger.note(outgoing, arrived, refused)
@@ -52,6 +54,16 @@ def run_round(
             ledger.close(cohort.round_number, events)
             executor.end_round(port.acks())
             return port.finish(state)
+
+
+def _delivered(executor: Executor, outgoing: Mapping[int, Envelope], ledger: Ledger, port: ServerPort) -> list[Reply]:
+    """The replies; if too few came, what crossed nevertheless is in the ledger, and the next attempt counts on."""
+    try:
+        return list(executor.exchange(outgoing)) if outgoing else []
+    except TooFewReplies as few:
+        ledger.note(outgoing, [replace(reply, status="abandoned") for reply in few.arrived], {})
+        few.exchange = port.exchange
+        raise
 
 
 def _refused(round_number: int, reasons: Mapping[int, str]) -> RunError:

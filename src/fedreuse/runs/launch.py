@@ -24,7 +24,7 @@ from fedreuse.core.population import Population
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start_evaluator
-from fedreuse.engine.executors.executor import Site
+from fedreuse.engine.executors.executor import Site, TooFewReplies
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.errors import RunError
@@ -44,6 +44,7 @@ from fedreuse.wire.envelope import Envelope
 if TYPE_CHECKING:
     from fedreuse.core.bench import SplitName
     from fedreuse.engine.client_store import ClientStore
+    from fedreuse.engine.executors.executor import ExecutorConfig
     from fedreuse.engine.ports import WhichModel
     from fedreuse.learning.data import Split
     from fedreuse.runs.config import RunConfig
@@ -66,16 +67,24 @@ class Observer(Protocol):
 
 
 def run(
-    config: RunConfig, out: str | Path | None = None, *, resume: bool = False, observer: Observer | None = None
+    config: RunConfig,
+    out: str | Path | None = None,
+    *,
+    resume: bool = False,
+    observer: Observer | None = None,
+    executor: ExecutorConfig | None = None,
 ) -> RunDirectory:
-    """Run a configuration to its end, or go on where it stopped; the same bits either way."""
+    """Run a configuration to its end, or go on where it stopped; the same bits either way.
+
+    `executor` stands in the place of the configured one: clients that are not played here, but live elsewhere.
+    """
     directory = RunDirectory(Path(out) if out is not None else Path("runs") / config.label)
     if resume and directory.is_complete:
         check_same(config, directory)
         return directory
     directory.lock()
     try:
-        return _Run(config, claim(directory, config, resume), observer).to_end()
+        return _Run(config, claim(directory, config, resume), observer, executor).to_end()
     except OSError as error:
         raise RunError(
             f"{directory.path}: {error}; what is already written is safe. Mend that (often the disk is full), then "
@@ -88,7 +97,13 @@ def run(
 class _Run:
     """The pieces of one run, in the order in which they are needed."""
 
-    def __init__(self, config: RunConfig, directory: RunDirectory, observer: Observer | None) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        directory: RunDirectory,
+        observer: Observer | None,
+        elsewhere: ExecutorConfig | None = None,
+    ) -> None:
         self.config, self.directory, self.observer = config, directory, observer
         self.prepared = config.task.prepare(config.seed)
         if config.rounds.patience is not None and not self.prepared.has_validation:
@@ -111,7 +126,8 @@ class _Run:
         self.stale_evaluations = 0
         self.record, self.store = self._first_state() if directory.journal.round_number == 0 else self._stored_state()
         self.checkpointer = Checkpointer(self.schema, self.record if directory.journal.round_number else None)
-        self.shared = SharedTask.share(config, self.prepared) if config.executor.has_workers else None
+        starter = config.executor if elsewhere is None else elsewhere
+        self.shared = SharedTask.share(config, self.prepared) if starter.has_workers else None
         site = Site(
             self.method,
             self.schema,
@@ -121,9 +137,10 @@ class _Run:
             config.seed,
             self.shared,
             directory.log,
+            self.population,
         )
-        self.executor = config.executor.start(site)
-        self.evaluator = start_evaluator(site)
+        self.executor = starter.start(site)
+        self.evaluator = start_evaluator(site) if elsewhere is None else self.executor
         if config.method.is_personal and self.prepared.official_validation is not None:
             self._deal("validation", self.prepared.official_validation)
         self.rows: list[dict[str, Any]] = []
@@ -155,7 +172,7 @@ class _Run:
         lr_factor = self.config.local.lr_schedule.factor(number)
         cohort = replace(self.schedule.cohort(number, look_ahead), lr_factor=lr_factor, population=self.population)
         seen = len(self.ledger.rows), len(self.ledger.events)
-        self.record = run_round(self.method, self.record, cohort, self.executor, self.ledger, self.schema)
+        self.record = self._converse(cohort)
         row = self._measure(number, seen, began)
         self.rows.append(row)
         if number % self.config.checkpoint_every == 0 or number == self.config.rounds.count or self._is_stopped():
@@ -163,6 +180,16 @@ class _Run:
         _tell(self.directory, row)
         if self.observer is not None:
             self.observer.round_done(row)
+
+    def _converse(self, cohort: Cohort) -> ServerRecord:
+        """One round, tried again as long as too few answered and the executor is willing."""
+        while True:
+            try:
+                return run_round(self.method, self.record, cohort, self.executor, self.ledger, self.schema)
+            except TooFewReplies as few:
+                if not few.may_retry:
+                    raise
+                self.record = replace(self.record, exchange=few.exchange)
 
     def _measure(self, number: int, seen: tuple[int, int], began: float) -> dict[str, Any]:
         model = self.method.server.model(self.record.state)

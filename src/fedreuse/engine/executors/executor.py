@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
+import numpy as np
+
 from fedreuse.core.bench import Bench, Work
+from fedreuse.core.population import Population
+from fedreuse.errors import RunError
 from fedreuse.registry import Registry
 
 if TYPE_CHECKING:
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     from fedreuse.schema import ModelSchema
     from fedreuse.wire.envelope import Envelope
 
-__all__ = ["BenchFactory", "Executor", "ExecutorConfig", "Reply", "Site", "WorkerSetup", "executors"]
+__all__ = ["BenchFactory", "Executor", "ExecutorConfig", "Reply", "Site", "TooFewReplies", "WorkerSetup", "executors"]
 
 BenchFactory = Callable[[int, int], Bench]
 """(client, round number) -> what that client has in that round."""
@@ -26,12 +30,12 @@ WorkerSetup = Callable[[], "tuple[Method, BenchFactory]"]
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """One client's envelope, the work behind it, and whether it came in time."""
+    """One client's envelope, the work behind it, and whether it came in time (abandoned: its round starts over)."""
 
     client: int
     envelope: Envelope
     work: Work
-    status: Literal["in_time", "late"] = "in_time"
+    status: Literal["in_time", "late", "abandoned"] = "in_time"
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +50,17 @@ class Site:
     seed: int
     setup: WorkerSetup | None = None
     warn: Callable[[str], object] = str  # nobody listens, unless somebody is named
+    population: Population = field(default_factory=lambda: Population(np.zeros(0, np.int64)))
+
+
+class TooFewReplies(RunError):
+    """An exchange that so few answered that its round does not count; `arrived` is what came nevertheless."""
+
+    def __init__(self, message: str, arrived: Sequence[Reply], may_retry: bool) -> None:
+        """`may_retry` asks for the round once more."""
+        super().__init__(message)
+        self.arrived, self.may_retry = arrived, may_retry
+        self.exchange = 0
 
 
 class Executor(Protocol):

@@ -1,0 +1,231 @@
+"""Flower's grid as an executor: requests leave as one field of bytes per message, replies are checked at the door."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from flwr.app import Message
+
+from fedreuse.core.bench import Work
+from fedreuse.deploy.frame import Frame
+from fedreuse.deploy.message import content_of, open_reply
+from fedreuse.deploy.options import Deployment
+from fedreuse.deploy.roster import Roster, facts_of
+from fedreuse.engine.executors.executor import Reply, Site, TooFewReplies
+from fedreuse.engine.ports import EVALUATE
+from fedreuse.errors import RunError, WireError
+from fedreuse.wire.envelope import Envelope
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
+__all__ = ["GridClients", "GridExecutor"]
+
+_POLL_SECONDS = 0.2
+_RETRY_SECONDS = 3.0
+_SLACK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class GridClients:
+    """What a run is given in the place of an executor: clients on other machines, behind a grid."""
+
+    has_workers: ClassVar[bool] = False
+
+    grid: Grid
+    options: Deployment
+    config_id: str
+    directory: Path
+
+    def start(self, site: Site) -> GridExecutor:
+        """An executor at work, once enough clients have said hello."""
+        executor = GridExecutor(self, site, _instance(self.directory, self.options.resume))
+        executor.gather()
+        return executor
+
+
+def _instance(directory: Path, is_resumed: bool) -> str:
+    """The name of this very run, under which clients keep their memory; a resumed run keeps its name."""
+    path = directory / "deployment.json"
+    if is_resumed and path.exists():
+        return str(json.loads(path.read_text())["instance"])
+    instance = secrets.token_hex(8)
+    path.write_text(json.dumps({"instance": instance}) + "\n")
+    return instance
+
+
+class GridExecutor:
+    """Delivers envelopes to nodes; a node that does not answer in time, or not properly, is a lost client."""
+
+    def __init__(self, clients: GridClients, site: Site, instance: str) -> None:
+        """Nobody is asked yet."""
+        self._grid, self._options, self._site, self.instance = clients.grid, clients.options, site, instance
+        self._log = site.warn
+        self._round = self._wave = self._attempt = 0
+        dense_bytes, limit = site.schema.dense_bytes, clients.options.max_reply_bytes
+        self._max_bytes = 3 * dense_bytes + _SLACK_BYTES if limit == "auto" else limit
+        self._num_clients = len(site.population)
+        facts = {
+            client: facts_of(clients.config_id, site.schema, int(examples))
+            for client, examples in enumerate(site.population.examples)
+        }
+        self._roster = Roster(facts.get, site.warn)
+
+    def gather(self) -> None:
+        """Wait until enough clients have said hello."""
+        wanted = self._num_clients if self._options.min_clients == "all" else self._options.min_clients
+        deadline = time.monotonic() + self._options.wait_seconds
+        while True:
+            self._greet()
+            here = len(self._roster.nodes)
+            if here >= wanted:
+                return
+            if time.monotonic() > deadline:
+                missing = sorted(set(range(self._num_clients)) - self._roster.nodes.keys())
+                raise RunError(
+                    f"{here} of {wanted} clients said hello within {self._options.wait_seconds:g} s; missing: "
+                    f"{missing[:10]}. See log.txt for who was refused and why; start the missing nodes, or lower "
+                    "deploy.min_clients, then go on with --resume"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        """One wave of requests and replies."""
+        first = next(iter(requests.values()))
+        is_training = first.kind != EVALUATE
+        self._count_wave(first.round_number)
+        self._greet()
+        fates = {client: self._fate(client) if is_training else "answers" for client in requests}
+        asked = {client: requests[client] for client in requests if fates[client] != "lost"}
+        arrived = []
+        for client, frame in self._ask(asked):
+            try:
+                reply = self._read(frame, client, requests[client])
+            except WireError as error:
+                self._log(f"round {first.round_number}: reply of client {client} refused: {error}")
+                continue
+            arrived.append(reply if fates[client] == "answers" else Reply(client, reply.envelope, reply.work, "late"))
+        if is_training:
+            self._check_number(arrived, len(requests))
+        yield from arrived
+
+    def end_round(self, acks: Mapping[int, int]) -> None:
+        """The clients' own stores follow the commit rule; here nothing is kept."""
+        del acks
+        self._round = self._wave = self._attempt = 0
+
+    def close(self) -> None:
+        """The nodes belong to themselves."""
+
+    def _count_wave(self, round_number: int) -> None:
+        self._wave = self._wave + 1 if round_number == self._round else 1
+        self._round = round_number
+
+    def _fate(self, client: int) -> str:
+        return self._site.faults.fate(self._site.seed, self._round, self._wave, client)
+
+    def _check_number(self, arrived: list[Reply], num_asked: int) -> None:
+        wanted = min(self._options.min_replies, num_asked)
+        if len(arrived) >= wanted:
+            return
+        self._attempt += 1
+        self._round = self._wave = 0  # the round starts over
+        may_retry = self._attempt <= self._options.retries
+        number = self._attempt
+        what = f"{len(arrived)} of {num_asked} clients answered in time, at least {wanted} must"
+        if may_retry:
+            self._log(f"attempt {number}: {what}; the round is tried again")
+            time.sleep(_RETRY_SECONDS)
+        raise TooFewReplies(
+            f"{what}; tried {number} times. Earlier rounds are safe: see to the nodes (or lower deploy.min_replies), "
+            "then go on with --resume",
+            arrived,
+            may_retry,
+        )
+
+    def _greet(self) -> None:
+        """Say hello to nodes that came since."""
+        strangers = self._roster.strangers(set(self._grid.get_node_ids()))
+        if not strangers:
+            return
+        content = content_of(Frame(self.instance))
+        messages = [Message(content, node, "query", ttl=self._options.timeout_seconds) for node in sorted(strangers)]
+        for node, reply in self._collect(messages):
+            try:
+                frame = open_reply(reply, node)
+                self._roster.admit(node, frame.client, frame.facts)
+            except WireError as error:
+                self._roster.refuse(node, str(error))
+
+    def _ask(self, requests: Mapping[int, Envelope]) -> Iterator[tuple[int, Message]]:
+        """Replies of the clients that are there, as they come, until the time is over."""
+        nodes = {client: node for client, node in self._roster.nodes.items() if client in requests}
+        for client in sorted(requests.keys() - nodes.keys()):
+            self._log(f"round {self._round}: client {client} is not connected")
+        messages = [
+            Message(
+                content_of(Frame(self.instance, body=requests[client].to_bytes())),
+                nodes[client],
+                "train",
+                ttl=self._options.timeout_seconds,
+                group_id=str(self._round),
+            )
+            for client in sorted(nodes)
+        ]
+        client_at = {node: client for client, node in nodes.items()}
+        answered = set()
+        for node, reply in self._collect(messages):
+            answered.add(client_at[node])
+            yield client_at[node], reply
+        for client in sorted(nodes.keys() - answered):
+            waited = self._options.timeout_seconds
+            self._log(f"round {self._round}: client {client} did not answer within {waited:g} s")
+
+    def _collect(self, messages: list[Message]) -> Iterator[tuple[int, Message]]:
+        """Send, then pull until everybody answered or the time is over; each message has at most one reply."""
+        if not messages:
+            return
+        nodes = [message.metadata.dst_node_id for message in messages]
+        waiting = {
+            message_id: node
+            for message_id, node in zip(self._grid.push_messages(messages), nodes, strict=True)
+            if message_id
+        }
+        deadline = time.monotonic() + self._options.timeout_seconds
+        while waiting and time.monotonic() < deadline:
+            for reply in self._grid.pull_messages(list(waiting)):
+                node = waiting.pop(reply.metadata.reply_to_message_id, None)
+                if node is not None:
+                    yield node, reply
+            if waiting:
+                time.sleep(_POLL_SECONDS)
+
+    def _read(self, message: Message, client: int, request: Envelope) -> Reply:
+        """A reply that is this client's, of this run, to this exchange, and no larger than can be."""
+        frame = open_reply(message, self._roster.nodes[client])
+        if len(frame.body) > self._max_bytes:
+            raise WireError(f"{len(frame.body):,} bytes, but at most {self._max_bytes:,} are accepted")
+        if frame.run != self.instance:
+            raise WireError("it belongs to another run")
+        if frame.client != client:
+            raise WireError(f"it speaks for client {frame.client}")
+        envelope = Envelope.from_bytes(frame.body, self._site.schema)
+        if (envelope.round_number, envelope.exchange) != (request.round_number, request.exchange):
+            raise WireError(f"it answers exchange {envelope.exchange}, the question was exchange {request.exchange}")
+        return Reply(client, envelope, _work(frame.facts.get("work")))
+
+
+def _work(told: Any) -> Work:
+    """What a client says that it computed; numbers, or it is refused."""
+    kinds = {field.name: (int if field.type == "int" else float) for field in fields(Work)}
+    if not isinstance(told, dict) or told.keys() != kinds.keys():
+        raise WireError("it does not say what was computed")
+    if not all(type(told[name]) is kind and 0 <= told[name] < float("inf") for name, kind in kinds.items()):
+        raise WireError("it says that something impossible was computed")
+    return Work(**told)
