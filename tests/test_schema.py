@@ -27,6 +27,12 @@ def test_tensors_lie_one_after_another() -> None:
     assert list(schema) == [CONV, HEAD]
 
 
+def test_a_model_counts_over_all_roles() -> None:
+    model = ModelSchema(Schema((CONV, HEAD)), counters=Schema((COUNT,)))
+    assert (model.size, model.num_tensors, model.dense_bytes) == (18, 3, 76)
+    assert model.num_rows == 2 + 5 + 1  # a single number is a row of its own
+
+
 def test_an_empty_schema() -> None:
     assert (Schema().size, Schema().dense_bytes, Schema().offsets) == (0, 0, (0,))
 

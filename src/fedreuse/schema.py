@@ -128,6 +128,22 @@ class ModelSchema:
         """Bytes of one dense model."""
         return self.weights.dense_bytes + self.buffers.dense_bytes + self.counters.dense_bytes
 
+    @property
+    def size(self) -> int:
+        """Number of coordinates of one model."""
+        return self.weights.size + self.buffers.size + self.counters.size
+
+    @property
+    def num_tensors(self) -> int:
+        """Tensors of all roles."""
+        return len(self.weights) + len(self.buffers) + len(self.counters)
+
+    @cached_property
+    def num_rows(self) -> int:
+        """Rows of all tensors; a single number is a row of its own."""
+        tensors = (*self.weights, *self.buffers, *self.counters)
+        return sum(spec.shape[0] if spec.shape else 1 for spec in tensors)
+
     @cached_property
     def digest(self) -> str:
         """A hash both ends compare once."""

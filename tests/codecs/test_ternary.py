@@ -123,7 +123,7 @@ def test_lies_are_refused() -> None:
     assert_refused(with_fields(parcel, -magnitude, length, unary, low, signs), schema, "not negative")
     longer = np.append(unary, np.uint8(0))
     assert_refused(with_fields(parcel, magnitude, length + 1, longer, low, signs), schema, "codes in 2 bytes")
-    assert_refused(with_fields(parcel, magnitude, length + 10**6, unary, low, signs), schema, "early")
+    assert_refused(with_fields(parcel, magnitude, length + 10**6, unary, low, signs), schema, "unary part of")
     assert_refused(with_fields(parcel, magnitude, length * 0, low, signs), schema, "0 codes in 0 bytes")
     far = np.array([0b1111 << 4], np.uint8)  # four zeros first: the first gap is 4 << 2 or more
     assert_refused(with_fields(parcel, magnitude, length, far, low | 0xFF, signs), schema, "within 0..19")

@@ -223,3 +223,42 @@ def test_streams_of_a_link_are_the_same_at_both_ends() -> None:
     assert down_sent == down_received
     assert up_sent == up_received
     assert down_sent != up_sent
+
+
+def test_the_same_answer_twice_is_absorbed_once() -> None:
+    server_half, client_half = build("fedavg").server, build("fedavg").client
+    method = Method(server_half, client_half, {"update": Counting()})
+    server = port(method)
+    reply, _ = answer(method, server.pack({0: Message("train", MODEL)})[0], ClientRecord(), 0)
+    assert server.unpack({0: reply})[1] == {}
+    messages, refused = server.unpack({0: reply})
+    assert (messages, list(refused)) == ({}, [0])
+    assert server.finish(None).contacts[0].uplink["update"] == 1
+
+
+def test_answers_of_other_rounds_and_exchanges_are_refused() -> None:
+    method = build("fedavg")
+    server = port(method)
+    reply, _ = answer(method, server.pack({0: Message("train", MODEL)})[0], ClientRecord(), 0)
+    server.unpack({0: reply})
+    later = port(method, server.finish(None), 2)
+    later.pack({0: Message("train", MODEL)})
+    for foreign in (reply, replace(reply, exchange=2), replace(reply, round_number=2), replace(reply, exchange=3)):
+        messages, refused = later.unpack({0: foreign})
+        assert (messages, list(refused)) == ({}, [0])
+        assert "which it was not asked in" in refused[0]
+    assert later.finish(None).contacts[0].ack == 1
+
+
+def test_only_who_is_asked_can_say_that_it_forgot() -> None:
+    method = build("fedavg", {"name": "error_feedback", "codec": top_k(0.3)})
+    server = port(method)
+    reply, _ = answer(method, server.pack({0: Message("train", MODEL)})[0], ClientRecord(), 0)
+    server.unpack({0: reply})
+    later = port(method, server.finish(None), 2)
+    later.pack({0: Message("train", MODEL), 1: Message("train", MODEL)})
+    _, refused = later.unpack({0: Envelope(FORGOT, 1, 1), 2: Envelope(FORGOT, 2, 2)})
+    assert all("which it was not asked in" in reason for reason in refused.values())
+    assert (later.finish(None).contacts[0].ack, later.forgotten) == (1, set())
+    later.unpack({0: Envelope(FORGOT, 2, 2)})
+    assert (0 in later.finish(None).contacts, later.forgotten) == (False, {0})

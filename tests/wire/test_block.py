@@ -106,12 +106,13 @@ def test_what_travels_is_little_endian() -> None:
     assert block.fields[-1].tobytes() == np.array([1.5], "<f4").tobytes()
 
 
-@pytest.mark.parametrize("index", [[3, 3], [4, 2], [-1, 2], [5, 64]])
+# the last: each step, taken as a difference of 32-bit numbers, wraps around to something positive
+@pytest.mark.parametrize("index", [[3, 3], [4, 2], [-1, 2], [5, 64], [0, 2**31 - 1, -2, 1]])
 def test_indices_increase_within_the_tensor(index: list[int]) -> None:
     spec = TensorSpec("w", (64,))
     block = sparse_block(np.array([1, 2], np.int32), np.ones(2, np.float32), 64)
     assert block.mode is BITMAP
-    pairs = type(block)(PAIRS, 2, (np.array(index, "<i4"), np.ones(2, "<f4")))
+    pairs = type(block)(PAIRS, len(index), (np.array(index, "<i4"), np.ones(len(index), "<f4")))
     with pytest.raises(WireError, match=r"w: indices must increase within 0\.\.63"):
         read(pairs, spec)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
-from zlib import crc32
 
 import msgpack
 import numpy as np
@@ -16,21 +14,16 @@ from fedreuse.errors import WireError
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.tensors import Tensors, is_equal
 from fedreuse.wire.block import absent_block, dense_block, sparse_block
-from fedreuse.wire.envelope import VERSION, Envelope
+from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.limits import FRAME_BYTES
 from fedreuse.wire.parcel import Parcel, pack_tensors
+from tests.wire.frames import ADDRESS, START, framed, signed
 
-START, ADDRESS = struct.Struct("<2sBI"), struct.Struct("<5I")
-FRAME_BYTES = START.size + ADDRESS.size
 SCHEMA = ModelSchema(
     Schema((TensorSpec("a", (70,)), TensorSpec("b", (2, 2)), TensorSpec("empty", (0, 3)))),
     Schema((TensorSpec("mean", (3,), "float64", "buffer"),)),
     Schema((TensorSpec("n", (), "int64", "counter"),)),
 )
-
-
-def signed(body: bytes) -> bytes:
-    """What follows the checksum, with a right one in front."""
-    return START.pack(b"FR", VERSION, crc32(body)) + body
 
 
 def sparse(flat: np.ndarray):
@@ -51,12 +44,6 @@ def example(**changes: Any) -> Envelope:
     values = {"score": 0.25, "is_fresh": True, "names": ("a", 3)}
     parts: dict[str, Any] = {"ack": 4, "durable": 2, "keep": True, "parcels": parcels, "values": values}
     return Envelope("update", 3, 9, **{**parts, **changes})
-
-
-def framed(header: object, arrays: bytes = b"") -> bytes:
-    """A frame with a right checksum around any header."""
-    packed = header if isinstance(header, bytes) else msgpack.packb(header)
-    return signed(ADDRESS.pack(len(packed), 1, 1, 0, 0) + packed + arrays)
 
 
 def test_there_and_back() -> None:

@@ -107,7 +107,7 @@ SCALE = np.array([1.0], "<f4")
         (envelope(SCALE, np.array([0, 0], np.uint8), bits=33), "note bits"),
         (envelope(SCALE, np.array([0, 0], np.uint8), bits=True), "note bits"),
         (envelope(SCALE, np.array([0, 0], np.uint8), bits="3"), "note bits"),
-        (envelope(SCALE, np.array([0, 0], np.uint8), bits=None), "note bits"),
+        (envelope(SCALE, np.array([0, 0], np.uint8), bits=None), "notes of a wrong type"),
     ],
 )
 def test_malformed_levels_are_refused(data: bytes, reason: str) -> None:

@@ -76,11 +76,15 @@ def _read_ternary(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tup
     if magnitude[0] < 0:
         raise WireError(f"{spec.name}: a magnitude is not negative")
     length = take(np.dtype("<u4"), 1)
+    width = rice_width(count, spec.size)
+    longest = -(-(count + (spec.size >> width)) // 8)  # a one per code, a zero per 2^width positions
+    if int(length[0]) > longest:
+        raise WireError(f"{spec.name}: a unary part of {length[0]} bytes, where {longest} reach the last position")
     unary = take(np.dtype("u1"), int(length[0]))
     num_marked = int(np.bitwise_count(unary).sum())
     if num_marked != count or not unary[-1]:
         raise WireError(f"{spec.name}: {num_marked} codes in {len(unary)} bytes, the message says {count}")
-    low = take_bits(take, spec, rice_width(count, spec.size), count)
+    low = take_bits(take, spec, width, count)
     if rice_decode(unary, low, count, spec.size)[-1] >= spec.size:
         raise WireError(f"{spec.name}: positions must lie within 0..{spec.size - 1}")
     return magnitude, length, unary, low, take_bits(take, spec, 1, count)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import from_groups
@@ -47,6 +49,8 @@ class ServerPort:
         self._durable = record.durable_exchange
         self._tentative: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         self._asked: set[int] = set()
+        self.forgotten: set[int] = set()
+        """Who was asked in this round and said that it lost its memory."""
         self.exchange = record.exchange
 
     def pack(self, requests: Requests) -> dict[int, Envelope]:
@@ -62,14 +66,13 @@ class ServerPort:
         messages, refused = {}, {}
         for client in sorted(replies):
             envelope = replies[client]
-            if envelope.kind == FORGOT:
-                self._contacts.pop(client, None)
-                refused[client] = "the client lost its memory"
-                continue
             try:
+                self._check_asked(client, envelope)
                 messages[client] = self._unpack_one(client, envelope)
             except WireError as error:
                 refused[client] = str(error)
+            else:
+                del self._tentative[client]  # the same answer again is one that was not asked for
         return messages, refused
 
     def acks(self) -> dict[int, int]:
@@ -103,16 +106,27 @@ class ServerPort:
             message.keep, parcels, message.values,
         )  # fmt: skip
 
-    def _unpack_one(self, client: int, envelope: Envelope) -> Message:
-        if client not in self._tentative or envelope.exchange != self.exchange:
+    def _check_asked(self, client: int, envelope: Envelope) -> None:
+        is_asked = client in self._tentative and (envelope.round_number, envelope.exchange) == (
+            self._round,
+            self.exchange,
+        )
+        if not is_asked:
             raise WireError(f"client {client} answers exchange {envelope.exchange}, which it was not asked in")
+        if envelope.kind == FORGOT:
+            self._contacts.pop(client, None)
+            self.forgotten.add(client)
+            raise WireError("the client lost its memory")
+
+    def _unpack_one(self, client: int, envelope: Envelope) -> Message:
         contact = self._contacts.get(client, Contact())
         downlink, asked = self._tentative[client]
         groups, uplink = {}, dict(contact.uplink)
         for group, parcel in envelope.parcels.items():
             link = self._method.uplink.get(group, _DENSE)
             context = self._context(group, client, "compression up", asked)
-            groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
+            with np.errstate(all="ignore"):  # what comes of numbers that are none is refused below
+                groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
             if not is_finite(groups[group]):
                 raise WireError(f"group {group} holds infinite or undefined numbers")
             if after is not None:

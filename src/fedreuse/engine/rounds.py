@@ -7,7 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from fedreuse.engine.executors.executor import TooFewReplies
-from fedreuse.engine.ports import FORGOT, ServerPort
+from fedreuse.engine.ports import ServerPort
 from fedreuse.errors import RunError
 
 if TYPE_CHECKING:
@@ -33,15 +33,13 @@ def run_round(
     requests = next(conversation)
     reasons: dict[int, str] = {}
     has_tensors = False
-    forgotten: set[int] = set()
     while True:
         outgoing = port.pack(requests)
         arrived = _delivered(executor, outgoing, ledger, port)
         in_time = {reply.client: reply.envelope for reply in arrived if reply.status == "in_time"}
         messages, refused = port.unpack(in_time)
         ledger.note(outgoing, arrived, refused)
-        forgotten |= {client for client in in_time if in_time[client].kind == FORGOT}
-        reasons |= {client: reason for client, reason in refused.items() if in_time[client].kind != FORGOT}
+        reasons |= {client: reason for client, reason in refused.items() if client not in port.forgotten}
         has_tensors = has_tensors or any(message.groups for message in messages.values())
         try:
             requests = conversation.send(messages)
@@ -50,7 +48,7 @@ def run_round(
                 raise _refused(cohort.round_number, reasons) from None
             state, events = finished.value
             if forget := getattr(method.server, "forget", None):
-                state = reduce(forget, sorted(forgotten), state)
+                state = reduce(forget, sorted(port.forgotten), state)
             ledger.close(cohort.round_number, events)
             executor.end_round(port.acks())
             return port.finish(state)

@@ -106,7 +106,8 @@ def _decode_dense(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndar
 def _read_pairs(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
     del notes
     index = take(np.dtype("<i4"), count)
-    if count and (index[0] < 0 or index[-1] >= spec.size or (np.diff(index) <= 0).any()):
+    # compared, not subtracted: a difference of 32-bit numbers can wrap around and look like an increase
+    if count and (index[0] < 0 or index[-1] >= spec.size or (index[1:] <= index[:-1]).any()):
         raise WireError(f"{spec.name}: indices must increase within 0..{spec.size - 1}")
     return index, take(value_dtype(spec), count)
 

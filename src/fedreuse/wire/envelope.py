@@ -19,18 +19,18 @@ import msgpack
 import numpy as np
 
 from fedreuse.errors import WireError
-from fedreuse.wire.block import MODES, Block
-from fedreuse.wire.parcel import Parcel
+from fedreuse.wire.header import describe_parcel, is_values, named_groups, read_parcel, unpack_header
+from fedreuse.wire.limits import FRAME_BYTES, limits_of
 
 if TYPE_CHECKING:
-    from fedreuse.schema import ModelSchema, Schema
+    from fedreuse.schema import ModelSchema
+    from fedreuse.wire.parcel import Parcel
 
 __all__ = ["VERSION", "Envelope"]
 
 VERSION = 1
 _START = struct.Struct("<2sBI")
 _ADDRESS = struct.Struct("<5I")
-_FRAME_BYTES = _START.size + _ADDRESS.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Envelope:
     @cached_property
     def header(self) -> bytes:
         """Everything but the arrays."""
-        parcels = [[group, _describe(parcel)] for group, parcel in self.parcels.items()]
+        parcels = [[group, describe_parcel(parcel)] for group, parcel in self.parcels.items()]
         packed: bytes = msgpack.packb([self.kind, self.keep, dict(self.values), parcels])
         return packed
 
@@ -60,7 +60,7 @@ class Envelope:
 
     def size(self) -> int:
         """Length of `to_bytes()`, without making it."""
-        return _FRAME_BYTES + len(self.header) + self.field_bytes
+        return FRAME_BYTES + len(self.header) + self.field_bytes
 
     def to_bytes(self) -> bytes:
         """The message as it is sent."""
@@ -76,79 +76,44 @@ class Envelope:
 
     @staticmethod
     def from_bytes(data: bytes, schema: ModelSchema) -> Envelope:
-        """The message again; anything malformed ends in a WireError."""
-        if len(data) < _FRAME_BYTES:
-            raise WireError(f"a message has at least {_FRAME_BYTES} bytes, got {len(data)}")
-        magic, version, checksum = _START.unpack_from(data)
-        if magic != b"FR":
-            raise WireError("not a fedreuse message: it does not start with FR")
-        if version != VERSION:
-            raise WireError(f"message version {version}, this program speaks version {VERSION}")
-        if crc32(memoryview(data)[_START.size :]) != checksum:
-            raise WireError("checksum mismatch: the message was damaged on its way")
-        header_bytes, round_number, exchange, ack, durable = _ADDRESS.unpack_from(data, _START.size)
-        view = memoryview(data)[_FRAME_BYTES:]
-        if header_bytes > len(view):
-            raise WireError(f"the header claims {header_bytes} bytes, {len(view)} are there")
-        reader = _Reader(view[header_bytes:])
-        try:
-            kind, keep, values, groups = msgpack.unpackb(view[:header_bytes], use_list=False)
-            parcels = {str(group): _read_parcel(entry, schema.of_group(group), reader) for group, entry in groups}
-        except WireError:
-            raise
-        except (ValueError, TypeError, KeyError, IndexError, msgpack.UnpackException, RecursionError) as error:
-            raise WireError(f"malformed header: {error}") from None
+        """The message again; anything malformed, or longer than the schema allows, ends in a WireError."""
+        limits = limits_of(schema)
+        if len(data) > limits.message_bytes:
+            raise WireError(f"a message of {len(data)} bytes, this model's have at most {limits.message_bytes}")
+        header, addresses, arrays = _open_frame(data)
+        kind, keep, values, groups = unpack_header(header, limits)
         if not isinstance(kind, str) or not isinstance(values, dict) or not isinstance(keep, bool):
             raise WireError("malformed header: kind, values or keep of a wrong type")
-        if len(parcels) != len(groups) or not all(isinstance(group, str) for group, _ in groups):
-            raise WireError("malformed header: groups must have names, each its own")
-        if not all(isinstance(name, str) and _is_value(value) for name, value in values.items()):
+        if not is_values(values):
             raise WireError("malformed header: a value that is no number, flag, text or tuple of these")
+        reader = _Reader(arrays)
+        parcels = {
+            group: read_parcel(entry, schema.of_group(group), reader.take) for group, entry in named_groups(groups)
+        }
         reader.close()
-        return Envelope(kind, round_number, exchange, ack, durable, keep, parcels, values)
+        envelope = Envelope(kind, *addresses, keep, parcels, values)
+        if envelope.header != header:
+            raise WireError("malformed header: not in the one form that a message has (shortest, each key once)")
+        return envelope
 
 
-def _is_value(value: object) -> bool:
-    """What `core.message.Value` allows."""
-    if isinstance(value, tuple):
-        return all(_is_value(inner) for inner in value)
-    return isinstance(value, bool | int | float | str)
-
-
-def _describe(parcel: Parcel | None) -> list[Any] | None:
-    """Modes, counts, notes, second parcel; empty tails are left out, and silence is nothing at all."""
-    if parcel is None:
-        return None
-    modes = bytes(block.mode.code for block in parcel.blocks)
-    counts = [block.count for block in parcel.blocks if block.mode.has_count]
-    described = [modes, counts, dict(parcel.notes), _describe(parcel.second)]
-    while described and not described[-1]:
-        described.pop()
-    return described
-
-
-def _read_parcel(entry: tuple[Any, ...] | None, schema: Schema, reader: _Reader) -> Parcel | None:
-    if entry is None:
-        return None
-    empty_tail: tuple[Any, ...] = (b"", (), {}, None)
-    modes, counts, notes, second = entry + empty_tail[len(entry) :]
-    if not isinstance(modes, bytes) or len(modes) != len(schema):
-        raise WireError(f"{len(schema)} tensors in the schema, {len(modes)} in the message")
-    if not isinstance(notes, dict):
-        raise WireError("malformed header: notes of a wrong type")
-    left = iter(counts)
-    blocks = []
-    for spec, code in zip(schema, modes, strict=True):
-        mode = MODES.get(code)
-        if mode is None:
-            raise WireError(f"{spec.name}: unknown mode {code}")
-        count = next(left, None) if mode.has_count else spec.size
-        if not isinstance(count, int) or not 0 <= count <= spec.size:
-            raise WireError(f"{spec.name}: {count} kept coordinates of {spec.size}")
-        blocks.append(Block(mode, count, mode.read(reader.take, spec, count, notes)))
-    if next(left, None) is not None:
-        raise WireError("more counts than sparse tensors")
-    return Parcel(tuple(blocks), dict(notes), _read_parcel(second, schema, reader))
+def _open_frame(data: bytes) -> tuple[memoryview, tuple[int, int, int, int], memoryview]:
+    """Header, addresses and arrays of a frame that is whole."""
+    if len(data) < FRAME_BYTES:
+        raise WireError(f"a message has at least {FRAME_BYTES} bytes, got {len(data)}")
+    magic, version, checksum = _START.unpack_from(data)
+    if magic != b"FR":
+        raise WireError("not a fedreuse message: it does not start with FR")
+    if version != VERSION:
+        raise WireError(f"message version {version}, this program speaks version {VERSION}")
+    if crc32(memoryview(data)[_START.size :]) != checksum:
+        raise WireError("checksum mismatch: the message was damaged on its way")
+    header_bytes, *addresses = _ADDRESS.unpack_from(data, _START.size)
+    view = memoryview(data)[FRAME_BYTES:]
+    if header_bytes > len(view):
+        raise WireError(f"the header claims {header_bytes} bytes, {len(view)} are there")
+    round_number, exchange, ack, durable = addresses
+    return view[:header_bytes], (round_number, exchange, ack, durable), view[header_bytes:]
 
 
 class _Reader:

@@ -1,0 +1,48 @@
+"""Limits: by hand for a small schema, wide enough for whatever the codecs make, and never beyond a few models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedreuse.codecs.codec import codecs
+from fedreuse.errors import WireError
+from fedreuse.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.tensors import Tensors
+from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.limits import FRAME_BYTES, MAX_GROUPS, Limits, limits_of
+
+SMALL = ModelSchema(
+    Schema((TensorSpec("a", (10, 3)), TensorSpec("b", ()))), counters=Schema((TensorSpec("n", (), "int64", "counter"),))
+)
+
+
+def test_a_small_schema_by_hand() -> None:
+    # rows 10 + 1 + 1; three tensors, 32 coordinates of 4, 4 and 8 bytes: 132
+    entries, header = 256 + 12, 4096 + 16 * 268 + 128 * 3
+    parcel = 132 + 5 * 32 + 8448 * 3
+    assert limits_of(SMALL) == Limits(entries, header, 27 + header + 8 * 2 * parcel)
+    assert len(Envelope("", 0, 0).to_bytes()) - len(Envelope("", 0, 0).header) == FRAME_BYTES
+
+
+@pytest.mark.parametrize("name", codecs.names())
+@pytest.mark.parametrize("shape", [(), (1,), (5, 7), (3, 2000), (60_000,)])
+def test_every_codec_fits(name: str, shape: tuple[int, ...]) -> None:
+    schema = ModelSchema(Schema((TensorSpec("a", shape),)))
+    rng = np.random.default_rng(3)
+    flat = rng.normal(size=schema.size).astype(np.float32)
+    parcel = codecs.parse(name, "codec").encode(Tensors(schema.weights, flat), schema.weights, rng)
+    groups = {f"group {number}": parcel for number in range(MAX_GROUPS)}
+    envelope = Envelope("update", 1, 1, parcels=groups)
+    limits = limits_of(schema)
+    assert len(envelope.header) <= limits.header_bytes
+    assert envelope.size() <= limits.message_bytes
+    Envelope.from_bytes(envelope.to_bytes(), schema)
+
+
+def test_a_message_beyond_the_limit_is_refused_unread() -> None:
+    most = limits_of(SMALL).message_bytes
+    with pytest.raises(WireError, match=f"a message of {most + 1} bytes, this model's have at most {most}"):
+        Envelope.from_bytes(bytes(most + 1), SMALL)
+    with pytest.raises(WireError, match="does not start with FR"):
+        Envelope.from_bytes(bytes(most), SMALL)
