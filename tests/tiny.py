@@ -16,6 +16,7 @@ TINY: dict[str, Any] = {
     "local": {"epochs": 1, "batch": 16},
     "method": {"name": "fedavg"},
     "rounds": {"count": 4, "cohort": 3, "evaluate_every": 2},
+    "executor": {"name": "serial"},
     "seed": 5,
 }
 

@@ -128,10 +128,8 @@ def scale(tensors: Tensors, factor: float) -> Tensors:
 
 
 def dot(left: Tensors, right: Tensors) -> float:
-    """Inner product in double precision."""
-    return float(
-        np.dot(to_dense(left).values.astype(np.float64), to_dense(right).values.astype(np.float64, copy=False))
-    )
+    """Inner product in double precision, without BLAS, whose sums depend on the number of cores."""
+    return float(np.sum(to_dense(left).values.astype(np.float64) * to_dense(right).values))
 
 
 def pick(tensors: Tensors, names: Collection[str]) -> Tensors:

@@ -21,6 +21,7 @@ TINY: dict[str, Any] = {
     "method": {"name": "fedavg"},
     "uplink": {"update": {"name": "top_k", "ratio": 0.2}},
     "rounds": {"count": 2, "cohort": 3, "evaluate_every": 1},
+    "executor": {"name": "serial"},
 }
 Invoke = Callable[..., Result]
 

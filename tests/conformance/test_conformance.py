@@ -73,7 +73,8 @@ def test_store(kind: str, check: Callable[..., None], tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("check", EXECUTOR_CHECKS.values(), ids=EXECUTOR_CHECKS.keys())
 @pytest.mark.parametrize(
-    "executor", [pytest.param(e, marks=[pytest.mark.slow] if e.has_workers else [], id=repr(e)) for e in EXECUTORS]
+    "executor",
+    [pytest.param(e, marks=[] if isinstance(e, Serial) else [pytest.mark.slow], id=repr(e)) for e in EXECUTORS],
 )
 def test_executor(executor: ExecutorConfig, check: Callable[[ExecutorConfig], None]) -> None:
     check(executor)

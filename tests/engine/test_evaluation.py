@@ -34,8 +34,8 @@ def federation() -> QuadraticFederation:
 def site(session: Session, faults: Any = None) -> Site:
     """What an executor needs to play the session's clients."""
     setup = QuadraticSetup(session.method, session.federation)
-    bench, seed = session.federation.bench, session.federation.seed
-    return Site(session.method, session.schema, bench, session.store, faults or NoFaults(), seed, setup)
+    workplace = session.federation.workplace(session.method)
+    return Site(workplace, session.store, faults or NoFaults(), session.federation.seed, setup)
 
 
 def ask(session: Session, executor: Executor, **what: Any) -> dict[int, Metrics]:
@@ -171,6 +171,9 @@ class Liar:
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         for reply in self._inner.exchange(requests):
             yield replace(reply, envelope=replace(reply.envelope, values=self._values))
+
+    def evaluate(self, model: Any, num_examples: int) -> Metrics:
+        return self._inner.evaluate(model, num_examples)
 
     def close(self) -> None:
         pass

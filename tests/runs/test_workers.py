@@ -4,7 +4,7 @@ import pytest
 
 from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
-from fedreuse.runs.workers import SharedTask
+from fedreuse.runs.workers import TaskSetup, shared_arrays
 from fedreuse.tensors import is_equal
 
 CONFIG = {
@@ -20,9 +20,8 @@ CONFIG = {
 def test_a_shared_task_builds_the_same_benches():
     config = load(CONFIG)
     prepared = config.task.prepare(config.seed)
-    shared = SharedTask.share(config, prepared)
-    (_, first), (_, second) = shared(), shared()
-    shared.close()
+    setup, arrays = TaskSetup.of(config, prepared), shared_arrays(prepared)
+    first, second = setup(arrays).bench, setup(arrays).bench
     assert first(2, 1).schema == second(2, 1).schema
     start = first(2, 1)._trainer.network.read()  # both start from the seed's initial weights
     here, there = first(2, 1).train(start), second(2, 1).train(start)

@@ -317,8 +317,6 @@ def test_broken_stores_are_caught(check: str, store: Any) -> None:
 class Hasty:
     """An executor that forgets that some replies are late."""
 
-    has_workers: ClassVar[bool] = False
-
     def start(self, site: Site) -> Any:
         return _Hasty(Serial().start(site))
 

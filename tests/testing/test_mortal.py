@@ -14,7 +14,7 @@ from fedreuse.testing.quadratic import QuadraticFederation, QuadraticSetup
 SCRIPT = """
 import sys
 from tests.testing.test_mortal import mortal
-method, bench = mortal(sys.argv[1])()
+bench = mortal(sys.argv[1])({}).bench
 print(bench(1, 2).schema.weights.size, flush=True)
 bench(2, 2)
 print("alive")

@@ -29,6 +29,10 @@ class Metrics:
     loss: float
     score: float
 
+    def __add__(self, other: Metrics) -> Metrics:
+        """Sums over the examples of both."""
+        return Metrics(self.examples + other.examples, self.loss + other.loss, self.score + other.score)
+
     @property
     def mean_score(self) -> float:
         """The metric per example (accuracy, unless configured otherwise)."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from flwr.app import Message
 
@@ -17,13 +17,16 @@ from fedreuse.deploy.frame import Frame
 from fedreuse.deploy.message import content_of, open_reply
 from fedreuse.deploy.options import Deployment
 from fedreuse.deploy.roster import Roster, facts_of
-from fedreuse.engine.executors.executor import Reply, Site, TooFewReplies
+from fedreuse.engine.executors.executor import Reply, Site, TooFewReplies, evaluate_here
 from fedreuse.engine.ports import EVALUATE
 from fedreuse.errors import RunError, WireError
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
+
+    from fedreuse.core.bench import Metrics
+    from fedreuse.core.model import Model
 
 __all__ = ["GridClients", "GridExecutor"]
 
@@ -35,8 +38,6 @@ _SLACK_BYTES = 1 << 20
 @dataclass(frozen=True, eq=False)
 class GridClients:
     """What a run is given in the place of an executor: clients on other machines, behind a grid."""
-
-    has_workers: ClassVar[bool] = False
 
     grid: Grid
     options: Deployment
@@ -114,6 +115,10 @@ class GridExecutor:
         if is_training:
             self._check_number(arrived, len(requests))
         yield from arrived
+
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        """The server's own look at its validation examples."""
+        return evaluate_here(self._site.workplace.look, model, num_examples)
 
     def end_round(self, acks: Mapping[int, int]) -> None:
         """The clients' own stores follow the commit rule; here nothing is kept."""

@@ -199,4 +199,4 @@ def probabilities(scores: Sequence[float]) -> np.ndarray:
 
 
 def _length(tensors: Tensors, layer: Layer) -> float:
-    return float(np.linalg.norm(tensors.values[layer.place].astype(np.float64)))
+    return float(np.sqrt(np.sum(np.square(tensors.values[layer.place], dtype=np.float64))))

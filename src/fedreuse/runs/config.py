@@ -67,7 +67,7 @@ class RunConfig:
     buffers: BufferPolicy = "dense"
     rounds: Rounds = field(default_factory=Rounds)
     faults: FaultPlan = part(faults, "none")
-    executor: ExecutorConfig = part(executors, "serial")
+    executor: ExecutorConfig = part(executors, "pool")
     client_store: Literal["memory", "disk"] = "memory"
     checkpoint_every: int = 1
     accept_approximation: bool = False

@@ -24,7 +24,7 @@ from fedreuse.core.population import Population
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start_evaluator
-from fedreuse.engine.executors.executor import Site, TooFewReplies
+from fedreuse.engine.executors.executor import Site, TooFewReplies, Workplace
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.errors import RunError
@@ -37,7 +37,7 @@ from fedreuse.runs.directory import FINAL_LEDGER, RunDirectory, reference_to_pla
 from fedreuse.runs.provenance import provenance
 from fedreuse.runs.schedule import load_or_freeze
 from fedreuse.runs.summary import communication, count_events, last_of
-from fedreuse.runs.workers import SharedTask
+from fedreuse.runs.workers import TaskSetup, look_at, shared_arrays
 from fedreuse.tensors import is_finite, to_arrays
 from fedreuse.wire.envelope import Envelope
 
@@ -127,15 +127,14 @@ class _Run:
         self.record, self.store = self._first_state() if directory.journal.round_number == 0 else self._stored_state()
         self.checkpointer = Checkpointer(self.schema, self.record if directory.journal.round_number else None)
         starter = config.executor if elsewhere is None else elsewhere
-        self.shared = SharedTask.share(config, self.prepared) if starter.has_workers else None
+        look = look_at(self.trainer, self.prepared.official_validation)
         site = Site(
-            self.method,
-            self.schema,
-            self.trainer.bench,
+            Workplace(self.method, self.schema, self.trainer.bench, look),
             self.store,
             config.faults,
             config.seed,
-            self.shared,
+            TaskSetup.of(config, self.prepared),
+            shared_arrays(self.prepared),
             directory.log,
             self.population,
         )
@@ -152,8 +151,6 @@ class _Run:
             return self._to_end()
         finally:
             self.executor.close()
-            if self.shared is not None:
-                self.shared.close()
 
     def _to_end(self) -> RunDirectory:
         first = self.directory.journal.round_number + 1
@@ -221,10 +218,8 @@ class _Run:
         if not self.prepared.has_validation or not self.config.rounds.is_evaluated(number):
             return None
         official = self.prepared.official_validation
-        if official is not None:
-            evaluation = self.trainer.evaluate(model, official)
-        else:
-            evaluation = self.trainer.evaluate(model, index=self.prepared.validation.indices)
+        num_examples = len(self.prepared.validation.indices if official is None else official)
+        evaluation = self.executor.evaluate(model, num_examples)
         self._note_evaluation(evaluation.mean_score)
         return evaluation
 

@@ -1,12 +1,11 @@
-"""What a worker process needs to play clients: the configuration, and the data in shared memory."""
+"""What a worker needs to play clients: the configuration, which travels, and the data, which is shared."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.engine.executors.shared_memory import Area, ArrayPlace, attach, open_arrays, place_arrays
+from fedreuse.engine.executors.executor import Workplace
 from fedreuse.learning.data import Data, Split
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.trainer import Trainer, initial_network
@@ -15,53 +14,67 @@ from fedreuse.runs.config import RunConfig, load
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fedreuse.core.method import Method
-    from fedreuse.engine.executors.executor import BenchFactory
+    import numpy as np
+
+    from fedreuse.core.bench import Metrics
+    from fedreuse.core.model import Model
+    from fedreuse.engine.executors.executor import Look
     from fedreuse.learning.task import PreparedTask
 
-__all__ = ["SharedTask"]
+__all__ = ["TaskSetup", "look_at", "shared_arrays"]
 
 
 @dataclass(frozen=True)
-class SharedTask:
-    """A prepared task whose arrays lie in shared memory; calling it, in any process, makes its clients."""
+class TaskSetup:
+    """A prepared task without its arrays; calling it with them, in any process, makes its clients."""
 
     config: Mapping[str, Any]
-    area: Area
-    places: Mapping[str, ArrayPlace]
     facts: Mapping[str, Any]
 
     @classmethod
-    def share(cls, config: RunConfig, prepared: PreparedTask) -> SharedTask:
-        """Copy the training data and the partition into shared memory, once."""
-        data = prepared.data
-        area, places = place_arrays(
-            {
-                "inputs": data.train.inputs,
-                "labels": data.train.labels,
-                "training offsets": prepared.training.offsets,
-                "training": prepared.training.indices,
-                "validation offsets": prepared.validation.offsets,
-                "validation": prepared.validation.indices,
-            }
-        )
-        facts = {name: getattr(data, name) for name in ("name", "num_classes", "mean", "std", "is_augmented")}
-        return cls(config.to_plain(), area, places, facts)
+    def of(cls, config: RunConfig, prepared: PreparedTask) -> TaskSetup:
+        """What travels."""
+        names = ("name", "num_classes", "mean", "std", "is_augmented")
+        return cls(config.to_plain(), {name: getattr(prepared.data, name) for name in names})
 
-    def __call__(self) -> tuple[Method, BenchFactory]:
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
         """The method, and benches over the shared data."""
         config = load(self.config)
-        arrays = open_arrays(attach(self.area), self.places)
         nothing = Split(arrays["inputs"][:0], arrays["labels"][:0])
         data = Data(train=Split(arrays["inputs"], arrays["labels"]), test=nothing, **self.facts)
         clients = (
             ClientIndex(arrays["training offsets"], arrays["training"]),
             ClientIndex(arrays["validation offsets"], arrays["validation"]),
         )
+        has_official = "official inputs" in arrays
+        official = Split(arrays["official inputs"], arrays["official labels"]) if has_official else None
         network = initial_network(config.network, data.shape, data.num_classes, config.seed)
         trainer = Trainer(network, data, clients, config.local, (config.task.loss, config.task.metric), config.seed)
-        return config.build_method(), trainer.bench
+        return Workplace(config.build_method(), network.schema, trainer.bench, look_at(trainer, official))
 
-    def close(self) -> None:
-        """Give the memory back once every worker is gone."""
-        os.close(self.area.descriptor)
+
+def shared_arrays(prepared: PreparedTask) -> dict[str, np.ndarray]:
+    """What all workers of a machine share: the data and the partition, never the test split."""
+    data, official = prepared.data, prepared.official_validation
+    arrays = {
+        "inputs": data.train.inputs,
+        "labels": data.train.labels,
+        "training offsets": prepared.training.offsets,
+        "training": prepared.training.indices,
+        "validation offsets": prepared.validation.offsets,
+        "validation": prepared.validation.indices,
+    }
+    if official is not None:
+        arrays |= {"official inputs": official.inputs, "official labels": official.labels}
+    return arrays
+
+
+def look_at(trainer: Trainer, official: Split | None) -> Look:
+    """Evaluates on the dataset's own validation split, or else on what all clients hold out together."""
+
+    def look(model: Model, start: int, stop: int) -> Metrics:
+        if official is not None:
+            return trainer.evaluate(model, Split(official.inputs[start:stop], official.labels[start:stop]))
+        return trainer.evaluate(model, index=trainer.validation.indices[start:stop])
+
+    return look

@@ -11,12 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from fedreuse.accounting.ledger import LedgerRow
-from fedreuse.core.bench import Bench
+from fedreuse.core.bench import Bench, Metrics
 from fedreuse.core.method import Link, LinkContext, methods
 from fedreuse.core.model import Model
 from fedreuse.core.needs import Needs
@@ -540,8 +540,6 @@ class _Lost:
 class _Backwards:
     """A serial executor whose replies come in the opposite order."""
 
-    has_workers: ClassVar[bool] = False
-
     def start(self, site: Site) -> Executor:
         return _BackwardsExecutor(Serial().start(site))
 
@@ -552,6 +550,9 @@ class _BackwardsExecutor:
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         return reversed(list(self._inner.exchange(requests)))
+
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        return self._inner.evaluate(model, num_examples)
 
     def end_round(self, acks: Mapping[int, int]) -> None:
         self._inner.end_round(acks)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
     from fedreuse.core.bench import Bench
-    from fedreuse.core.method import Method
-    from fedreuse.engine.executors.executor import BenchFactory, WorkerSetup
+    from fedreuse.engine.executors.executor import WorkerSetup, Workplace
 
 __all__ = ["MortalSetup"]
 
@@ -29,9 +32,9 @@ class MortalSetup:
     client: int
     num_deaths: int = 1
 
-    def __call__(self) -> tuple[Method, BenchFactory]:
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
         """The inner setup; death comes with the bench."""
-        method, bench = self.setup()
+        inner = self.setup(arrays)
 
         def mortal(client: int, round_number: int) -> Bench:
             if (client, round_number) == (self.client, self.round_number):
@@ -39,6 +42,6 @@ class MortalSetup:
                 if deaths < self.num_deaths:
                     (Path(self.folder) / str(deaths)).touch()
                     os.kill(os.getpid(), signal.SIGKILL)
-            return bench(client, round_number)
+            return inner.bench(client, round_number)
 
-        return method, mortal
+        return replace(inner, bench=mortal)

@@ -27,7 +27,7 @@ from fedreuse.corrections import Correction
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import ClientStore, MemoryStore
 from fedreuse.engine.evaluation import Question, evaluate_clients, start_evaluator
-from fedreuse.engine.executors.executor import BenchFactory, Executor, ExecutorConfig, Reply, Site, WorkerSetup
+from fedreuse.engine.executors.executor import Executor, ExecutorConfig, Reply, Site, WorkerSetup, Workplace
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, NoFaults
 from fedreuse.engine.ports import WhichModel
@@ -136,6 +136,15 @@ class QuadraticFederation:
     def bench(self, client: int, round_number: int) -> QuadraticBench:
         """One client in one round."""
         return QuadraticBench(self, client, round_number)
+
+    def look(self, model: Model, start: int, stop: int) -> Metrics:
+        """A model on validation examples: the i-th is what client i, counted round and round, says of it."""
+        told = [self.bench(number % len(self.examples), 0).evaluate(model) for number in range(start, stop)]
+        return sum(told, Metrics(0, 0.0, 0.0))
+
+    def workplace(self, method: Method) -> Workplace:
+        """What plays these clients."""
+        return Workplace(method, self.schema, self.bench, self.look)
 
     def cohort(self, round_number: int, size: int) -> Cohort:
         """Who is selected, now and in the next rounds: uniform, without replacement, a stream per round."""
@@ -269,9 +278,9 @@ class QuadraticSetup:
     method: Method
     federation: QuadraticFederation
 
-    def __call__(self) -> tuple[Method, BenchFactory]:
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:  # noqa: ARG002 - they travel with the federation
         """The method, and benches of its own."""
-        return self.method, self.federation.bench
+        return self.federation.workplace(self.method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,6 +301,7 @@ class Session:
         self.schema = federation.schema
         self.ledger = Ledger()
         self.crossings: list[Crossing] = []
+        self.warnings: list[str] = []
         self.record = ServerRecord(method.server.init(federation.initial, federation.population))
         self.store: ClientStore = setting.make_store()
         self.blobs: dict[tuple[str, int], bytes] = {}
@@ -364,7 +374,8 @@ class Session:
     def _site(self) -> Site:
         federation, setting = self.federation, self.setting
         setup = setting.wrap_setup(QuadraticSetup(self.method, federation))
-        return Site(self.method, self.schema, federation.bench, self.store, setting.faults, federation.seed, setup)
+        workplace = federation.workplace(self.method)
+        return Site(workplace, self.store, setting.faults, federation.seed, setup, warn=self.warnings.append)
 
 
 class _Watched:
@@ -379,6 +390,9 @@ class _Watched:
         for reply in self._inner.exchange(requests):
             self._crossings.append(Crossing(reply.client, "up", reply.envelope))
             yield reply
+
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        return self._inner.evaluate(model, num_examples)
 
     def end_round(self, acks: Mapping[int, int]) -> None:
         self._inner.end_round(acks)

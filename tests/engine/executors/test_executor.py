@@ -21,5 +21,5 @@ def test_a_reply_is_in_time_unless_said_otherwise() -> None:
 
 def test_a_site_holds_what_plays_the_clients() -> None:
     federation = QuadraticFederation.draw(2)
-    site = Site(build("fedavg"), federation.schema, federation.bench, MemoryStore(), NoFaults(), 7)
-    assert site.bench(1, 3).schema == site.schema
+    site = Site(federation.workplace(build("fedavg")), MemoryStore(), NoFaults(), 7)
+    assert site.workplace.bench(1, 3).schema == site.schema

@@ -71,7 +71,7 @@ def test_a_worker_that_dies_is_replaced_and_its_client_redone(tmp_path):
 def test_a_worker_that_dies_again_on_the_same_client_ends_the_run_with_its_name(tmp_path):
     client = FEDERATION.cohort(2, 3).clients[0]
     wrap = partial(MortalSetup, folder=str(tmp_path), round_number=2, client=client, num_deaths=9)
-    with pytest.raises(RunError, match=rf"round 2: the worker of client {client} died twice.*--resume"):
+    with pytest.raises(RunError, match=rf"round 2: a second worker died on client {client} .*--resume"):
         play(METHODS["scaffold"], executor=Pool(2), wrap_setup=wrap)
 
 
@@ -84,6 +84,6 @@ def test_zero_workers_are_refused():
 
 def test_a_task_that_workers_cannot_build_is_refused():
     session = Session(FEDERATION, METHODS["scaffold"], Setting())
-    site = Site(session.method, session.schema, FEDERATION.bench, session.store, session.setting.faults, 1)
+    site = Site(FEDERATION.workplace(session.method), session.store, session.setting.faults, 1)
     with pytest.raises(ConfigError, match="executor: serial"):
         Pool(2).start(site)

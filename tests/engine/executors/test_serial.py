@@ -23,7 +23,7 @@ METHOD = build("fedavg")
 
 def wave(mode: str, *faults: ListedFault):
     store = MemoryStore()
-    site = Site(METHOD, FEDERATION.schema, FEDERATION.bench, store, Listed(faults), FEDERATION.seed)
+    site = Site(FEDERATION.workplace(METHOD), store, Listed(faults), FEDERATION.seed)
     requests = ServerPort(METHOD, ServerRecord(None), 1, FEDERATION.schema, 7).pack(
         dict.fromkeys((3, 0, 2), Message("train", to_groups(FEDERATION.initial, "model")))
     )

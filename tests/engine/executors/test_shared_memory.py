@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from fedreuse.engine.executors.shared_memory import attach, open_arrays, place_arrays, place_envelopes
+from fedreuse.engine.executors.shared_memory import attach, lay_out_arrays, lay_out_envelopes, open_arrays
 from fedreuse.wire.block import absent_block, dense_block, sparse_block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel
@@ -18,7 +18,8 @@ def envelope(exchange: int, parcel: Parcel) -> Envelope:
 
 def test_arrays_come_back_in_place():
     arrays = {"a": np.arange(5, dtype=np.int64), "b": np.ones((2, 3), np.float32), "empty": np.empty((0, 4), np.uint8)}
-    area, places = place_arrays(arrays)
+    layout, places = lay_out_arrays(arrays)
+    area = layout.to_area()
     opened = open_arrays(attach(area), places)
     os.close(area.descriptor)
     for name, array in arrays.items():
@@ -29,14 +30,14 @@ def test_arrays_come_back_in_place():
 def test_a_parcel_that_two_envelopes_share_is_placed_once():
     blocks = (dense_block(np.arange(100, dtype=np.float32)), absent_block())
     shared = Parcel(blocks, {"bits": 4}, Parcel((sparse_block(np.array([3]), np.ones(1), 900),)))
-    area, places = place_envelopes([envelope(7, shared), envelope(8, shared)])
-    alone, _ = place_envelopes([envelope(7, shared)])
-    assert area.size == alone.size  # 400 B dense + 4 B index + 8 B value, whether one or two envelopes carry them
-    view = attach(area)
+    layout, places = lay_out_envelopes([envelope(7, shared), envelope(8, shared)])
+    alone, _ = lay_out_envelopes([envelope(7, shared)])
+    assert layout.size == alone.size  # 400 B dense + 4 B index + 8 B value, whether one or two envelopes carry them
+    area = layout.to_area()
+    for view in (attach(area), layout.to_array()):
+        for place, exchange in zip(places, (7, 8), strict=True):
+            assert place.open(view).to_bytes() == envelope(exchange, shared).to_bytes()
     os.close(area.descriptor)
-    os.close(alone.descriptor)
-    for place, exchange in zip(places, (7, 8), strict=True):
-        assert place.open(view, Envelope).to_bytes() == envelope(exchange, shared).to_bytes()
 
 
 def _read(area, places, answer):
@@ -46,7 +47,8 @@ def _read(area, places, answer):
 @pytest.mark.slow
 def test_another_process_sees_the_same_memory():
     context = multiprocessing.get_context("spawn")
-    area, places = place_arrays({"a": np.arange(1000.0)})
+    layout, places = lay_out_arrays({"a": np.arange(1000.0)})
+    area = layout.to_area()
     here, there = context.Pipe()
     process = context.Process(target=_read, args=(area, places, there))
     process.start()

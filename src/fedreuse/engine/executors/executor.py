@@ -4,28 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from functools import reduce
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
-from fedreuse.core.bench import Bench, Work
+from fedreuse.core.bench import Bench, Metrics, Work
 from fedreuse.core.population import Population
 from fedreuse.errors import RunError
 from fedreuse.registry import Registry
 
 if TYPE_CHECKING:
     from fedreuse.core.method import Method
+    from fedreuse.core.model import Model
     from fedreuse.engine.client_store import ClientStore
     from fedreuse.engine.faults import FaultPlan
     from fedreuse.schema import ModelSchema
     from fedreuse.wire.envelope import Envelope
 
-__all__ = ["BenchFactory", "Executor", "ExecutorConfig", "Reply", "Site", "TooFewReplies", "WorkerSetup", "executors"]
+__all__ = [
+    "BenchFactory", "Executor", "ExecutorConfig", "Look", "Reply", "Site", "TooFewReplies", "WorkerSetup", "Workplace",
+    "evaluate_here", "executors", "parts_of",
+]  # fmt: skip
 
 BenchFactory = Callable[[int, int], Bench]
 """(client, round number) -> what that client has in that round."""
-WorkerSetup = Callable[[], "tuple[Method, BenchFactory]"]
-"""What a worker process calls once to have everything a client needs; it travels to the worker."""
+Look = Callable[["Model", int, int], Metrics]
+"""(model, from, to) -> the model on that part of the run's validation examples."""
+_LOOKED_AT_TOGETHER = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Workplace:
+    """What whoever plays clients has: the method, the benches, and the run's validation examples."""
+
+    method: Method
+    schema: ModelSchema
+    bench: BenchFactory
+    look: Look
+
+
+WorkerSetup = Callable[["Mapping[str, np.ndarray]"], Workplace]
+"""What a worker calls once, with the shared arrays, to have a workplace; it travels to the worker, they do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +60,26 @@ class Reply:
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """Everything an executor needs to play the clients; `setup` makes the same in another process."""
+    """Everything an executor needs to play the clients; `setup` makes the same workplace in another process."""
 
-    method: Method
-    schema: ModelSchema
-    bench: BenchFactory
+    workplace: Workplace
     store: ClientStore
     faults: FaultPlan
     seed: int
     setup: WorkerSetup | None = None
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """What all workers of a machine share, and `setup` is called with."""
     warn: Callable[[str], object] = str  # nobody listens, unless somebody is named
     population: Population = field(default_factory=lambda: Population(np.zeros(0, np.int64)))
+
+    @property
+    def schema(self) -> ModelSchema:
+        """What models are made of."""
+        return self.workplace.schema
+
+    def examples(self, client: int) -> int:
+        """How many a client has, if it is known: the first guess of what it costs."""
+        return int(self.population.examples[client]) if client < len(self.population) else 1
 
 
 class TooFewReplies(RunError):
@@ -70,6 +99,10 @@ class Executor(Protocol):
         """One wave of requests and replies."""
         ...
 
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        """A model on the run's validation examples."""
+        ...
+
     def close(self) -> None:
         """Let go of whatever plays the clients."""
         ...
@@ -80,9 +113,7 @@ class Executor(Protocol):
 
 
 class ExecutorConfig(Protocol):
-    """What the registry of executors holds; those with workers need the task in shared memory."""
-
-    has_workers: ClassVar[bool]
+    """What the registry of executors holds."""
 
     def start(self, site: Site) -> Executor:
         """An executor at work."""
@@ -90,3 +121,14 @@ class ExecutorConfig(Protocol):
 
 
 executors: Registry[ExecutorConfig] = Registry("executors", "fedreuse.engine.executors")
+
+
+def evaluate_here(look: Look, model: Model, num_examples: int) -> Metrics:
+    """A model on all validation examples, in this process."""
+    return reduce(Metrics.__add__, (look(model, *part) for part in parts_of(num_examples)), Metrics(0, 0.0, 0.0))
+
+
+def parts_of(num_examples: int) -> list[tuple[int, int]]:
+    """Where evaluation is cut, whoever evaluates: sums over the parts, in order, have the same bits everywhere."""
+    size = _LOOKED_AT_TOGETHER
+    return [(start, min(start + size, num_examples)) for start in range(0, num_examples, size)]

@@ -1,48 +1,43 @@
 """Worker processes with one torch thread each: the same bits as the serial executor, on every core.
 
-Data lie in shared memory once; so does each distinct parcel of a wave. The largest clients go first. The truth about
-clients stays in the store of this process; workers hold what they proposed as a cache. A worker that dies is replaced
-and its client redone; one that dies twice on the same client ends the run.
+Data lie in shared memory once; so does each distinct parcel of a wave.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, Literal
 
-from fedreuse.core.bench import Work
-from fedreuse.engine.executors.executor import Reply, Site, executors
+from fedreuse.engine.executors.crew import CrewExecutor
+from fedreuse.engine.executors.executor import executors
+from fedreuse.engine.executors.patient import PatientExecutor
+from fedreuse.engine.executors.player import Failure, Player
 from fedreuse.engine.executors.serial import SerialExecutor
-from fedreuse.engine.executors.shared_memory import Area, EnvelopePlace, attach, place_envelopes
-from fedreuse.engine.ports import EVALUATE, client_answer
-from fedreuse.engine.records import ClientRecord
-from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.engine.executors.shared_memory import attach, lay_out_arrays, lay_out_envelopes, open_arrays
+from fedreuse.engine.processes import Process
 from fedreuse.errors import ConfigError, FedreuseError, RunError, require
-from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
-    from multiprocessing.context import SpawnProcess
+    from collections.abc import Iterator, Mapping, Sequence
+    from multiprocessing.connection import Connection
 
-    from fedreuse.core.method import Method
-    from fedreuse.engine.executors.executor import BenchFactory, WorkerSetup
+    from fedreuse.engine.executors.executor import Executor, Site, WorkerSetup
+    from fedreuse.engine.executors.player import Answer, Job
+    from fedreuse.engine.executors.shared_memory import Area, ArrayPlace, EnvelopePlace
+    from fedreuse.wire.envelope import Envelope
 
-__all__ = ["Pool", "PoolExecutor"]
+__all__ = ["Pool", "ProcessCrew"]
 
-_context = multiprocessing.get_context("spawn")
+_READY = "ready"
 
 
 @executors.register("pool")
 @dataclass(frozen=True)
 class Pool:
-    """Worker processes, one torch thread each; `auto` is one per core, and one core alone is served serially."""
-
-    has_workers: ClassVar[bool] = True
+    """Worker processes, one torch thread each; `auto` is one per core, once the run is long enough to need them."""
 
     workers: int | Literal["auto"] = "auto"
 
@@ -50,202 +45,115 @@ class Pool:
         """Somebody works."""
         require(self.workers == "auto" or self.workers >= 1, "executor.workers must be at least 1", self.workers)
 
-    def start(self, site: Site) -> SerialExecutor | PoolExecutor:
+    def start(self, site: Site) -> Executor:
         """An executor at work."""
         count = len(os.sched_getaffinity(0)) if self.workers == "auto" else self.workers
         if self.workers == "auto" and count == 1:
-            return SerialExecutor(site, is_strict=False)
-        if site.setup is None:
+            return SerialExecutor(site)
+        setup = site.setup
+        if setup is None:
             raise ConfigError("executor pool needs a task that worker processes can build; use executor: serial")
-        return PoolExecutor(site, site.setup, count)
 
+        def hire() -> CrewExecutor:
+            return CrewExecutor(site, ProcessCrew(setup, site.arrays, count))
 
-@dataclass(frozen=True)
-class _Job:
-    client: int
-    round_number: int
-    request: EnvelopePlace
-    area: Area
-    record: bytes | None
-    """The client's record, unless the worker holds the memory that the request builds on."""
+        return PatientExecutor(site, hire) if self.workers == "auto" else hire()
 
 
 @dataclass
 class _Worker:
-    process: SpawnProcess
-    connection: Connection
-    job: _Job | None = None
-    held: dict[int, set[int]] = field(default_factory=dict)
-    """Exchanges whose memory the worker holds, by client."""
+    process: Process
+    state: Literal["starting", "idle", "busy"] = "starting"
 
 
-class PoolExecutor:
-    """Hands jobs to whoever is free and yields replies as they come."""
+class ProcessCrew:
+    """Workers that are processes of this machine."""
 
-    def __init__(self, site: Site, setup: WorkerSetup, count: int) -> None:
-        """Workers start at once and build their benches while the first round is prepared."""
-        self._site = site
+    def __init__(self, setup: WorkerSetup, arrays: Mapping[str, Any], count: int) -> None:
+        """Workers start at once and build their workplaces while the first round is prepared."""
+        layout, self._places = lay_out_arrays(arrays)
+        self._area = layout.to_area()
         self._setup = setup
-        self._workers = [self._hire() for _ in range(count)]
-        self._seconds: dict[int, float] = {}
-        self._round = self._wave = 0
+        self._stillborn = 0
+        self._workers = [self._start() for _ in range(count)]
 
-    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One wave of requests and replies."""
-        site = self._site
-        round_number = next((request.round_number for request in requests.values()), self._round)
-        self._wave = self._wave + 1 if round_number == self._round else 1
-        self._round = round_number
-        fates = {client: site.faults.fate(site.seed, round_number, self._wave, client) for client in requests}
-        asked = [client for client in sorted(requests) if fates[client] != "lost"]
-        area, places = place_envelopes([requests[client] for client in asked])
+    @contextmanager
+    def place(self, envelopes: Sequence[Envelope]) -> Iterator[tuple[list[EnvelopePlace], Area]]:
+        """Envelopes in shared memory."""
+        layout, places = lay_out_envelopes(envelopes)
+        area = layout.to_area()
         try:
-            waiting = dict(zip(asked, places, strict=True))
-            queue = sorted(asked, key=lambda client: (-self._cost(client), client))
-            for client, reply, work in self._work_through(queue, waiting, area, requests):
-                yield Reply(client, reply, work, "late" if fates[client] == "late" else "in_time")
+            yield places, area
         finally:
             os.close(area.descriptor)
 
-    def end_round(self, acks: Mapping[int, int]) -> None:
-        """Settle the clients' memories."""
-        self._site.store.commit(acks)
-        self._round = self._wave = 0
+    def idle(self) -> list[int]:
+        """Who is ready and has nothing to do."""
+        for worker in self._workers:
+            if worker.state == "starting" and worker.process.connection.poll():
+                self._hear(worker)
+        return [number for number, worker in enumerate(self._workers) if worker.state == "idle"]
+
+    def give(self, worker: int, job: Job, area: Area) -> None:
+        """Let a worker begin."""
+        self._workers[worker].state = "busy"
+        with suppress(OSError):  # a dead worker is noticed when its answer is awaited
+            self._workers[worker].process.connection.send((job, area))
+
+    def wait(self) -> Iterator[tuple[int, Answer | None]]:
+        """Wait until something happens."""
+        open_ = {worker.process.connection: number for number, worker in enumerate(self._workers)}
+        for connection in wait([c for c, number in open_.items() if self._workers[number].state != "idle"]):
+            number = open_[connection]  # type: ignore[index]  # wait gives back what it was given
+            was_busy = self._workers[number].state == "busy"
+            answer = self._hear(self._workers[number])
+            if was_busy:
+                yield number, answer
 
     def close(self) -> None:
-        """Send the workers home."""
+        """Everybody goes home, those at work at once."""
         for worker in self._workers:
-            with suppress(OSError):
-                worker.connection.send(None)
-            worker.connection.close()
-        for worker in self._workers:
-            worker.process.join(timeout=5)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
+            worker.process.end(at_once=worker.state != "idle")
         self._workers = []
+        os.close(self._area.descriptor)
 
-    def _work_through(
-        self, queue: list[int], places: Mapping[int, EnvelopePlace], area: Area, requests: Mapping[int, Envelope]
-    ) -> Iterator[tuple[int, Envelope, Work]]:
-        deaths: dict[int, int] = {}
-        left = len(queue)
-        while left:
-            for worker in self._workers:
-                if worker.job is None and queue:
-                    self._give(
-                        worker, _Job(queue[0], self._round, places[queue[0]], area, None), requests[queue[0]].ack
-                    )
-                    queue = queue[1:]
-            busy = {worker.connection: worker for worker in self._workers if worker.job is not None}
-            for ready in wait(list(busy)):
-                worker = busy[ready]  # type: ignore[index]  # wait gives back what it was given
-                job = worker.job
-                assert job is not None
-                try:
-                    answer = worker.connection.recv()
-                except (EOFError, OSError):
-                    queue = [job.client, *queue]
-                    self._bury(worker, job.client, deaths)
-                    continue
-                worker.job = None
-                left -= 1
-                yield self._absorb(worker, job, requests[job.client], answer)
+    def _start(self) -> _Worker:
+        return _Worker(Process(_serve, self._setup, self._area, self._places))
 
-    def _give(self, worker: _Worker, job: _Job, ack: int) -> None:
-        if ack and ack not in worker.held.get(job.client, ()):
-            record = write_state(self._site.store.load(job.client), self._site.schema)
-            job = _Job(job.client, job.round_number, job.request, job.area, record)
-        worker.job = job
-        with suppress(OSError):  # a dead worker is noticed when its answer is awaited
-            worker.connection.send(job)
-
-    def _absorb(
-        self, worker: _Worker, job: _Job, request: Envelope, answer: tuple[str, Any]
-    ) -> tuple[int, Envelope, Work]:
-        kind, content = answer
-        if kind == "error":
-            raise content if isinstance(content, FedreuseError) else RunError(f"client {job.client} failed:\n{content}")
-        data, record_bytes, work = content
-        if request.kind == EVALUATE:
-            return job.client, Envelope.from_bytes(data, self._site.schema), work  # looking changes nothing
-        proposed: ClientRecord = read_state(record_bytes, self._site.schema, f"client {job.client}")
-        known = self._site.store.load(job.client)
-        if proposed.memories:
-            memory = proposed.memories[request.exchange]
-            self._site.store.save(job.client, known.propose(memory, request.exchange, request.durable))
-            worker.held[job.client] = {request.ack, request.exchange}
-        else:
-            self._site.store.save(job.client, proposed)
-            worker.held.pop(job.client, None)
-        self._seconds[job.client] = work.seconds
-        return job.client, Envelope.from_bytes(data, self._site.schema), work
-
-    def _cost(self, client: int) -> float:
-        return self._seconds.get(client, float("inf"))  # a client not seen yet may be the largest
-
-    def _hire(self) -> _Worker:
-        here, there = _context.Pipe()
-        process = _context.Process(target=_serve, args=(there, self._setup), daemon=True)
-        process.start()
-        there.close()
-        return _Worker(process, here)
-
-    def _bury(self, worker: _Worker, client: int, deaths: dict[int, int]) -> None:
-        worker.process.join(timeout=5)
-        worker.connection.close()
-        deaths[client] = deaths.get(client, 0) + 1
-        if deaths[client] > 1:
-            raise RunError(
-                f"round {self._round}: the worker of client {client} died twice (exit code {worker.process.exitcode}; "
-                "-9 often means out of memory). Earlier rounds are safe: make room, then go on with --resume"
-            )
-        self._site.warn(f"round {self._round}: a worker died on client {client}; a new one does that client again")
-        self._workers[self._workers.index(worker)] = self._hire()
-
-
-def _serve(connection: Connection, setup: WorkerSetup) -> None:
-    """A worker's life: build once, then answer jobs until told to go home or left alone."""
-    try:
-        method, bench = setup()
-    except BaseException as error:
-        with suppress(OSError, EOFError):
-            connection.recv()
-            connection.send(("error", _portable(error)))
-        return
-    held: dict[int, ClientRecord] = {}
-    while True:
+    def _hear(self, worker: _Worker) -> Answer | None:
+        """What a worker says; None if it died, and then another one takes its place."""
+        was_starting = worker.state == "starting"
         try:
-            job = connection.recv()
+            told = worker.process.connection.recv()
         except (EOFError, OSError):
-            return  # the run's process is gone
-        if job is None:
-            return
+            self._replace(worker, was_starting)
+            return None
+        worker.state = "idle"
+        if was_starting and told != _READY:
+            raise told.error if isinstance(told.error, FedreuseError) else RunError(f"a worker failed:\n{told.error}")
+        self._stillborn = 0
+        return told  # type: ignore[no-any-return]  # what our own process sent
+
+    def _replace(self, worker: _Worker, was_starting: bool) -> None:
+        worker.process.end(at_once=True)
+        self._stillborn += was_starting
+        if self._stillborn > len(self._workers):
+            raise RunError(
+                f"worker processes end before they can work (exit code {worker.process.exit_code()}; -9 often means "
+                "out of memory); make room, have fewer of them (executor.workers), or use executor: serial"
+            )
+        self._workers[self._workers.index(worker)] = self._start()
+
+
+def _serve(connection: Connection, setup: WorkerSetup, area: Area, places: Mapping[str, ArrayPlace]) -> None:
+    """A worker's life: build once, then do jobs until left alone."""
+    with suppress(EOFError, OSError):  # the run's process is gone, or done with us
         try:
-            connection.send(("answer", _answer(job, method, bench, held)))
-        except (BrokenPipeError, ConnectionResetError):
-            return
+            player = Player(setup(open_arrays(attach(area), places)))
         except Exception as error:
-            connection.send(("error", _portable(error)))
-
-
-def _answer(job: _Job, method: Method, bench: BenchFactory, held: dict[int, ClientRecord]) -> tuple[bytes, bytes, Work]:
-    at_work = bench(job.client, job.round_number)
-    if job.record is not None:
-        held[job.client] = read_state(job.record, at_work.schema, f"client {job.client}")
-    known = held.get(job.client, ClientRecord())
-    request = job.request.open(attach(job.area), Envelope)
-    envelope, record = client_answer(method, request, known, at_work, job.client)
-    proposed = ClientRecord(
-        {number: memory for number, memory in record.memories.items() if number == request.exchange}
-    )
-    state = write_state(proposed, at_work.schema)
-    # read back, so that nothing that is held points into the memory of this wave
-    fresh: ClientRecord = read_state(state, at_work.schema, f"client {job.client}")
-    before = {number: memory for number, memory in known.memories.items() if number == request.ack}
-    held[job.client] = ClientRecord({**before, **fresh.memories})
-    return envelope.to_bytes(), state, at_work.work
-
-
-def _portable(error: BaseException) -> object:
-    return error if isinstance(error, FedreuseError) else "".join(traceback.format_exception(error))
+            connection.send(Failure.of(error))
+            return
+        connection.send(_READY)
+        while True:
+            job, where = connection.recv()
+            connection.send(player.do(job, attach(where)))

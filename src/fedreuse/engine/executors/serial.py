@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
-from fedreuse.engine.executors.executor import Reply, Site, executors
+from fedreuse.engine.executors.executor import evaluate_here, executors
+from fedreuse.engine.executors.waves import Wave, Waves
 from fedreuse.engine.ports import client_answer
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Serial", "SerialExecutor"]
+    from fedreuse.core.bench import Metrics
+    from fedreuse.core.model import Model
+    from fedreuse.engine.executors.executor import Reply, Site
+
+__all__ = ["Serial", "SerialExecutor", "play"]
 
 
 @executors.register("serial")
 @dataclass(frozen=True)
 class Serial:
     """Clients one after another in this process; `fast` passes envelopes as objects, `strict` through bytes."""
-
-    has_workers: ClassVar[bool] = False
 
     mode: Literal["fast", "strict"] = "fast"
 
@@ -32,38 +35,40 @@ class Serial:
 class SerialExecutor:
     """Plays the clients in order."""
 
-    def __init__(self, site: Site, is_strict: bool) -> None:
+    def __init__(self, site: Site, is_strict: bool = False) -> None:
         """`is_strict` sends every envelope through its bytes and back."""
         self._site = site
         self._is_strict = is_strict
-        self._round = 0
-        self._wave = 0
+        self._waves = Waves(site.faults, site.seed)
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         """One wave of requests and replies."""
-        site = self._site
-        round_number = next((request.round_number for request in requests.values()), self._round)
-        self._wave = self._wave + 1 if round_number == self._round else 1
-        self._round = round_number
-        for client in sorted(requests):
-            fate = site.faults.fate(site.seed, round_number, self._wave, client)
-            if fate == "lost":
-                continue
-            bench = site.bench(client, round_number)
-            request = self._carry(requests[client])
-            known = site.store.load(client)
-            envelope, record = client_answer(site.method, request, known, bench, client)
-            if record is not known:
-                site.store.save(client, record)
-            yield Reply(client, self._carry(envelope), bench.work, "late" if fate == "late" else "in_time")
+        wave = self._waves.begin(requests)
+        for client in wave.requests:
+            yield play(self._site, wave, client, self._is_strict)
+
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        """A model on the run's validation examples."""
+        return evaluate_here(self._site.workplace.look, model, num_examples)
 
     def close(self) -> None:
         """Nothing to let go of."""
 
     def end_round(self, acks: Mapping[int, int]) -> None:
         """Settle the clients' memories."""
-        self._round = self._wave = 0
+        self._waves.end_round()
         self._site.store.commit(acks)
 
-    def _carry(self, envelope: Envelope) -> Envelope:
-        return Envelope.from_bytes(envelope.to_bytes(), self._site.schema) if self._is_strict else envelope
+
+def play(site: Site, wave: Wave, client: int, is_strict: bool = False) -> Reply:
+    """One client in this process; its memory is stored before anybody sees the reply."""
+
+    def carry(envelope: Envelope) -> Envelope:
+        return Envelope.from_bytes(envelope.to_bytes(), site.schema) if is_strict else envelope
+
+    bench = site.workplace.bench(client, wave.round_number)
+    known = site.store.load(client)
+    envelope, record = client_answer(site.workplace.method, carry(wave.requests[client]), known, bench, client)
+    if record is not known:
+        site.store.save(client, record)
+    return wave.reply(client, carry(envelope), bench.work)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedreuse.wire.block import MODES, Block
+from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel
 
 if TYPE_CHECKING:
-    from fedreuse.wire.envelope import Envelope
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Area", "ArrayPlace", "EnvelopePlace", "attach", "open_arrays", "place_arrays", "place_envelopes"]
+__all__ = ["Area", "ArrayPlace", "EnvelopePlace", "Layout", "View", "attach", "lay_out_arrays", "lay_out_envelopes",
+           "open_arrays"]  # fmt: skip
 
+View = mmap.mmap | np.ndarray
+"""Memory that arrays lie in."""
 _ALIGNMENT = 64
 
 
@@ -53,46 +56,56 @@ class EnvelopePlace:
     header: Mapping[str, Any]
     parcels: Mapping[str, _ParcelPlace | None]
 
-    def open(self, view: mmap.mmap, envelope: type[Envelope]) -> Envelope:
+    def open(self, view: View) -> Envelope:
         """The envelope, its arrays in place."""
         parcels = {group: _open_parcel(place, view) for group, place in self.parcels.items()}
-        return envelope(**self.header, parcels=parcels)
+        return Envelope(**self.header, parcels=parcels)
 
 
 @dataclass
-class _Writer:
-    """Collects arrays, each distinct one once, and their offsets."""
+class Layout:
+    """Arrays, each distinct one once, and where each will lie."""
 
     arrays: list[np.ndarray] = field(default_factory=list)
     places: dict[int, ArrayPlace] = field(default_factory=dict)
     size: int = 0
 
     def put(self, array: np.ndarray) -> ArrayPlace:
+        """Where this array will lie."""
         if id(array) not in self.places:
             self.places[id(array)] = ArrayPlace(self.size, array.dtype.str, array.shape)
             self.arrays.append(array)  # also keeps it alive, so that its id stays its own
             self.size += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
         return self.places[id(array)]
 
-    def close(self) -> Area:
+    def to_area(self) -> Area:
+        """A new area with copies of the arrays, which lives until its descriptor is closed."""
         descriptor = os.memfd_create("fedreuse", os.MFD_CLOEXEC)
         os.ftruncate(descriptor, max(1, self.size))
         with mmap.mmap(descriptor, max(1, self.size)) as view:
-            for array in self.arrays:
-                _array(view, self.places[id(array)])[...] = array
+            self._write(view)
         return Area(os.getpid(), descriptor, max(1, self.size))
 
+    def to_array(self) -> np.ndarray:
+        """The same copies in one array."""
+        whole = np.empty(max(1, self.size), np.uint8)
+        self._write(whole)
+        return whole
 
-def place_arrays(arrays: Mapping[str, np.ndarray]) -> tuple[Area, dict[str, ArrayPlace]]:
-    """Copy arrays into a new area, which lives until its descriptor is closed."""
-    writer = _Writer()
-    places = {name: writer.put(array) for name, array in arrays.items()}
-    return writer.close(), places
+    def _write(self, view: View) -> None:
+        for array in self.arrays:
+            _array(view, self.places[id(array)])[...] = array
 
 
-def place_envelopes(envelopes: Sequence[Envelope]) -> tuple[Area, list[EnvelopePlace]]:
-    """Copy the arrays of envelopes into a new area; what several share is there once."""
-    writer = _Writer()
+def lay_out_arrays(arrays: Mapping[str, np.ndarray]) -> tuple[Layout, dict[str, ArrayPlace]]:
+    """Arrays by name."""
+    layout = Layout()
+    return layout, {name: layout.put(array) for name, array in arrays.items()}
+
+
+def lay_out_envelopes(envelopes: Sequence[Envelope]) -> tuple[Layout, list[EnvelopePlace]]:
+    """The arrays of envelopes; what several share is there once."""
+    layout = Layout()
     parcels: dict[int, _ParcelPlace] = {}
 
     def put(parcel: Parcel | None) -> _ParcelPlace | None:
@@ -100,7 +113,7 @@ def place_envelopes(envelopes: Sequence[Envelope]) -> tuple[Area, list[EnvelopeP
             return None
         if id(parcel) not in parcels:
             blocks = tuple(
-                (b.mode.code, b.count, tuple(writer.put(array) for array in b.fields)) for b in parcel.blocks
+                (b.mode.code, b.count, tuple(layout.put(array) for array in b.fields)) for b in parcel.blocks
             )
             parcels[id(parcel)] = _ParcelPlace(blocks, parcel.notes, put(parcel.second))
         return parcels[id(parcel)]
@@ -113,7 +126,7 @@ def place_envelopes(envelopes: Sequence[Envelope]) -> tuple[Area, list[EnvelopeP
         )
         for envelope in envelopes
     ]
-    return writer.close(), places
+    return layout, places
 
 
 def attach(area: Area) -> mmap.mmap:
@@ -125,12 +138,12 @@ def attach(area: Area) -> mmap.mmap:
         os.close(descriptor)
 
 
-def open_arrays(view: mmap.mmap, places: Mapping[str, ArrayPlace]) -> dict[str, np.ndarray]:
+def open_arrays(view: View, places: Mapping[str, ArrayPlace]) -> dict[str, np.ndarray]:
     """The arrays of an area, without copying."""
     return {name: _array(view, place) for name, place in places.items()}
 
 
-def _open_parcel(place: _ParcelPlace | None, view: mmap.mmap) -> Parcel | None:
+def _open_parcel(place: _ParcelPlace | None, view: View) -> Parcel | None:
     if place is None:
         return None
     blocks = tuple(
@@ -139,7 +152,7 @@ def _open_parcel(place: _ParcelPlace | None, view: mmap.mmap) -> Parcel | None:
     return Parcel(blocks, place.notes, _open_parcel(place.second, view))
 
 
-def _array(view: mmap.mmap, place: ArrayPlace) -> np.ndarray:
+def _array(view: View, place: ArrayPlace) -> np.ndarray:
     count = int(np.prod(place.shape, dtype=np.int64))
     if not count:
         return np.empty(place.shape, place.dtype)

@@ -1,0 +1,52 @@
+"""The waves of a round: what is asked, of whom, and who is lost or late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedreuse.engine.executors.executor import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.bench import Work
+    from fedreuse.engine.faults import Fate, FaultPlan
+    from fedreuse.wire.envelope import Envelope
+
+__all__ = ["Wave", "Waves"]
+
+
+@dataclass(frozen=True, eq=False)
+class Wave:
+    """One wave: the requests that reach their clients."""
+
+    round_number: int
+    requests: Mapping[int, Envelope]
+    fates: Mapping[int, Fate]
+
+    def reply(self, client: int, envelope: Envelope, work: Work) -> Reply:
+        """What a client said, in time or late."""
+        return Reply(client, envelope, work, "late" if self.fates[client] == "late" else "in_time")
+
+
+class Waves:
+    """Counts the waves of each round, because a fault plan asks which one it is."""
+
+    def __init__(self, faults: FaultPlan, seed: int) -> None:
+        """Before the first round."""
+        self._faults, self._seed = faults, seed
+        self._round = self._wave = 0
+
+    def begin(self, requests: Mapping[int, Envelope]) -> Wave:
+        """The next wave."""
+        round_number = next((request.round_number for request in requests.values()), self._round)
+        self._wave = self._wave + 1 if round_number == self._round else 1
+        self._round = round_number
+        fates = {client: self._faults.fate(self._seed, round_number, self._wave, client) for client in sorted(requests)}
+        arriving = {client: requests[client] for client, fate in fates.items() if fate != "lost"}
+        return Wave(round_number, arriving, fates)
+
+    def end_round(self) -> None:
+        """The next wave is the first again, whatever the number of its round."""
+        self._round = self._wave = 0
