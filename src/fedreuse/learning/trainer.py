@@ -15,6 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from fedreuse.core.bench import BatchPlan, Metrics, SplitName, Trained, Work
 from fedreuse.core.model import Model
 from fedreuse.errors import RunError, require
+from fedreuse.learning.allocator import keep_freed_memory
 from fedreuse.learning.augmentation import crop_and_flip
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.objectives import Loss, Metric
@@ -73,6 +74,7 @@ class Trainer:
     ) -> None:
         """`clients` are the training and validation indices; one torch thread, for speed and for equal bits."""
         torch.set_num_threads(1)
+        keep_freed_memory()
         self.network = network
         self.local = local
         self.seed = seed

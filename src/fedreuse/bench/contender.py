@@ -1,0 +1,139 @@
+"""A process that plays the engine's rounds, the floor's, or bare training steps, one at a time, when it is told to."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from fedreuse.bench.floor import BareLoop, rounds_alone, rounds_together
+from fedreuse.bench.peers.turn import Turn
+from fedreuse.bench.peers.work import CnnNetwork
+from fedreuse.bench.workload import configure
+from fedreuse.runs.launch import digest_of_model, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fedreuse.runs.config import RunConfig
+    from fedreuse.runs.directory import RunDirectory
+
+__all__ = ["play_engine", "play_floor", "play_steps"]
+
+_STEPS = 20
+
+
+class _Stop(Exception):
+    """No further round is wanted."""
+
+
+class _Player:
+    """Watches a run, and lets it go on when it is its turn."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._seen = 0
+
+    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
+        del config, first_round
+        self._directory = directory
+        self._go_on()
+
+    def round_done(self, row: Mapping[str, Any]) -> None:
+        ledger = self._directory.journal.rows("ledger")[self._seen :]
+        self._seen += len(ledger)
+        trained = sum(entry["work"]["training_examples"] for entry in ledger)
+        seconds = sum(entry["work"]["seconds"] for entry in ledger)
+        self._turn.done(fresh=row["fresh"], reused=row["reused"], examples=trained, client_seconds=seconds)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._turn.wait():
+            raise _Stop
+
+
+def play_engine(turn: Turn, config: RunConfig) -> None:
+    """A run with ledger and checkpoints, round by round."""
+    with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as folder:
+        try:
+            run(config, Path(folder) / "run", observer=_Player(turn))
+        except _Stop:
+            return
+
+
+def play_floor(turn: Turn, config: RunConfig, workers: int) -> None:
+    """The bare loop, round by round; 0 workers: in this process."""
+    rounds = rounds_together(config, workers) if workers else rounds_alone(config)
+    while turn.wait():
+        model = next(rounds)
+        turn.done(digest=digest_of_model(model))
+    rounds.close()  # type: ignore[attr-defined]  # a generator: its workers go home
+
+
+def play_steps(turn: Turn, config: RunConfig, is_tuned: bool) -> None:
+    """Bare steps on real batches: tuned, or with network and optimiser as everybody writes them."""
+    step = _tuned_step(config) if is_tuned else _plain_step(config)
+    while turn.wait():
+        for _ in range(_STEPS):
+            next(step)
+        turn.done(steps=_STEPS)
+
+
+def _tuned_step(config: RunConfig) -> Iterator[None]:
+    loop = BareLoop(config)
+    network = loop.network
+    optimizer = config.local.optimizer.make(network.vector, config.local.optimizer.lr)
+    assert network.vector.grad is not None
+    network.module.train()
+    for images, labels in _batches(loop):
+        network.vector.grad.zero_()
+        outputs = network.module(images.contiguous(memory_format=torch.channels_last))
+        cross_entropy(outputs, labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        optimizer.step()
+        yield
+
+
+def _plain_step(config: RunConfig) -> Iterator[None]:
+    loop = BareLoop(config, keeps_memory=False)
+    sgd, layers = config.local.optimizer, config.to_plain()["network"]
+    channels, height, width = loop.inputs.shape[1:]
+    network = CnnNetwork((channels, height, width), layers["width"], layers["hidden"], is_tuned=False)
+    optimizer = torch.optim.SGD(
+        network.parameters(), sgd.lr, sgd.momentum, weight_decay=getattr(sgd, "weight_decay", 0.0)
+    )
+    network.train()
+    for images, labels in _batches(loop):
+        optimizer.zero_grad()
+        cross_entropy(network(images), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        optimizer.step()
+        yield
+
+
+def _batches(loop: BareLoop) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Full batches of the first examples, over and over; the same for both."""
+    size = loop.config.local.batch
+    for start in cycle(range(0, min(len(loop.labels), 50 * size) - size + 1, size)):
+        at = slice(start, start + size)
+        yield loop.inputs[at].float().div_(255).sub_(loop.mean).div_(loop.std), loop.labels[at]
+
+
+def main(task: Mapping[str, Any]) -> None:
+    """Play what the task says until nobody asks any more."""
+    turn = Turn()
+    config = configure(task["workload"], task["rounds"], task.get("overrides", ()))
+    if task["kind"] == "engine":
+        play_engine(turn, config)
+    elif task["kind"] == "floor":
+        play_floor(turn, config, task["workers"])
+    else:
+        play_steps(turn, config, task["kind"] == "tuned step")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

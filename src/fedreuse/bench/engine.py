@@ -1,0 +1,142 @@
+"""The engine beside the floor: whole rounds, serial and with workers, and the training step alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from fedreuse.bench.timing import of_all, ratios, shown
+from fedreuse.bench.turns import Command, Facts, ours, take_turns
+from fedreuse.report.tables import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from fedreuse.bench.results import Row
+
+__all__ = ["run", "tables"]
+
+_REUSE = ["method.name=dg_fedreuse", "buffers=as_weights"]
+_CACHING = [*_REUSE, "method.gate.name=always"]
+_FLOOR, _FLOOR_2 = "bare loop, 1 process", "bare loop, 2 processes"
+_SERIAL, _POOL, _RAY = "engine, serial", "engine, pool of 2", "engine, ray of 2"
+_SERIAL_REUSE, _POOL_REUSE = "DG-FedReuse, serial", "DG-FedReuse, pool of 2"
+_PLAIN, _TUNED = "plain step", "tuned step"
+_STEP_PASSES = 9
+
+
+def run(
+    workload: str = "reference", rounds: int = 5, warm_up: int = 1, tell: Callable[[str], object] = str
+) -> list[Row]:
+    """Rows of seconds per contender, one number per round; all play the same cohorts in the same round."""
+    last = rounds + warm_up + 1  # the last round of a run is evaluated, so it is never played
+    taken = take_turns(_contenders(workload, last), rounds, warm_up, tell)
+    if workload != "resnet18":
+        steps = {name: ours("contender", kind=name, workload=workload, rounds=1) for name in (_PLAIN, _TUNED)}
+        taken |= take_turns(steps, _STEP_PASSES, tell=tell)
+    return [_row(name, told) for name, told in taken.items()]
+
+
+def _contenders(workload: str, rounds: int) -> dict[str, Command]:
+    def floor(workers: int) -> Command:
+        return ours("contender", kind="floor", workload=workload, rounds=rounds, workers=workers)
+
+    def engine(executor: str, *more: str) -> Command:
+        overrides = [f"executor={{{executor}}}", *more]
+        return ours("contender", kind="engine", workload=workload, rounds=rounds, overrides=overrides)
+
+    if workload == "resnet18":
+        return {_FLOOR: floor(0), _SERIAL: engine("name: serial", *_CACHING)}
+    all_of_them = {
+        _FLOOR: floor(0),
+        _SERIAL: engine("name: serial"),
+        _FLOOR_2: floor(2),
+        _POOL: engine("name: pool, workers: 2"),
+        _RAY: engine("name: ray, workers: 2"),
+        _SERIAL_REUSE: engine("name: serial", *_REUSE),
+        _POOL_REUSE: engine("name: pool, workers: 2", *_REUSE),
+    }
+    return all_of_them if _has_ray() else {name: command for name, command in all_of_them.items() if name != _RAY}
+
+
+def _has_ray() -> bool:
+    return find_spec("ray") is not None and find_spec("fedreuse.engine.executors.ray") is not None
+
+
+def _row(name: str, told: Sequence[Facts]) -> Row:
+    facts = {key: [facts[key] for facts in told] for key in told[0] if key not in ("digest", "steps")}
+    return {"contender": name, **facts}
+
+
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """Seconds by contender, and the ratios that matter with what was asked of them."""
+    by_name = {row["contender"]: row for row in rows}
+    cells = tuple(
+        (name, shown(row["seconds"]), shown(row["cpu_seconds"]), _speed(row)) for name, row in by_name.items()
+    )
+    headers = ("contender", "seconds", "processor seconds", "examples/s")
+    legend = (
+        "Seconds of a round (of 20 steps for the step alone): median over passes, with the range. Every contender "
+        "plays the same cohorts in the same pass. Processor seconds are those of all its processes; a busy machine "
+        "moves them less."
+    )
+    asked = ("what", "seconds", "processor seconds", "asked of seconds")
+    return [
+        Table("Rounds", headers, cells, legend),
+        Table("Ratios", asked, tuple(_ratios(by_name)), "Ratios are taken within a pass: median, and the range."),
+    ]
+
+
+def _speed(row: Row) -> str:
+    return f"{sum(row['examples']) / sum(row['seconds']):,.0f}" if "examples" in row else "-"
+
+
+def _ratios(by_name: Mapping[str, Row]) -> list[tuple[str, ...]]:
+    wanted = (
+        (_SERIAL, _FLOOR, "at most 1.05"),
+        (_POOL, _FLOOR_2, "at most 1.05"),
+        (_RAY, _FLOOR_2, "-"),
+        (_PLAIN, _TUNED, "at least 1.9"),
+    )
+    found: list[tuple[str, ...]] = [
+        (f"{above} / {below}", *_both(partial(_ratio, by_name, above, below)), asked)
+        for above, below, asked in wanted
+        if above in by_name and below in by_name
+    ]
+    if {_FLOOR_2, _POOL} <= by_name.keys():
+        found.append(_gain_of_two(by_name))
+        found += [
+            _reuse(by_name[reusing], by_name[plain], reusing)
+            for reusing, plain in ((_SERIAL_REUSE, _SERIAL), (_POOL_REUSE, _POOL))
+        ]
+    elif _SERIAL in by_name:
+        found = [_outside(by_name[_SERIAL], by_name[_FLOOR])]
+    return found
+
+
+def _both(value: Callable[[str], Sequence[float]]) -> tuple[str, str]:
+    return shown(value("seconds"), 3), shown(value("cpu_seconds"), 3)
+
+
+def _ratio(by_name: Mapping[str, Row], above: str, below: str, key: str) -> list[float]:
+    return ratios(by_name[above][key], by_name[below][key])
+
+
+def _gain_of_two(by_name: Mapping[str, Row]) -> tuple[str, ...]:
+    engine = _ratio(by_name, _SERIAL, _POOL, "seconds")
+    floor = _ratio(by_name, _FLOOR, _FLOOR_2, "seconds")
+    return "gain of two workers, engine / bare loop", shown(ratios(engine, floor), 3), "-", "at least 0.95"
+
+
+def _reuse(reusing: Row, plain: Row, name: str) -> tuple[str, ...]:
+    fresh = sum(reusing["fresh"]) / (sum(reusing["fresh"]) + sum(reusing["reused"]))
+    costs = (f"{of_all(reusing[key], plain[key]):.3f}" for key in ("seconds", "cpu_seconds"))
+    return f"{name} / FedAvg, all rounds together", *costs, f"at most {fresh:.3f} fresh + 0.10"
+
+
+def _outside(engine: Row, floor: Row) -> tuple[str, ...]:
+    def shares(key: str) -> list[float]:
+        return [1 - bare / whole for whole, bare in zip(engine[key], floor[key], strict=True)]
+
+    return "share of the round outside local SGD", *_both(shares), "at most 0.08"

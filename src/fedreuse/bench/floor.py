@@ -1,0 +1,179 @@
+"""The floor: local SGD and a weighted mean in a bare PyTorch loop, in this process or in worker processes.
+
+The same clients, batches, kernels, assignment (largest first, to whoever is free) and round barrier as the engine, and
+nothing else: no messages, codecs, ledger, checkpoints or faults. It ends with bitwise the engine's dense FedAvg model.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from fedreuse.core.model import Model
+from fedreuse.learning.allocator import keep_freed_memory
+from fedreuse.learning.augmentation import crop_and_flip
+from fedreuse.learning.trainer import initial_network
+from fedreuse.randomness import stream
+from fedreuse.runs.config import load
+from fedreuse.runs.schedule import Schedule
+from fedreuse.tensors import Tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fedreuse.runs.config import RunConfig
+
+__all__ = ["BareLoop", "average", "rounds_alone", "rounds_together"]
+
+_spawn = multiprocessing.get_context("spawn")
+
+
+class BareLoop:
+    """A network, the data as tensors, and local SGD."""
+
+    def __init__(self, config: RunConfig, keeps_memory: bool = True) -> None:
+        """Everything is in memory before the first step; `keeps_memory` is one of the things that are tuned."""
+        torch.set_num_threads(1)
+        if keeps_memory:
+            keep_freed_memory()
+        prepared = config.task.prepare(config.seed)
+        data = prepared.data
+        self.config, self.clients, self.is_augmented = config, prepared.training, data.is_augmented
+        self.network = initial_network(config.network, data.shape, data.num_classes, config.seed)
+        self.inputs = torch.from_numpy(np.array(data.train.inputs))
+        self.labels = torch.from_numpy(data.train.labels.astype(np.int64))
+        self.mean, self.std = (torch.tensor(numbers).view(1, -1, 1, 1) for numbers in (data.mean, data.std))
+
+    def train(self, client: int, round_number: int, start: Model) -> Model:
+        """The local epochs of one client."""
+        network, local, seed = self.network, self.config.local, self.config.seed
+        network.load(start)
+        network.module.train()
+        gradient = network.vector.grad
+        assert gradient is not None
+        optimizer = local.optimizer.make(network.vector, local.optimizer.lr)
+        index = self.clients.of(client)
+        shuffle = stream(seed, "batches", round_number, client)
+        augment = stream(seed, "augment batches", round_number, client)
+        for _ in range(local.epochs):
+            order = torch.from_numpy(index[shuffle.permutation(len(index))])
+            for at in torch.split(order, local.batch):
+                if len(at) == 1:
+                    continue  # BatchNorm cannot train on it
+                images = crop_and_flip(self.inputs[at], augment) if self.is_augmented else self.inputs[at]
+                images = images.float().div_(255).sub_(self.mean).div_(self.std)
+                gradient.zero_()
+                outputs = network.module(images.contiguous(memory_format=torch.channels_last))
+                cross_entropy(outputs, self.labels[at]).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+                optimizer.step()
+        return network.read()
+
+
+def average(start: Model, trained: Mapping[int, Model], examples: np.ndarray) -> Model:
+    """Start plus the mean update, weighted by examples, summed in double precision in the order of clients."""
+    total = sum(int(examples[client]) for client in trained)
+
+    def mean(role: str) -> Tensors:
+        before: Tensors = getattr(start, role)
+        update = np.zeros(len(before.values))
+        for client in sorted(trained):
+            difference = getattr(trained[client], role).values - before.values
+            update += difference.astype(np.float64) * (int(examples[client]) / total)
+        rounded = np.rint(update) if role == "counters" else update
+        return Tensors(before.schema, before.values + rounded.astype(before.values.dtype))
+
+    return Model(mean("weights"), mean("buffers"), mean("counters"))
+
+
+def rounds_alone(config: RunConfig) -> Iterator[Model]:
+    """The model after every round, one client after another in this process."""
+    loop = BareLoop(config)
+    model, sizes = loop.network.read(), loop.clients.sizes
+    for number, cohort in enumerate(_cohorts(config), start=1):
+        model = average(model, {client: loop.train(client, number, model) for client in cohort}, sizes)
+        yield model
+
+
+def rounds_together(config: RunConfig, workers: int) -> Iterator[Model]:
+    """The model after every round, the clients spread over worker processes, models in shared memory."""
+    loop = BareLoop(config)
+    model, sizes = loop.network.read(), loop.clients.sizes
+    areas = [_spawn.RawArray("b", _size(model)) for _ in range(workers + 1)]
+    pipes = [_spawn.Pipe() for _ in range(workers)]
+    processes = [
+        _spawn.Process(target=_work, args=(there, config.to_plain(), areas[0], area), daemon=True)
+        for (_, there), area in zip(pipes, areas[1:], strict=True)
+    ]
+    for process in processes:
+        process.start()
+    slots = {here: area for (here, _), area in zip(pipes, areas[1:], strict=True)}
+    try:
+        for number, cohort in enumerate(_cohorts(config), start=1):
+            _put(model, areas[0])
+            model = average(model, _play(sorted(cohort, key=lambda c: -sizes[c]), number, slots, model), sizes)
+            yield model
+    finally:
+        for here, _ in pipes:
+            here.send(None)
+        for process in processes:
+            process.join()
+
+
+def _play(queue: list[int], number: int, slots: Mapping[Connection, Any], like: Model) -> dict[int, Model]:
+    trained: dict[int, Model] = {}
+    count, busy = len(queue), {}
+    idle = list(slots)
+    while len(trained) < count:
+        while idle and queue:
+            here = idle.pop()
+            busy[here] = queue.pop(0)
+            here.send((busy[here], number))
+        for ready in wait(list(busy)):
+            assert isinstance(ready, Connection)
+            ready.recv()
+            trained[busy.pop(ready)] = _get(like, slots[ready])
+            idle.append(ready)
+    return trained
+
+
+def _work(there: Connection, plain: Mapping[str, Any], start: Any, trained: Any) -> None:
+    loop = BareLoop(load(plain))
+    like = loop.network.read()
+    while (job := there.recv()) is not None:
+        client, number = job
+        _put(loop.train(client, number, _get(like, start)), trained)
+        there.send("done")
+
+
+def _cohorts(config: RunConfig) -> tuple[tuple[int, ...], ...]:
+    rounds = config.rounds
+    return Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed).cohorts
+
+
+def _parts(model: Model) -> tuple[Tensors, ...]:
+    return model.counters, model.weights, model.buffers
+
+
+def _size(model: Model) -> int:
+    return sum(part.values.nbytes for part in _parts(model))
+
+
+def _put(model: Model, area: Any) -> None:
+    at = 0
+    for part in _parts(model):
+        np.frombuffer(area, part.values.dtype, len(part.values), at)[:] = part.values
+        at += part.values.nbytes
+
+
+def _get(like: Model, area: Any) -> Model:
+    at, parts = 0, []
+    for part in _parts(like):
+        parts.append(Tensors(part.schema, np.frombuffer(area, part.values.dtype, len(part.values), at).copy()))
+        at += part.values.nbytes
+    counters, weights, buffers = parts
+    return Model(weights, buffers, counters)

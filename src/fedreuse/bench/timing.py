@@ -1,0 +1,40 @@
+"""Numbers that were taken several times, side by side: medians with their spread, ratios within one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+
+__all__ = ["Sample", "interleave", "of_all", "ratios", "shown"]
+
+Sample = list[float]
+"""One number per pass, in the order of the passes."""
+
+
+def interleave(cases: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, Sample]:
+    """Every case once in each pass, the order turned round from pass to pass, so that drift hits all alike."""
+    taken: dict[str, Sample] = {name: [] for name in cases}
+    for number in range(repeats):
+        names = list(cases)
+        for name in names if number % 2 == 0 else reversed(names):
+            taken[name].append(cases[name]())
+    return taken
+
+
+def ratios(above: Sequence[float], below: Sequence[float]) -> Sample:
+    """Ratios of what was taken in the same pass."""
+    return [first / second for first, second in zip(above, below, strict=True)]
+
+
+def of_all(above: Sequence[float], below: Sequence[float]) -> float:
+    """Ratio of the sums: what the whole series cost."""
+    return sum(above) / sum(below)
+
+
+def shown(sample: Sequence[float], places: int = 2) -> str:
+    """Median, and in brackets the range."""
+    if not sample:
+        return "-"
+    if len(sample) == 1:
+        return f"{sample[0]:,.{places}f}"
+    return f"{median(sample):,.{places}f} ({min(sample):,.{places}f} to {max(sample):,.{places}f})"
