@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test fast check clean
+.PHONY: help demo test fast check fuzz clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -27,6 +27,11 @@ check: $(STAMP)  ## format, lint, types (strict), import contract
 	$(BIN)/ruff check src tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+FUZZ_RUNS ?= 200000
+fuzz: $(STAMP)  ## fuzz the decoder of messages (FUZZ_RUNS executions); new inputs go to .fuzz
+	@mkdir -p .fuzz
+	$(BIN)/python -m tests.fuzz -runs=$(FUZZ_RUNS) -artifact_prefix=.fuzz/bad- .fuzz tests/fuzz/corpus
 
 clean:  ## remove the environment and caches, keep runs and data
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/*.egg-info
