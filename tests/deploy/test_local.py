@@ -27,4 +27,4 @@ def test_a_local_federation_gives_the_bits_of_a_simulation_and_stops(tmp_path: P
             time.sleep(0.2)
     run(config, tmp_path / "simulated")
     assert results(tmp_path / "out") == results(tmp_path / "simulated")
-    assert list(federation._ours()) == []
+    assert list(federation.processes()) == []

@@ -1,6 +1,20 @@
 """The command line: `fedreuse --help` lists what it can do. Heavy imports wait until a command needs them."""
 
-from fedreuse.cli import bench, compare, data, demo, export, listing, new_method, run, show, sizes
+from fedreuse.cli import bench, compare, data, demo, deploy, export, listing, new_method, run, show, sizes
 from fedreuse.cli.app import app, main
 
-__all__ = ["app", "bench", "compare", "data", "demo", "export", "listing", "main", "new_method", "run", "show", "sizes"]
+__all__ = [
+    "app",
+    "bench",
+    "compare",
+    "data",
+    "demo",
+    "deploy",
+    "export",
+    "listing",
+    "main",
+    "new_method",
+    "run",
+    "show",
+    "sizes",
+]

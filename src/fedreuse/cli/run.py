@@ -15,7 +15,7 @@ from fedreuse.errors import ConfigError
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
-__all__ = ["run_command"]
+__all__ = ["run_command", "tell_result"]
 
 
 @app.command("run", epilog="Example: fedreuse run configs/digits.yaml rounds.count=10 seed=202 --out runs/mine")
@@ -57,10 +57,11 @@ def run_command(
     if as_json:
         show_json(plain(result))
     else:
-        _tell(result)
+        tell_result(result)
 
 
-def _tell(result: Result) -> None:
+def tell_result(result: Result) -> None:
+    """What a run came to, for people."""
     from fedreuse.cli.progress import duration
     from fedreuse.report.tables import savings_table, score
 

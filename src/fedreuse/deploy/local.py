@@ -2,47 +2,60 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+from fedreuse.deploy.commands import LOOPBACK, environment, superlink_command, supernode_command
 from fedreuse.errors import RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
-__all__ = ["OFFLINE", "LocalFederation", "free_port"]
+    from fedreuse.deploy.authority import Authority
 
-LOOPBACK = "127.0.0.1"
-OFFLINE = {
-    "FLWR_TELEMETRY_ENABLED": "0",
-    "FLWR_DISABLE_UPDATE_CHECK": "1",
-    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
-}
-"""Without these three every Flower process looks up outside hosts, or installs packages."""
+__all__ = ["Line", "LocalFederation", "free_port"]
+
 _MARK = "FEDREUSE_FEDERATION"
 _CONNECTION = "local"
+_LIBC = ctypes.CDLL(None)
+_SET_PARENT_DEATH_SIGNAL = 1
+
+
+class Line(Protocol):
+    """What may stand between a node and the SuperLink: a relay, a network namespace."""
+
+    def address(self, node: int) -> str:
+        """Where the node finds the SuperLink."""
+        ...
+
+    def command(self, node: int, command: Sequence[str]) -> list[str]:
+        """How the node is started."""
+        ...
 
 
 class LocalFederation:
     """SuperLink and SuperNodes as processes of ours. Use it as a context; node k plays client k.
 
-    Everything it writes lies below `folder`: logs, Flower's home, the nodes' own disks (`node-k/`).
+    Everything it writes lies below `folder`: logs, Flower's home, the nodes' own disks (`node-k/`). A `line` may be
+    set before it starts.
     """
 
-    def __init__(self, folder: Path, num_nodes: int) -> None:
-        """Nothing starts yet."""
+    def __init__(self, folder: Path, num_nodes: int, authority: Authority | None = None) -> None:
+        """Nothing starts yet; with an authority everything is encrypted and every node proves who it is."""
         self.folder = folder.absolute()
         self.num_nodes = num_nodes
+        self.authority = authority
         self.port = free_port()
+        self.line: Line | None = None
         self.superlink: subprocess.Popen[bytes] | None = None
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
         self._mark = token_hex(8)
@@ -53,6 +66,8 @@ class LocalFederation:
         try:
             self._start_superlink()
             for node in range(self.num_nodes):
+                if self.authority is not None:
+                    self.flower("supernode", "register", str(self.authority.node_public_key(node)), _CONNECTION)
                 self.start_node(node)
         except BaseException:
             self.stop()
@@ -64,45 +79,40 @@ class LocalFederation:
         self.stop()
 
     @property
-    def environment(self) -> dict[str, str]:
-        """What every process of the federation is given: no look outside, our Python first, a home of its own."""
-        here = str(Path(sys.executable).parent)
-        path = os.pathsep.join([here, os.environ.get("PATH", "")])
-        home = str(self.folder / "flower")
-        return {**os.environ, **OFFLINE, "PATH": path, "FLWR_HOME": home, _MARK: self._mark}
+    def address(self) -> str:
+        """Where the SuperLink listens."""
+        return f"{LOOPBACK}:{self.port}"
 
     def start_node(self, node: int) -> None:
         """Start the SuperNode of a client, or start it again."""
         disk = self.folder / f"node-{node}"
         disk.mkdir(parents=True, exist_ok=True)
-        command = [
-            "flower-supernode", *self._node_security(node), "--superlink", self.node_address(node),
-            "--host", LOOPBACK, "--port", str(free_port()),
-            "--node-config", f'partition-id={node} num-partitions={self.num_nodes} store="{disk / "store"}"',
-        ]  # fmt: skip
-        home = {"FLWR_HOME": str(disk / "flower")}
-        self.nodes[node] = self._start(self.node_command(node, command), f"node-{node}", home)
-
-    def node_address(self, node: int) -> str:
-        """Where a node finds the SuperLink; a meter puts its relay here."""
-        del node
-        return f"{LOOPBACK}:{self.port}"
-
-    def node_command(self, node: int, command: list[str]) -> list[str]:
-        """How a node is started; a meter puts a network namespace before it."""
-        del node
-        return command
+        root, key = (None, None) if self.authority is None else (self.authority.root, self.authority.node_key(node))
+        address = self.address if self.line is None else self.line.address(node)
+        command = supernode_command(address, free_port(), node, disk / "store", root, key)
+        if self.line is not None:
+            command = self.line.command(node, command)
+        self.nodes[node] = self._start(command, f"node-{node}", disk / "flower")
 
     def launch(self, app: Path, overrides: Mapping[str, Any] | None = None) -> None:
         """Hand an app to the SuperLink, which starts its server app."""
-        command = ["flwr", "run", str(app), _CONNECTION]
-        if overrides:
-            command += ["--run-config", " ".join(f"{key}={_toml_value(value)}" for key, value in overrides.items())]
+        changes = " ".join(f"{key}={_toml_value(value)}" for key, value in (overrides or {}).items())
+        self.flower("run", str(app.absolute()), _CONNECTION, *(["--run-config", changes] if changes else []))
+
+    def flower(self, *arguments: str) -> str:
+        """Call Flower's command line, which talks to our SuperLink."""
         done = subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, check=False, cwd=self.folder, timeout=120
+            ["flwr", *arguments],
+            env=self._environment(self._home),
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.folder,
         )
+        told = (done.stdout + done.stderr).strip()
         if done.returncode:
-            raise RunError(f"flwr run failed: {(done.stdout + done.stderr).strip()[-2000:]}")
+            raise RunError(f"flwr {arguments[0]} failed: {told[-2000:]}")
+        return told
 
     def check(self) -> None:
         """The SuperLink must be alive; nodes may come and go."""
@@ -120,62 +130,69 @@ class LocalFederation:
         for process in started:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
-        for left in self._ours():
-            with suppress(ProcessLookupError):
-                os.kill(left, signal.SIGKILL)
+        while left := list(self.processes()):  # a dying parent may start one more child
+            for process_id in left:
+                with suppress(ProcessLookupError):
+                    os.kill(process_id, signal.SIGKILL)
+            time.sleep(0.05)
         for process in started:
             process.wait()
         self.nodes, self.superlink = {}, None
 
+    def processes(self) -> Iterator[int]:
+        """Processes that bear our mark and live: what we started, and their children, whatever session they are in."""
+        mark = f"{_MARK}={self._mark}".encode()
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with suppress(OSError):  # it ended, or is somebody else's; a dead one has no environment
+                    if mark in (entry / "environ").read_bytes():
+                        yield int(entry.name)
+
+    @property
+    def _home(self) -> Path:
+        return self.folder / "flower"
+
+    def _environment(self, home: Path) -> dict[str, str]:
+        return {**environment(home), _MARK: self._mark}
+
     def _start_superlink(self) -> None:
-        home = self.folder / "flower"
-        home.mkdir(exist_ok=True)
-        (home / "config.toml").write_text(self._connection())
-        command = [
-            "flower-superlink", *self._superlink_security(), "--host", LOOPBACK, "--port", str(self.port),
-            "--disable-runtime-dependency-installation",
-        ]  # fmt: skip
-        self.superlink = self._start(command, "superlink", {})
-        deadline = time.monotonic() + 60
+        self._home.mkdir(exist_ok=True)
+        (self._home / "config.toml").write_text(self._connection())
+        command = superlink_command(LOOPBACK, self.port, self.authority)
+        self.superlink = self._start(command, "superlink", self._home)
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             self.check()
             with suppress(OSError), socket.create_connection((LOOPBACK, self.port), timeout=1):
                 return
             time.sleep(0.1)
-        raise RunError(f"the SuperLink did not start within 60 s; see {self.folder / 'superlink.log'}")
+        raise RunError(f"the SuperLink did not start within 120 s; see {self.folder / 'superlink.log'}")
 
     def _connection(self) -> str:
-        lines = [f'address = "{LOOPBACK}:{self.port}"', "insecure = true"]
-        return f'[superlink]\ndefault = "{_CONNECTION}"\n\n[superlink.{_CONNECTION}]\n' + "\n".join(lines) + "\n"
+        security = "insecure = true" if self.authority is None else f'root-certificates = "{self.authority.root}"'
+        return (
+            f'[superlink]\ndefault = "{_CONNECTION}"\n\n'
+            f'[superlink.{_CONNECTION}]\naddress = "{self.address}"\n{security}\n'
+        )
 
-    def _superlink_security(self) -> list[str]:
-        return ["--insecure"]
-
-    def _node_security(self, node: int) -> list[str]:
-        del node
-        return ["--insecure"]
-
-    def _start(self, command: list[str], name: str, more: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    def _start(self, command: list[str], name: str, home: Path) -> subprocess.Popen[bytes]:
         """A process in a session of its own, so that Ctrl-C reaches us alone and we stop it in order."""
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 command,
-                env={**self.environment, **more},
+                env=self._environment(home),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
                 cwd=self.folder,
             )
 
-    def _ours(self) -> Iterator[int]:
-        """Processes that bear our mark: children of what we started, whatever session they moved to."""
-        mark = f"{_MARK}={self._mark}".encode()
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with suppress(OSError):
-                    if mark in (entry / "environ").read_bytes():
-                        yield int(entry.name)
+
+def _end_with_parent() -> None:
+    """In the child: if we are killed and cannot stop it in order, the system asks it to end."""
+    _LIBC.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def free_port() -> int:

@@ -15,11 +15,19 @@ if TYPE_CHECKING:
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.directory import RunDirectory
 
-__all__ = ["check_facts", "check_same", "claim"]
+__all__ = ["check_facts", "check_free", "check_same", "claim"]
 
 
 def claim(directory: RunDirectory, config: RunConfig, resume: bool) -> RunDirectory:
     """Take a directory for a run: a new one, or one whose run of the same configuration did not end."""
+    check_free(directory, config, resume)
+    if not (resume and (directory.path / "config.yaml").exists()):
+        directory.write_text("config.yaml", yaml.safe_dump(config.to_plain(), sort_keys=False))
+    return directory
+
+
+def check_free(directory: RunDirectory, config: RunConfig, resume: bool) -> None:
+    """Refuse a directory that holds another run, or one that would be written over."""
     has_config = (directory.path / "config.yaml").exists()
     if has_config and directory.is_complete:
         raise RunDirectoryError(
@@ -33,9 +41,6 @@ def claim(directory: RunDirectory, config: RunConfig, resume: bool) -> RunDirect
         )
     if has_config and resume:
         check_same(config, directory)
-    else:
-        directory.write_text("config.yaml", yaml.safe_dump(config.to_plain(), sort_keys=False))
-    return directory
 
 
 def check_same(config: RunConfig, directory: RunDirectory) -> None:

@@ -1,0 +1,196 @@
+"""`fedreuse deploy`: a configuration on Flower, as an app folder or on a federation of this machine."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from shlex import join
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.output import program, show_json, show_lines
+from fedreuse.cli.run import tell_result
+from fedreuse.errors import ConfigError, UserError
+
+if TYPE_CHECKING:
+    from fedreuse.deploy.options import Deployment
+    from fedreuse.runs.config import RunConfig
+
+__all__ = ["deploy_command", "superlink_command", "supernode_command"]
+
+_OPTIONS = "deploy."
+Insecure = Annotated[
+    int, typer.Option("--insecure", count=True, help="No encryption; say it twice if not on loopback.", metavar="")
+]
+Folder = Annotated[
+    Path | None, typer.Option("--authority", help="Certificates and keys (see deploy --make-authority).")
+]
+
+
+@app.command("deploy", epilog="Example: fedreuse deploy configs/digits.yaml task.clients=6 rounds.cohort=6 --local 6")
+def deploy_command(
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Argument(help="A YAML file.", show_default=False)] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, also of deploy.KEY", show_default=False),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The app folder; with --local, the run directory.")] = None,
+    local: Annotated[
+        int | None, typer.Option("--local", min=1, metavar="N", help="Run on N nodes of this machine, one per client.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the directory stopped.")] = False,
+    tls: Annotated[bool, typer.Option("--tls", help="With --local: encrypted, and every node proves its key.")] = False,
+    authority: Annotated[
+        Path | None,
+        typer.Option("--make-authority", metavar="FOLDER", help="Make certificates and keys for tests, then end."),
+    ] = None,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="How many node keys the authority makes.")] = 10,
+    host: Annotated[
+        list[str] | None, typer.Option("--host", help="The SuperLink's names (default: 127.0.0.1, localhost).")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Deploy a configuration on Flower: the same methods, on real nodes, with the same run directory.
+
+    Without --local it writes a Flower app folder, to start with `flwr run`. deploy.timeout_seconds=60 and the like
+    change the deployment itself; docs/deployment.md lists those keys.
+    """
+    _need_flower()
+    if authority is not None:
+        _make_authority(authority, nodes, host)
+        return
+    if config is None:
+        raise ConfigError("name a configuration: fedreuse deploy CONFIG --out FOLDER, or --local N")
+    planned, options = _read(config, overrides or [])
+    options = replace(options, resume=resume or options.resume)
+    if local is None:
+        _write(planned, options, out)
+        return
+    place = out or Path(options.out or Path("runs") / planned.label)
+    words = [str(config), *(overrides or []), "--local", str(local), "--out", str(place), *(["--tls"] if tls else [])]
+    on_interrupt(
+        context, f"the rounds so far are safe in {place}; go on with\n  {join([program(), 'deploy', *words])} --resume"
+    )
+    _run(planned, replace(options, out=str(place)), (local, tls), as_json)
+
+
+@app.command("superlink", epilog="Example: fedreuse superlink --authority certificates --host 0.0.0.0")
+def superlink_command(
+    authority: Folder = None,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port to listen on.")] = 8000,
+    insecure: Insecure = 0,
+) -> None:
+    """Start Flower's SuperLink, offline and with an authority's certificate; nodes must be registered."""
+    _need_flower()
+    from fedreuse.deploy import commands
+    from fedreuse.deploy.authority import Authority
+
+    if authority is None:
+        commands.check_insecure(host, insecure)
+    _become(commands.superlink_command(host, port, None if authority is None else Authority(authority)))
+
+
+@app.command("supernode", epilog="Example: fedreuse supernode server.example:8000 3 --authority certificates")
+def supernode_command(
+    superlink: Annotated[str, typer.Argument(help="HOST:PORT of the SuperLink.", show_default=False)],
+    client: Annotated[int, typer.Argument(help="The client this node plays, from 0.", min=0, show_default=False)],
+    authority: Folder = None,
+    store: Annotated[Path, typer.Option("--store", help="Where this client keeps its memory.")] = Path("client-store"),
+    port: Annotated[int, typer.Option("--port", help="For the client app, on loopback.")] = 9094,
+    insecure: Insecure = 0,
+) -> None:
+    """Start Flower's SuperNode for one client, offline, with the client's own key."""
+    _need_flower()
+    from fedreuse.deploy import commands
+    from fedreuse.deploy.authority import Authority
+
+    if authority is None:
+        commands.check_insecure(superlink.rpartition(":")[0], insecure)
+        root, key = None, None
+    else:
+        root, key = Authority(authority).root, Authority(authority).node_key(client)
+    _become(commands.supernode_command(superlink, port, client, store, root, key))
+
+
+def _become(command: list[str]) -> None:
+    """Flower's program takes the place of this one."""
+    from fedreuse.deploy.commands import environment
+
+    home = Path(os.environ.get("FLWR_HOME", str(Path.home() / ".flwr")))
+    given = environment(home)
+    os.environ["PATH"] = given["PATH"]
+    os.execvpe(command[0], command, given)
+
+
+def _read(config: Path, overrides: list[str]) -> tuple[RunConfig, Deployment]:
+    from fedreuse.deploy.options import Deployment
+    from fedreuse.registry import parse
+    from fedreuse.runs.config import load, read_yaml, with_overrides
+
+    content = read_yaml(config)
+    if "axes" in content:
+        raise ConfigError(f"{config} is a study (it has axes); deploy one of its configurations")
+    plain = with_overrides(content, overrides)
+    options: Deployment = parse(Deployment, plain.pop("deploy", {}), "deploy")
+    return load(plain), options
+
+
+def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
+    from fedreuse.deploy.app_folder import write_app
+
+    if out is None:
+        raise ConfigError("say where: --out FOLDER writes a Flower app there, --local N runs it here")
+    folder = write_app(planned, options, out)
+    show_lines(
+        f"Flower app for {planned.task.clients} clients in {folder}",
+        "next, where the SuperLink runs (docs/deployment.md):",
+        f"  flwr run {folder} <superlink> --stream",
+    )
+
+
+def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool], as_json: bool) -> None:
+    from fedreuse.cli.progress import Watcher
+    from fedreuse.deploy.authority import Authority, make_authority
+    from fedreuse.deploy.run_local import check_nodes, run_local
+    from fedreuse.report.results import plain, read_run
+
+    num_nodes, tls = form
+    check_nodes(planned, num_nodes)
+    authority = None
+    if tls:
+        folder = Path(options.out) / "federation" / "authority"
+        authority = Authority(folder) if (folder / "ca.pem").exists() else make_authority(folder, num_nodes)
+    if not as_json:
+        show_lines(f"{planned.label}: {planned.rounds.count} rounds on {num_nodes} nodes into {options.out}")
+    with Watcher(stderr=as_json) as watcher:
+        directory = run_local(planned, options, watcher, authority)
+    result = read_run(directory)
+    if as_json:
+        show_json(plain(result))
+    else:
+        tell_result(result)
+
+
+def _make_authority(folder: Path, num_nodes: int, hosts: list[str] | None) -> None:
+    from fedreuse.deploy.authority import make_authority
+
+    make_authority(folder, num_nodes, hosts or ["127.0.0.1", "localhost"])
+    show_lines(
+        f"test authority with {num_nodes} node keys in {folder}",
+        "next:",
+        f"  {program()} superlink --authority {folder}",
+        f"  flwr supernode register {folder}/node-0.pub <superlink>   (each node, once)",
+        f"  {program()} supernode HOST:8000 0 --authority {folder}   (on each node: ca.pem and its own key)",
+    )
+
+
+def _need_flower() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("flwr") is None:
+        raise UserError("deployment needs Flower; install it with: pip install 'fedreuse[deploy]'")
