@@ -17,7 +17,7 @@ from tests.fuzz.harness import MODELS, check, frame, mutate, seeds
 from tests.fuzz.seed import CORPUS
 
 INPUTS = sorted(CORPUS.iterdir())
-RUNS = 6000
+RUNS = 30_000
 
 
 def test_every_seed_is_a_message_and_in_the_corpus() -> None:

@@ -44,7 +44,7 @@ class Natural:
 def _pack(flat: np.ndarray, rng: np.random.Generator) -> Block:
     if flat.dtype.kind != "f":
         return dense_block(flat)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         single = flat.astype(np.float32)
     bits = single.view(np.uint32)
     fractions = rng.integers(0, 1 << _FRACTION_BITS, len(flat), dtype=np.uint32)

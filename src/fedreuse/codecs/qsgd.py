@@ -58,11 +58,11 @@ class Qsgd:
         divisors = _spread(
             np.where(scales > 0, scales, 1), self.bucket, len(flat)
         )  # a bucket of zeros: 0 / 1, not 0 / 0
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite: the scale will say it
             exact = flat.astype(np.float64) / divisors * top
-        below = np.floor(exact)
-        levels = below + (rng.random(len(flat)) < exact - below)
-        levels[~np.isfinite(_spread(scales, self.bucket, len(flat)))] = 0  # the scale says it
+            below = np.floor(exact)
+            levels = below + (rng.random(len(flat)) < exact - below)
+        levels[~np.isfinite(_spread(scales, self.bucket, len(flat)))] = 0
         return Block(LEVELS, len(flat), (to_little_endian(scales), pack_bits(levels + top, self.bits)))
 
 

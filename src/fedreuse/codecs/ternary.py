@@ -57,8 +57,10 @@ class Ternary:
             return Block(TERNARY, 0, ())
         kept = flat[positions]
         unary, low = rice_encode(positions, len(flat))
+        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite travels, and the receiver refuses it
+            magnitude = np.array([np.abs(kept).mean(dtype=np.float64)]).astype(flat.dtype)
         fields = (
-            to_little_endian(np.array([np.abs(kept).mean(dtype=np.float64)]).astype(flat.dtype)),
+            to_little_endian(magnitude),
             np.array([len(unary)], "<u4"),
             unary,
             low,
