@@ -1,0 +1,80 @@
+"""Our client app with a plan of misdeeds: copied into the app of a test federation in the place of the honest one.
+
+`chaos.json` beside the node's store says what to do in which round: {"2": "garbage"}. The client does its honest work
+first, then spoils the bytes of its reply; or it holds, waits, or loses its memory before.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+from fedreuse.codecs.dense import Dense
+from fedreuse.deploy import flower_client
+from fedreuse.deploy.frame import Frame
+from fedreuse.deploy.message import frame_of
+from fedreuse.schema import ModelSchema
+from fedreuse.tensors import Tensors
+from fedreuse.wire.envelope import Envelope
+
+app = ClientApp()
+
+
+@app.query()
+def hello(message: Message, context: Context) -> Message:
+    """Honest."""
+    return flower_client.greet(message, context)
+
+
+@app.train()
+def train(message: Message, context: Context) -> Message:
+    """One request; the deed of this round, if there is one."""
+    disk = Path(str(context.node_config["store"])).parent
+    schema = flower_client._Client(context).schema
+    number = Envelope.from_bytes(frame_of(message).body, schema).round_number
+    plan = json.loads((disk / "chaos.json").read_text()) if (disk / "chaos.json").exists() else {}
+    deed, *seconds = plan.get(str(number), "honest").split()
+    if deed == "hold":  # tell that work has begun, and never end it: somebody comes and kills
+        (disk / f"holding-{number}").touch()
+        time.sleep(3600)
+    if deed == "wait":
+        time.sleep(float(seconds[0]))
+    if deed == "wipe":
+        shutil.rmtree(disk / "store")
+    if deed == "corrupt":
+        for file in (disk / "store").rglob("*.safetensors"):
+            file.write_bytes(b"\0" * 100)
+    reply = flower_client.answer(message, context)
+    honest = frame_of(reply)
+    spoil = SPOILED.get(deed)
+    spoiled = honest.to_bytes() if spoil is None else spoil(honest, schema, disk)
+    (disk / "last-reply").write_bytes(honest.to_bytes())
+    return Message(RecordDict({"fedreuse": ConfigRecord({"frame": spoiled})}), reply_to=message)
+
+
+def _not_finite(honest: Frame, schema: ModelSchema, _disk: Path) -> bytes:
+    """A well-formed reply whose update is not a number."""
+    envelope = Envelope.from_bytes(honest.body, schema)
+    group = schema.of_group("update")
+    nothing = Tensors(group, np.full(group.size, np.nan, group.dtype))
+    parcels = {**envelope.parcels, "update": Dense().encode(nothing, group, np.random.default_rng(0))}
+    return replace(honest, body=replace(envelope, parcels=parcels).to_bytes()).to_bytes()
+
+
+SPOILED: dict[str, Callable[[Frame, ModelSchema, Path], bytes]] = {
+    "garbage": lambda _honest, _schema, _disk: b"\xde\xad" * 5000,
+    "cut_short": lambda honest, _schema, _disk: honest.to_bytes()[:-7],
+    "too_large": lambda honest, _schema, _disk: honest.to_bytes() + bytes(8 << 20),
+    "not_finite": _not_finite,
+    "wrong_run": lambda honest, _schema, _disk: replace(honest, run="0" * 16).to_bytes(),
+    "wrong_client": lambda honest, _schema, _disk: replace(honest, client=honest.client + 1).to_bytes(),
+    "duplicate": lambda _honest, _schema, disk: (disk / "last-reply").read_bytes(),
+}
