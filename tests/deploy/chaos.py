@@ -93,6 +93,10 @@ class Trial:
         mark = self.federation.folder / f"node-{client}" / f"holding-{number}"
         self.wait(f"client {client} to hold in round {number}", mark.exists)
 
+    def release(self, client: int, number: int) -> None:
+        """A client that holds may go on, if it can."""
+        (self.federation.folder / f"node-{client}" / f"holding-{number}").unlink()
+
     def wait_for_end(self, state: str = "finished") -> None:
         """Until the server app ends, well or not."""
         self.wait("the end of the run", lambda: self.state() in ("finished", "failed"))

@@ -42,9 +42,12 @@ def train(message: Message, context: Context) -> Message:
     number = Envelope.from_bytes(frame_of(message).body, schema).round_number
     plan = json.loads((disk / "chaos.json").read_text()) if (disk / "chaos.json").exists() else {}
     deed, *seconds = plan.get(str(number), "honest").split()
-    if deed == "hold":  # tell that work has begun, and never end it: somebody comes and kills
-        (disk / f"holding-{number}").touch()
-        time.sleep(3600)
+    if deed == "hold" and not (disk / f"held-{number}").exists():  # work has begun, and goes on when the mark is gone
+        holding = disk / f"holding-{number}"
+        holding.touch()
+        (disk / f"held-{number}").touch()
+        while holding.exists():
+            time.sleep(0.2)
     if deed == "wait":
         time.sleep(float(seconds[0]))
     if deed == "wipe":

@@ -65,3 +65,91 @@ def test_one_fault_of_each_class(tmp_path: Path) -> None:
     assert [one.rounds_lost for one in findings[:2]] == [1, 1]
     assert "reply of client 0 refused" in trial.log()
     assert_nothing_was_lost(trial, {2: {1}})
+
+
+@pytest.mark.deploy
+def test_the_whole_matrix(tmp_path: Path) -> None:
+    """Six clients: a round of spoiled replies, a round of failing nodes, a round of lost memories, a killed server."""
+    timeout = 90.0
+    plan: Plan = {
+        0: {2: "garbage", 4: "hold"},
+        1: {2: "too_large", 4: "hold"},
+        2: {2: "not_finite", 4: "hold"},
+        3: {2: "wrong_run", 3: "wrong_client", 4: f"wait {timeout + 20}"},
+        4: {2: "duplicate", 3: "cut_short", 5: "wipe"},
+        5: {2: "wait 5", 5: "corrupt"},
+    }
+    trial = trial_of(tmp_path, 6, 8, plan, timeout)
+    with trial.federation as federation:
+        trial.launch()
+        for client in (0, 1, 2):
+            trial.wait_for_hold(client, 4)
+        trial.signal_node(0, signal.SIGKILL)
+        trial.signal_node(1, signal.SIGSTOP)
+        trial.release(1, 4)
+        federation.meter.cut(2)
+        trial.release(2, 4)
+        trial.wait_for_round(4)
+        federation.start_node(0)
+        trial.signal_node(1, signal.SIGCONT)
+        federation.meter.mend(2)
+        cured = time.monotonic()
+        trial.wait_for_round(6)
+        time.sleep(1)
+        trial.kill_server()
+        killed = time.monotonic()
+        trial.launch(resume=True)
+        trial.wait_for_end()
+    faults = [
+        Fault("reply is garbage", 0, 2),
+        Fault("reply is cut short", 4, 3),
+        Fault("reply is too large", 1, 2),
+        Fault("reply is not finite", 2, 2),
+        Fault("reply of a wrong run", 3, 2),
+        Fault("reply for another client", 3, 3),
+        Fault("reply duplicated (that of the round before)", 4, 2),
+        Fault("reply late", 3, 4),
+        Fault("node slow", 5, 2),
+        Fault("node killed, restarted", 0, 4, cured),
+        Fault("node hung (stopped), goes on", 1, 4, cured),
+        Fault("node partitioned, joined again", 2, 4, cured),
+        Fault("store wiped", 4, 5),
+        Fault("store corrupt", 5, 5),
+        Fault("server app killed, resumed", 0, 7, killed),
+    ]
+    findings = {fault.name: trial.finding(fault) for fault in faults}
+    publish("Every fault", list(findings.values()))
+    spoiled = [one for name, one in findings.items() if name.startswith("reply")]
+    assert all(one.rounds_lost >= 1 for one in spoiled)
+    assert all("refused" in one.happened for one in spoiled if one.fault != "reply late")
+    assert findings["node slow"].rounds_lost == 0
+    assert all(
+        one.rounds_lost >= 1 for name, one in findings.items() if name.startswith(("node k", "node h", "node p"))
+    )
+    assert all(findings[f"store {how}"].happened.startswith("the client said so") for how in ("wiped", "corrupt"))
+    assert {event.outcome for event in RunDirectory.open(trial.out).events() if event.round_number == 8} == {"fresh"}
+    assert_nothing_was_lost(trial, {5: {4, 5}})
+
+
+@pytest.mark.deploy
+def test_when_everybody_is_gone_the_run_ends_cleanly_and_goes_on_later(tmp_path: Path) -> None:
+    """All nodes cut off: the round is tried again, then the run ends with a reason; resumed later, it completes."""
+    plan: Plan = {client: {2: "hold"} for client in range(2)}
+    trial = trial_of(tmp_path, 2, 3, plan, timeout_seconds=40)
+    with trial.federation as federation:
+        trial.launch()
+        for client in range(2):
+            trial.wait_for_hold(client, 2)
+            federation.meter.cut(client)
+        trial.wait_for_end("failed")
+        ended = time.monotonic()
+        assert [row["round"] for row in RunDirectory.open(trial.out).metrics()] == [1]
+        for client in range(2):
+            federation.meter.mend(client)
+            trial.signal_node(client, signal.SIGKILL)
+            federation.start_node(client)
+        trial.launch(resume=True)
+        trial.wait_for_end()
+    assert "the round is tried again" in trial.log()
+    publish("Everybody gone", [trial.finding(Fault("all nodes gone, run ended, resumed", 0, 2, ended))])
+    assert_nothing_was_lost(trial, {})

@@ -10,7 +10,8 @@ import pytest
 from fedreuse.accounting.ledger import Ledger, Measured
 from fedreuse.deploy import transport_meter
 from fedreuse.deploy.conditions import Conditions
-from fedreuse.deploy.transport_meter import MeterReader, TransportMeter
+from fedreuse.deploy.counters import MeterReader
+from fedreuse.deploy.transport_meter import TransportMeter
 from fedreuse.errors import ConfigError
 from fedreuse.wire.envelope import Envelope
 from tests.deploy.lines import counting_server, needs_namespaces, sending_command

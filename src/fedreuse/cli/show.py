@@ -23,6 +23,10 @@ __all__ = ["show_command"]
 @app.command("show", epilog="Example: fedreuse show runs/demo")
 def show_command(
     run: Annotated[Path, typer.Argument(help="A run directory, or a folder of them.", show_default=False)],
+    target: Annotated[
+        float | None,
+        typer.Option("--target", help="A validation score: show the time and bytes each run needed to get there."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a run, complete or not so far: scores, savings under every byte boundary, events, work, memory, time."""
@@ -40,6 +44,10 @@ def show_command(
     else:
         show_table(runs_table(results))
         _show_study(run, results)
+    if target is not None and not as_json:
+        from fedreuse.report.measured import target_table
+
+        show_table(target_table(results, target))
 
 
 def _show_study(folder: Path, results: list[Result]) -> None:
@@ -51,6 +59,8 @@ def _show_study(folder: Path, results: list[Result]) -> None:
 
 
 def _show_one(result: Result) -> None:
+    from fedreuse.accounting.boundaries import MEASURED
+    from fedreuse.report.measured import event_table
     from fedreuse.report.tables import boundary_legend, savings_table
     from fedreuse.runs.directory import RunDirectory
 
@@ -63,6 +73,8 @@ def _show_one(result: Result) -> None:
         return
     show_table(savings_table(result))
     show_lines(boundary_legend(result.savings), "")
+    if MEASURED.keys() & result.savings.keys():
+        show_table(event_table(RunDirectory.open(result.directory)))
     show_pairs("Clients, counted once per round in which they were selected", _counted(result.events))
     show_pairs("Work of the clients", _work(result.work))
     if result.memory_bytes is not None:

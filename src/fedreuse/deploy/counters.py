@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from fedreuse.accounting.ledger import Measured
 from fedreuse.errors import RunError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["LEVELS", "Counters", "Direction", "Level"]
+__all__ = ["LEVELS", "Counters", "Direction", "Level", "MeterReader"]
 
 Direction = Literal["up", "down"]
 Level = Literal["transport", "interface"]
@@ -68,3 +69,23 @@ class Counters:
         """Bytes so far, by level."""
         row = self._cells[line, _DIRECTIONS.index(direction)]
         return {level: int(row[LEVELS.index(level)]) for level in self.levels}
+
+
+class MeterReader:
+    """What crossed since the last call, for the ledger; node and client have the same number."""
+
+    def __init__(self, counters: Path) -> None:
+        """From now on: what crossed before belongs to no exchange."""
+        self._counters = Counters.open(counters)
+        self._before = self._read()
+
+    def __call__(self) -> Iterator[Measured]:
+        """One measurement per client and direction."""
+        before, self._before = self._before, self._read()
+        for (client, way), seen in self._before.items():
+            yield Measured(client, way, {level: seen[level] - before[client, way][level] for level in seen})
+
+    def _read(self) -> dict[tuple[int, Direction], dict[str, int]]:
+        return {
+            (line, way): self._counters.read(line, way) for line in range(len(self._counters)) for way in _DIRECTIONS
+        }

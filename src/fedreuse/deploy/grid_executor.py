@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from flwr.app import Message
 
 from fedreuse.core.bench import Work
+from fedreuse.deploy.counters import MeterReader
 from fedreuse.deploy.frame import Frame
 from fedreuse.deploy.message import content_of, open_reply
 from fedreuse.deploy.options import Deployment
@@ -48,6 +49,8 @@ class GridClients:
         """An executor at work, once enough clients have said hello."""
         executor = GridExecutor(self, site, _instance(self.directory, self.options.resume))
         executor.gather()
+        if self.options.meter:
+            executor.meter = MeterReader(Path(self.options.meter))  # from now on: hello belongs to no exchange
         return executor
 
 
@@ -67,6 +70,7 @@ class GridExecutor:
     def __init__(self, clients: GridClients, site: Site, instance: str) -> None:
         """Nobody is asked yet."""
         self._grid, self._options, self._site, self.instance = clients.grid, clients.options, site, instance
+        self.meter: MeterReader | None = None
         self._log = site.warn
         self._round = self._wave = self._attempt = 0
         dense_bytes, limit = site.schema.dense_bytes, clients.options.max_reply_bytes

@@ -16,7 +16,8 @@ class Deployment:
 
     `out` is the run directory on the server's disk (empty: runs/ and the run's own name); `min_clients` must have said
     hello within `wait_seconds` before the first round; an exchange ends after `timeout_seconds`, and with fewer than
-    `min_replies` its round is tried again, up to `retries` times.
+    `min_replies` its round is tried again, up to `retries` times. `meter` is the file of a transport meter's counters
+    on the server's machine (empty: nobody measures).
     """
 
     out: str = ""
@@ -27,6 +28,7 @@ class Deployment:
     min_clients: int | Literal["all"] = "all"
     wait_seconds: float = 300.0
     max_reply_bytes: int | Literal["auto"] = "auto"
+    meter: str = ""
 
     def __post_init__(self) -> None:
         """Waiting ends, somebody answers."""

@@ -9,12 +9,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from fedreuse.accounting.ledger import Measured
 from fedreuse.deploy.conditions import FREE, Conditions
 from fedreuse.deploy.counters import LEVELS, Counters, Direction, Level
 from fedreuse.deploy.namespaces import why_not
@@ -22,7 +21,7 @@ from fedreuse.deploy.packet_line import DOOR_ADDRESS, PacketLine
 from fedreuse.deploy.relay import Relay, Relays
 from fedreuse.errors import ConfigError
 
-__all__ = ["MeterKind", "MeterReader", "TransportMeter"]
+__all__ = ["MeterKind", "TransportMeter"]
 
 MeterKind = Literal["relay", "namespace"]
 _BOTH: tuple[Direction, ...] = ("up", "down")
@@ -102,21 +101,3 @@ class TransportMeter:
 
     def _cable(self, node: int) -> Relay | PacketLine:
         return self._lines[node] if self._lines else self._doors[node]
-
-
-class MeterReader:
-    """What crossed since the last call, for the ledger; node and client have the same number."""
-
-    def __init__(self, counters: Path) -> None:
-        """From now on: what crossed before belongs to no exchange."""
-        self._counters = Counters.open(counters)
-        self._before = self._read()
-
-    def __call__(self) -> Iterator[Measured]:
-        """One measurement per client and direction."""
-        before, self._before = self._before, self._read()
-        for (client, way), seen in self._before.items():
-            yield Measured(client, way, {level: seen[level] - before[client, way][level] for level in seen})
-
-    def _read(self) -> dict[tuple[int, Direction], dict[str, int]]:
-        return {(line, way): self._counters.read(line, way) for line in range(len(self._counters)) for way in _BOTH}

@@ -140,6 +140,7 @@ class _Run:
         )
         self.executor = starter.start(site)
         self.evaluator = start_evaluator(site) if elsewhere is None else self.executor
+        self.ledger.meter = getattr(self.executor, "meter", None)  # only who stands on real lines has one
         if config.method.is_personal and self.prepared.official_validation is not None:
             self._deal("validation", self.prepared.official_validation)
         self.rows: list[dict[str, Any]] = []

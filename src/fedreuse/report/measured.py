@@ -1,0 +1,136 @@
+"""What a measured deployment cost: bytes per event at every level, and time and bytes to a validation target."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from fedreuse.accounting.boundaries import BOUNDARIES, MEASURED, REUSE_BYTES
+from fedreuse.report.tables import Table, boundary_legend, megabytes, score
+from fedreuse.runs.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from fedreuse.accounting.boundaries import Boundary
+    from fedreuse.report.results import Result
+
+__all__ = ["Cost", "Reached", "event_costs", "event_table", "reached", "target_table"]
+
+_NAMES = {"fresh": "fresh update", "reused": "reuse event", "dropped": "dropped client", "lost": "lost client"}
+_IDLE, _ROUND = "client that was not selected", "whole round, all clients"
+_Bytes = dict[tuple[str, str], float]
+_LEVELS = ("all_fields", "messages", *MEASURED)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Mean bytes of one kind of event, by boundary and direction, over so many of them."""
+
+    event: str
+    number: int
+    bytes_of: _Bytes
+
+
+def event_costs(directory: RunDirectory) -> list[Cost]:
+    """What a selected client of each outcome cost in its round, all its exchanges together; and a whole round."""
+    rows = [row for row in directory.ledger() if row.purpose != "evaluation"]
+    levels = [name for name in _LEVELS if name in BOUNDARIES or any(name in row.fields for row in rows)]
+    cells: defaultdict[tuple[int, int], Counter[tuple[str, str]]] = defaultdict(Counter)
+    for row in rows:
+        for name in levels:
+            if _boundary(name).is_measured == row.is_measured:
+                cells[row.round_number, row.client][name, row.direction] += _boundary(name).charge(row)
+    outcomes = {(event.round_number, event.client): event.outcome for event in directory.events()}
+    keys = [(name, way) for name in levels for way in ("up", "down")]
+    kinds = {_NAMES[name]: [key for key, found in outcomes.items() if found == name] for name in _NAMES}
+    kinds[_IDLE] = [key for key in cells if key not in outcomes]
+    costs = [Cost(name, len(at), _mean([cells[one] for one in at], keys, len(at))) for name, at in kinds.items() if at]
+    num_rounds = len(directory.metrics())
+    return [*costs, Cost(_ROUND, num_rounds, _mean(cells.values(), keys, num_rounds))]
+
+
+def _mean(cells: Iterable[Counter[tuple[str, str]]], keys: Sequence[tuple[str, str]], number: int) -> _Bytes:
+    total: Counter[tuple[str, str]] = Counter()
+    for cell in cells:
+        total.update(cell)
+    return {key: total[key] / number for key in keys}
+
+
+def _boundary(name: str) -> Boundary:
+    return BOUNDARIES.get(name) or MEASURED[name]
+
+
+def event_table(directory: RunDirectory) -> Table:
+    """The costs of events as a table, in bytes; the paper's convention for a reuse beside what was measured."""
+    costs = event_costs(directory)
+    keys = list(costs[-1].bytes_of)
+    rows = tuple(
+        (f"{cost.event} ({cost.number})", _convention(cost.event), *(f"{cost.bytes_of[key]:,.0f}" for key in keys))
+        for cost in costs
+    )
+    headers = ("mean of (number)", "paper\nup", *(f"{name}\n{way}" for name, way in keys))
+    names = dict.fromkeys(name for name, _ in keys)
+    legend = f"paper: the {REUSE_BYTES} bytes that update_fields charges for a reuse by convention.\n"
+    return Table("Bytes per event", headers, rows, legend + boundary_legend(names), is_grouped=True)
+
+
+def _convention(event: str) -> str:
+    return str(REUSE_BYTES) if event == _NAMES["reused"] else "-"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """When a run first evaluated at or above a target: the round, seconds and bytes up to then."""
+
+    round_number: int
+    seconds: float
+    bytes_of: dict[tuple[str, str], int]
+
+
+def reached(result: Result, target: float) -> Reached | None:
+    """None: not within this run."""
+    directory = RunDirectory.open(result.directory)
+    metrics = directory.metrics()
+    place = next(
+        (
+            at
+            for at, row in enumerate(metrics)
+            if row["validation_score"] is not None and row["validation_score"] >= target
+        ),
+        None,
+    )
+    if place is None:
+        return None
+    seconds = list(accumulate(row["seconds"] for row in metrics))[place]
+    crossed = {
+        (name, way): int((traffic.up if way == "up" else traffic.down)[: place + 1].sum())
+        for name, traffic in directory.traffic().items()
+        for way in ("up", "down")
+    }
+    return Reached(metrics[place]["round"], seconds, crossed)
+
+
+def target_table(results: Sequence[Result], target: float) -> Table:
+    """One row per run; a run that did not get there says so."""
+    found = [reached(result, target) for result in results]
+    known = {key for one in found if one is not None for key in one.bytes_of}
+    keys = [(name, way) for name in ("messages", *MEASURED) for way in ("up", "down") if (name, way) in known]
+    rows = tuple(
+        (f"{result.variant}, seed {result.seed}", *_cells(one, keys))
+        for result, one in zip(results, found, strict=True)
+    )
+    metric = results[0].metric if results else "score"
+    headers = ("run", "round", "seconds", *(f"{name}\n{way}, MB" for name, way in keys))
+    legend = "seconds: wall-clock of all rounds up to then, evaluation included.\n"
+    title = f"Up to validation {metric} {score(target, metric)}"
+    return Table(
+        title, headers, rows, legend + boundary_legend(dict.fromkeys(name for name, _ in keys)), is_grouped=True
+    )
+
+
+def _cells(one: Reached | None, keys: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    if one is None:
+        return ("not reached", *("-" for _ in range(len(keys) + 1)))
+    return (str(one.round_number), f"{one.seconds:,.1f}", *(megabytes(one.bytes_of[key]) for key in keys))
