@@ -40,6 +40,7 @@ class Fault:
     client: int
     round_number: int
     cured: float | None = None
+    happened: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,8 @@ class Trial:
             with suppress(OSError):
                 if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
                     os.kill(int(entry.name), number)
+        if number == signal.SIGKILL:
+            self.federation.nodes[client].wait()
 
     def log(self) -> str:
         """What the run says."""
@@ -135,8 +138,8 @@ class Trial:
             number for number, fate in sorted(fates.items()) if number >= fault.round_number and fate == "fresh"
         )
         cured = fault.cured if fault.cured is not None else self.ended[fault.round_number]
-        seconds = 0.0 if back == fault.round_number else max(0.0, self.ended[back] - cured)
-        return Finding(fault.name, self._happened(fault), back - fault.round_number, seconds)
+        seconds = max(0.0, self.ended[back] - cured)
+        return Finding(fault.name, fault.happened or self._happened(fault), back - fault.round_number, seconds)
 
     def simulated(self, wipes: Mapping[int, set[int]]) -> RunDirectory:
         """The same run in one process: the same replies lost, the same memories wiped (round -> clients)."""

@@ -20,6 +20,7 @@ from tests.tiny import tiny
 
 pytestmark = pytest.mark.slow
 EF = {"update": {"name": "error_feedback", "codec": {"name": "top_k", "ratio": 0.3}}}
+RESUMED = "resumed from the checkpoint; the round that was cut short began again"
 
 
 def trial_of(folder: Path, clients: int, rounds: int, plan: Plan, timeout_seconds: float, **parts: Any) -> Trial:
@@ -60,7 +61,7 @@ def test_one_fault_of_each_class(tmp_path: Path) -> None:
         trial.launch(resume=True)
         trial.wait_for_end()
     findings = [trial.finding(Fault("reply is garbage", 0, 2)), trial.finding(Fault("store wiped", 1, 2))]
-    findings.append(trial.finding(Fault("node and server app killed, both restarted", 0, 3, killed)))
+    findings.append(trial.finding(Fault("node and server app killed, both started again", 0, 3, killed, RESUMED)))
     publish("One fault of each class", findings)
     assert [one.rounds_lost for one in findings[:2]] == [1, 1]
     assert "reply of client 0 refused" in trial.log()
@@ -115,7 +116,7 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
         Fault("node partitioned, joined again", 2, 4, cured),
         Fault("store wiped", 4, 5),
         Fault("store corrupt", 5, 5),
-        Fault("server app killed, resumed", 0, 7, killed),
+        Fault("server app killed, resumed", 0, 7, killed, RESUMED),
     ]
     findings = {fault.name: trial.finding(fault) for fault in faults}
     publish("Every fault", list(findings.values()))
@@ -151,5 +152,5 @@ def test_when_everybody_is_gone_the_run_ends_cleanly_and_goes_on_later(tmp_path:
         trial.launch(resume=True)
         trial.wait_for_end()
     assert "the round is tried again" in trial.log()
-    publish("Everybody gone", [trial.finding(Fault("all nodes gone, run ended, resumed", 0, 2, ended))])
+    publish("Everybody gone", [trial.finding(Fault("all nodes gone, run ended, resumed", 0, 2, ended, RESUMED))])
     assert_nothing_was_lost(trial, {})

@@ -113,7 +113,7 @@ def reached(result: Result, target: float) -> Reached | None:
 
 
 def target_table(results: Sequence[Result], target: float) -> Table:
-    """One row per run; a run that did not get there says so."""
+    """One row per run; one that did not get there says no."""
     found = [reached(result, target) for result in results]
     known = {key for one in found if one is not None for key in one.bytes_of}
     keys = [(name, way) for name in ("messages", *MEASURED) for way in ("up", "down") if (name, way) in known]
@@ -122,7 +122,7 @@ def target_table(results: Sequence[Result], target: float) -> Table:
         for result, one in zip(results, found, strict=True)
     )
     metric = results[0].metric if results else "score"
-    headers = ("run", "round", "seconds", *(f"{name}\n{way}, MB" for name, way in keys))
+    headers = ("run", "reached in\nround", "reached in\nseconds", *(f"{name}\n{way}, MB" for name, way in keys))
     legend = "seconds: wall-clock of all rounds up to then, evaluation included.\n"
     title = f"Up to validation {metric} {score(target, metric)}"
     return Table(
@@ -132,5 +132,5 @@ def target_table(results: Sequence[Result], target: float) -> Table:
 
 def _cells(one: Reached | None, keys: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     if one is None:
-        return ("not reached", *("-" for _ in range(len(keys) + 1)))
+        return ("no", *("-" for _ in range(len(keys) + 1)))
     return (str(one.round_number), f"{one.seconds:,.1f}", *(megabytes(one.bytes_of[key]) for key in keys))
