@@ -16,11 +16,16 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## compare dense FedAvg, Top-K, Top-K with error feedback and DG-FedReuse on embedded data (two minutes)
 	$(BIN)/fedreuse demo
 
-test: $(STAMP)  ## run every test
-	$(BIN)/python -m pytest -n auto
+test: $(STAMP)  ## run every test but the whole matrix of real federations
+	$(BIN)/python -m pytest -n auto -m 'not deploy'
+
+test-deploy: $(STAMP)  ## run every real federation: parity of all methods, security, every fault; write the fault matrix
+	mkdir -p build && rm -f build/fault-matrix.md
+	FEDREUSE_FAULT_MATRIX=$(CURDIR)/build/fault-matrix.md $(BIN)/python -m pytest tests/deploy tests/cli/test_deploy.py
+	cat build/fault-matrix.md
 
 fast: $(STAMP)  ## run the tests that take seconds
-	$(BIN)/python -m pytest -n auto -m 'not slow'
+	$(BIN)/python -m pytest -n auto -m 'not slow and not deploy'
 
 check: $(STAMP)  ## format, lint, types (strict), import contract
 	$(BIN)/ruff format --check src tests

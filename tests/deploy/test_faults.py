@@ -19,6 +19,7 @@ from tests.deploy.chaos import Fault, Finding, Plan, Trial, matrix
 from tests.tiny import tiny
 
 pytestmark = pytest.mark.slow
+PATIENCE = float(os.environ.get("FEDREUSE_PATIENCE", "1"))  # a busy machine needs longer timeouts
 EF = {"update": {"name": "error_feedback", "codec": {"name": "top_k", "ratio": 0.3}}}
 RESUMED = "resumed from the checkpoint; the round that was cut short began again"
 
@@ -50,7 +51,7 @@ def publish(title: str, findings: list[Finding]) -> None:
 def test_one_fault_of_each_class(tmp_path: Path) -> None:
     """A spoiled reply, a node killed in the middle of its work, a wiped store, the server app killed and resumed."""
     plan = {0: {2: "garbage", 3: "hold"}, 1: {2: "wipe"}}
-    trial = trial_of(tmp_path, 3, 4, plan, timeout_seconds=60)
+    trial = trial_of(tmp_path, 3, 4, plan, timeout_seconds=60 * PATIENCE)
     with trial.federation as federation:
         trial.launch()
         trial.wait_for_hold(0, 3)
@@ -71,7 +72,7 @@ def test_one_fault_of_each_class(tmp_path: Path) -> None:
 @pytest.mark.deploy
 def test_the_whole_matrix(tmp_path: Path) -> None:
     """Six clients: a round of spoiled replies, a round of failing nodes, a round of lost memories, a killed server."""
-    timeout = 90.0
+    timeout = 90 * PATIENCE
     plan: Plan = {
         0: {2: "garbage", 4: "hold"},
         1: {2: "too_large", 4: "hold"},
@@ -136,7 +137,7 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
 def test_when_everybody_is_gone_the_run_ends_cleanly_and_goes_on_later(tmp_path: Path) -> None:
     """All nodes cut off: the round is tried again, then the run ends with a reason; resumed later, it completes."""
     plan: Plan = {client: {2: "hold"} for client in range(2)}
-    trial = trial_of(tmp_path, 2, 3, plan, timeout_seconds=40)
+    trial = trial_of(tmp_path, 2, 3, plan, timeout_seconds=40 * PATIENCE)
     with trial.federation as federation:
         trial.launch()
         for client in range(2):
