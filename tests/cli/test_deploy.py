@@ -45,6 +45,9 @@ def test_an_app_folder_is_written_and_the_next_step_named(tmp_path: Path, config
         (["CONFIG"], "--out FOLDER"),
         (["CONFIG", "deploy.timeout=3", "--out", "app"], "timeout_seconds"),
         (["CONFIG", "--local", "2"], "task.clients=2"),
+        (["CONFIG", "--local", "6", "--loss", "1%"], "--meter namespace"),
+        (["CONFIG", "--local", "6", "--meter", "radio"], "relay or namespace"),
+        (["CONFIG", "--local", "6", "--meter", "relay", "--delay", "slow"], "such as 50ms"),
     ],
 )
 def test_what_is_refused_says_the_way_out(config: Path, words: list[str], reason: str) -> None:

@@ -9,14 +9,15 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from fedreuse.deploy.app_folder import PACKAGE, write_app
 from fedreuse.deploy.flower_server import STATE_FILE
-from fedreuse.deploy.metered import MeteredFederation
+from fedreuse.deploy.local import LocalFederation
+from fedreuse.deploy.metered import Metering, metered
 from fedreuse.deploy.options import Deployment
 from fedreuse.engine.executors.executor import Reply, Site
 from fedreuse.engine.executors.serial import Serial
@@ -60,16 +61,29 @@ class Trial:
         """Nothing runs yet."""
         self.folder, self.config, self.out = folder, config, folder / "run"
         self.options = Deployment(out=str(self.out), timeout_seconds=timeout_seconds, retries=1)
-        self.federation = MeteredFederation(folder / "federation", config.task.clients)
+        self.federation = LocalFederation(folder / "federation", config.task.clients)
         self.ended: dict[int, float] = {}
         for client, deeds in plan.items():
             disk = self.federation.folder / f"node-{client}"
             disk.mkdir(parents=True, exist_ok=True)
             (disk / "chaos.json").write_text(json.dumps({str(number): deed for number, deed in deeds.items()}))
 
+    def __enter__(self) -> Trial:
+        """The federation starts, with a relay before every node."""
+        with ExitStack() as stack:
+            self.meter = stack.enter_context(metered(self.federation, Metering("relay")))
+            stack.enter_context(self.federation)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Everything stops."""
+        self._stack.close()
+
     def launch(self, **changes: Any) -> None:
         """Hand the app to the SuperLink; with changes of the deployment's options from the second time on."""
-        app = write_app(self.config, self.options, self.folder / "app")
+        options = replace(self.options, meter=str(self.meter.counters.path))
+        app = write_app(self.config, options, self.folder / "app")
         shutil.copy(Path(__file__).with_name("chaos_client.py"), app / PACKAGE / "client.py")
         (self.out / STATE_FILE).unlink(missing_ok=True)
         self.federation.launch(app, {f"deploy.{key}": value for key, value in changes.items()})

@@ -34,6 +34,9 @@ def assert_nothing_was_lost(trial: Trial, wipes: dict[int, set[int]]) -> None:
     found, simulated = RunDirectory.open(trial.out), trial.simulated(wipes)
     assert found.events() == simulated.events()
     assert [row["round"] for row in found.metrics()] == list(range(1, trial.config.rounds.count + 1))
+    measured, simulated_bytes = found.traffic(), simulated.traffic()
+    assert all(measured["transport"].up >= measured["messages"].up)  # the meter saw every round, whoever died
+    assert "transport" not in simulated_bytes
     left, right = found.model(), simulated.model()
     assert left.keys() == right.keys()
     assert all(left[name].tobytes() == right[name].tobytes() for name in left)
@@ -52,11 +55,11 @@ def test_one_fault_of_each_class(tmp_path: Path) -> None:
     """A spoiled reply, a node killed in the middle of its work, a wiped store, the server app killed and resumed."""
     plan = {0: {2: "garbage", 3: "hold"}, 1: {2: "wipe"}}
     trial = trial_of(tmp_path, 3, 4, plan, timeout_seconds=60 * PATIENCE)
-    with trial.federation as federation:
+    with trial:
         trial.launch()
         trial.wait_for_hold(0, 3)
         trial.signal_node(0, signal.SIGKILL)
-        federation.start_node(0)
+        trial.federation.start_node(0)
         trial.kill_server()  # in the middle of round 3
         killed = time.monotonic()
         trial.launch(resume=True)
@@ -82,19 +85,19 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
         5: {2: "wait 5", 5: "corrupt"},
     }
     trial = trial_of(tmp_path, 6, 8, plan, timeout)
-    with trial.federation as federation:
+    with trial:
         trial.launch()
         for client in (0, 1, 2):
             trial.wait_for_hold(client, 4)
         trial.signal_node(0, signal.SIGKILL)
         trial.signal_node(1, signal.SIGSTOP)
         trial.release(1, 4)
-        federation.meter.cut(2)
+        trial.meter.cut(2)
         trial.release(2, 4)
         trial.wait_for_round(4)
-        federation.start_node(0)
+        trial.federation.start_node(0)
         trial.signal_node(1, signal.SIGCONT)
-        federation.meter.mend(2)
+        trial.meter.mend(2)
         cured = time.monotonic()
         trial.wait_for_round(6)
         time.sleep(1)
@@ -138,18 +141,18 @@ def test_when_everybody_is_gone_the_run_ends_cleanly_and_goes_on_later(tmp_path:
     """All nodes cut off: the round is tried again, then the run ends with a reason; resumed later, it completes."""
     plan: Plan = {client: {2: "hold"} for client in range(2)}
     trial = trial_of(tmp_path, 2, 3, plan, timeout_seconds=40 * PATIENCE)
-    with trial.federation as federation:
+    with trial:
         trial.launch()
         for client in range(2):
             trial.wait_for_hold(client, 2)
-            federation.meter.cut(client)
+            trial.meter.cut(client)
         trial.wait_for_end("failed")
         ended = time.monotonic()
         assert [row["round"] for row in RunDirectory.open(trial.out).metrics()] == [1]
         for client in range(2):
-            federation.meter.mend(client)
+            trial.meter.mend(client)
             trial.signal_node(client, signal.SIGKILL)
-            federation.start_node(client)
+            trial.federation.start_node(client)
         trial.launch(resume=True)
         trial.wait_for_end()
     assert "the round is tried again" in trial.log()

@@ -127,3 +127,20 @@ def test_what_is_incomplete_runs_and_a_report_finds_it(tmp_path: Path, monkeypat
     assert [result.variant for result in read_runs(tmp_path / "out")] == ["dense FedAvg", "Top-K"]
     listed = json.loads((tmp_path / "out" / "study.json").read_text())
     assert [run["run_id"] for run in listed["runs"]] == [run.config.run_id for run in study.runs]
+
+
+def test_another_runner_may_stand_in_the_place_of_the_simulation(tmp_path: Path) -> None:
+    study = expand({"base": {**BASE, "method": "fedavg"}, "axes": {"seed": [1, 2]}}, "seeds")
+    asked = []
+
+    def elsewhere(config: Any, place: Path, observer: object) -> Any:
+        asked.append((config.seed, place.parent, observer))
+        if config.seed == 2:
+            raise RunError("no such luck")
+        return module.run(config, place)
+
+    first, second = run_study(study, tmp_path, runner=elsewhere)
+    assert asked == [(1, tmp_path, None), (2, tmp_path, None)]
+    assert (first.was_complete, second.error) == (False, "no such luck")
+    assert next(run_study(study, tmp_path, runner=elsewhere)).was_complete
+    assert len(asked) == 2  # what is complete is not run again

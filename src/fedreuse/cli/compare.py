@@ -15,7 +15,7 @@ from fedreuse.errors import RunError
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
-    from fedreuse.studies.study import Outcome, Study, StudyRun
+    from fedreuse.studies.study import Outcome, Runner, Study, StudyRun
 
 __all__ = ["compare_command", "finish", "run_all", "show_comparison"]
 
@@ -71,7 +71,7 @@ def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) 
     return results
 
 
-def run_all(study: Study, place: Path, as_json: bool = False) -> list[Outcome]:
+def run_all(study: Study, place: Path, as_json: bool = False, runner: Runner | None = None) -> list[Outcome]:
     """Run what is incomplete, and tell how it goes; returns the runs that failed."""
     from fedreuse.cli.progress import Watcher, duration
     from fedreuse.report.results import read_run
@@ -90,7 +90,7 @@ def run_all(study: Study, place: Path, as_json: bool = False) -> list[Outcome]:
             watcher.title = f"[{number}/{count}] {planned.title}"
             return watcher
 
-        for number, outcome in enumerate(run_study(study, place, watch), start=1):
+        for number, outcome in enumerate(run_study(study, place, watch, runner), start=1):
             title = f"[{number}/{count}] {outcome.run.title}"
             if outcome.error:
                 failed.append(outcome)

@@ -16,8 +16,13 @@ from fedreuse.cli.run import tell_result
 from fedreuse.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
+    from fedreuse.deploy.authority import Authority
+    from fedreuse.deploy.local import LocalFederation
+    from fedreuse.deploy.metered import Metering
     from fedreuse.deploy.options import Deployment
     from fedreuse.runs.config import RunConfig
+    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.runs.launch import Observer
 
 __all__ = ["deploy_command", "superlink_command", "supernode_command"]
 
@@ -42,6 +47,15 @@ def deploy_command(
     local: Annotated[
         int | None, typer.Option("--local", min=1, metavar="N", help="Run on N nodes of this machine, one per client.")
     ] = None,
+    meter: Annotated[
+        str | None, typer.Option("--meter", metavar="KIND", help="With --local: count bytes; relay or namespace.")
+    ] = None,
+    bandwidth: Annotated[
+        str | None, typer.Option("--bandwidth", help="Of every node's uplink, such as 10mbit.")
+    ] = None,
+    delay: Annotated[str | None, typer.Option("--delay", help="On every node's uplink, such as 50ms.")] = None,
+    loss: Annotated[str | None, typer.Option("--loss", help="On every node's uplink, such as 1%.")] = None,
+    both_ways: Annotated[bool, typer.Option("--both-ways", help="The downlink is like the uplink.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the directory stopped.")] = False,
     tls: Annotated[bool, typer.Option("--tls", help="With --local: encrypted, and every node proves its key.")] = False,
     authority: Annotated[
@@ -65,6 +79,11 @@ def deploy_command(
         return
     if config is None:
         raise ConfigError("name a configuration: fedreuse deploy CONFIG --out FOLDER, or --local N")
+    metering = _metering(meter, (bandwidth, delay, loss), both_ways)
+    if _is_study(config):
+        on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
+        _run_study(config, overrides or [], out, (local, tls, metering), as_json)
+        return
     planned, options = _read(config, overrides or [])
     options = replace(options, resume=resume or options.resume)
     if local is None:
@@ -75,7 +94,7 @@ def deploy_command(
     on_interrupt(
         context, f"the rounds so far are safe in {place}; go on with\n  {join([program(), 'deploy', *words])} --resume"
     )
-    _run(planned, replace(options, out=str(place)), (local, tls), as_json)
+    _run(planned, replace(options, out=str(place)), (local, tls, metering), as_json)
 
 
 @app.command("superlink", epilog="Example: fedreuse superlink --authority certificates --host 0.0.0.0")
@@ -132,12 +151,75 @@ def _read(config: Path, overrides: list[str]) -> tuple[RunConfig, Deployment]:
     from fedreuse.registry import parse
     from fedreuse.runs.config import load, read_yaml, with_overrides
 
-    content = read_yaml(config)
-    if "axes" in content:
-        raise ConfigError(f"{config} is a study (it has axes); deploy one of its configurations")
-    plain = with_overrides(content, overrides)
+    plain = with_overrides(read_yaml(config), overrides)
     options: Deployment = parse(Deployment, plain.pop("deploy", {}), "deploy")
     return load(plain), options
+
+
+def _is_study(config: Path) -> bool:
+    from fedreuse.runs.config import read_yaml
+
+    return "axes" in read_yaml(config)
+
+
+def _metering(kind: str | None, line: tuple[str | None, str | None, str | None], both_ways: bool) -> Metering | None:
+    from fedreuse.deploy.conditions import FREE, Conditions
+    from fedreuse.deploy.metered import Metering
+
+    up = Conditions.parse(*line)
+    if kind is None:
+        if up != FREE:
+            raise ConfigError("--bandwidth, --delay and --loss need a line to act on; add --meter namespace")
+        return None
+    if kind not in ("relay", "namespace"):
+        raise ConfigError(f"--meter must be relay or namespace, got {kind!r}")
+    return Metering("relay" if kind == "relay" else "namespace", up, up if both_ways else FREE)
+
+
+def _run_study(
+    config: Path, overrides: list[str], out: Path | None, form: tuple[int | None, bool, Metering | None], as_json: bool
+) -> None:
+    """Every run of a study on one federation, one after the other."""
+    from fedreuse.cli.compare import finish, run_all
+    from fedreuse.deploy.options import Deployment
+    from fedreuse.deploy.run_local import check_nodes, local_federation, run_on
+    from fedreuse.registry import parse
+    from fedreuse.runs.config import with_overrides
+    from fedreuse.studies.study import load_study
+
+    num_nodes, tls, metering = form
+    if num_nodes is None:
+        raise ConfigError(f"{config} is a study (it has axes): --local N runs it here; an app folder holds one run")
+    study = load_study(config, [given for given in overrides if not given.startswith(_OPTIONS)])
+    plain = with_overrides({}, [given for given in overrides if given.startswith(_OPTIONS)])
+    options: Deployment = parse(Deployment, plain.get("deploy", {}), "deploy")
+    for planned in study.runs:
+        check_nodes(planned.config, num_nodes)
+    place = out or Path("runs") / study.name
+    authority = _authority(place, num_nodes, metering) if tls else None
+    with local_federation(place / "federation", num_nodes, authority, metering) as federation:
+        _tell_notes(federation, as_json)
+
+        def on_nodes(one: RunConfig, directory: Path, observer: Observer | None) -> RunDirectory:
+            return run_on(federation, one, replace(options, out=str(directory), resume=True), observer)
+
+        failed = run_all(study, place, as_json, on_nodes)
+    finish(study, place, failed, as_json)
+
+
+def _tell_notes(federation: LocalFederation, as_json: bool) -> None:
+    for note in getattr(federation.line, "notes", ()):
+        typer.echo(f"note: {note}", err=as_json)
+
+
+def _authority(place: Path, num_nodes: int, metering: Metering | None) -> Authority:
+    """Test certificates; a metered node finds the SuperLink under another address."""
+    from fedreuse.deploy.authority import Authority, make_authority
+    from fedreuse.deploy.packet_line import DOOR_ADDRESS
+
+    folder = place / "federation" / "authority"
+    hosts = ["127.0.0.1", "localhost", *([] if metering is None else [DOOR_ADDRESS])]
+    return Authority(folder) if (folder / "ca.pem").exists() else make_authority(folder, num_nodes, hosts)
 
 
 def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
@@ -153,22 +235,18 @@ def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
     )
 
 
-def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool], as_json: bool) -> None:
+def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool, Metering | None], as_json: bool) -> None:
     from fedreuse.cli.progress import Watcher
-    from fedreuse.deploy.authority import Authority, make_authority
     from fedreuse.deploy.run_local import check_nodes, run_local
     from fedreuse.report.results import plain, read_run
 
-    num_nodes, tls = form
+    num_nodes, tls, metering = form
     check_nodes(planned, num_nodes)
-    authority = None
-    if tls:
-        folder = Path(options.out) / "federation" / "authority"
-        authority = Authority(folder) if (folder / "ca.pem").exists() else make_authority(folder, num_nodes)
+    authority = _authority(Path(options.out), num_nodes, metering) if tls else None
     if not as_json:
         show_lines(f"{planned.label}: {planned.rounds.count} rounds on {num_nodes} nodes into {options.out}")
     with Watcher(stderr=as_json) as watcher:
-        directory = run_local(planned, options, watcher, authority)
+        directory = run_local(planned, options, watcher, authority, metering)
     result = read_run(directory)
     if as_json:
         show_json(plain(result))

@@ -1,43 +1,41 @@
-"""A federation on this machine with a meter between every node and the SuperLink."""
+"""A meter between the nodes of a local federation and its SuperLink."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from fedreuse.deploy.commands import LOOPBACK
 from fedreuse.deploy.conditions import FREE, Conditions
-from fedreuse.deploy.local import LOOPBACK, LocalFederation
 from fedreuse.deploy.transport_meter import MeterKind, TransportMeter
 
-__all__ = ["MeteredFederation"]
+if TYPE_CHECKING:
+    from fedreuse.deploy.local import LocalFederation
+
+__all__ = ["Metering", "metered"]
 
 
-class MeteredFederation(LocalFederation):
-    """The same federation; nodes reach the SuperLink through the meter's lines, and can be cut off there."""
+@dataclass(frozen=True)
+class Metering:
+    """Which meter, and what the lines are like: `up` holds for what nodes send, `down` for what they are sent."""
 
-    def __init__(
-        self,
-        folder: Path,
-        num_nodes: int,
-        kind: MeterKind = "relay",
-        up: Conditions = FREE,
-        down: Conditions = FREE,
-        **more: Any,
-    ) -> None:
-        """`up` holds for what nodes send, `down` for what they are sent."""
-        super().__init__(folder, num_nodes, **more)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.meter = TransportMeter(kind, (LOOPBACK, self.port), num_nodes, self.folder / "meter-counters", up, down)
+    kind: MeterKind = "relay"
+    up: Conditions = FREE
+    down: Conditions = FREE
 
-    def node_address(self, node: int) -> str:
-        """The near end of the node's line."""
-        return self.meter.address(node)
 
-    def node_command(self, node: int, command: list[str]) -> list[str]:
-        """Started where the line begins."""
-        return self.meter.command(node, command)
-
-    def stop(self) -> None:
-        """Everything that was started, then the lines."""
-        super().stop()
-        self.meter.close()
+@contextmanager
+def metered(federation: LocalFederation, metering: Metering) -> Iterator[TransportMeter]:
+    """Set the lines of a federation that has not started yet."""
+    federation.folder.mkdir(parents=True, exist_ok=True)
+    counters = federation.folder / "meter-counters"
+    server = (LOOPBACK, federation.port)
+    meter = TransportMeter(metering.kind, server, federation.num_nodes, counters, metering.up, metering.down)
+    federation.line = meter
+    try:
+        yield meter
+    finally:
+        federation.line = None
+        meter.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.deploy.app_folder import write_app
 from fedreuse.deploy.flower_server import STATE_FILE
 from fedreuse.deploy.local import LocalFederation
+from fedreuse.deploy.metered import Metering, metered
+from fedreuse.deploy.transport_meter import TransportMeter
 from fedreuse.errors import ConfigError, RunError
 from fedreuse.runs.claim import check_free, check_same
 from fedreuse.runs.directory import RunDirectory
@@ -23,14 +26,18 @@ if TYPE_CHECKING:
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.launch import Observer
 
-__all__ = ["check_nodes", "follow", "run_local", "run_on"]
+__all__ = ["check_nodes", "follow", "local_federation", "run_local", "run_on"]
 
 _POLL_SECONDS = 0.5
 _PATIENCE_SECONDS = 30.0
 
 
 def run_local(
-    config: RunConfig, options: Deployment, observer: Observer | None = None, authority: Authority | None = None
+    config: RunConfig,
+    options: Deployment,
+    observer: Observer | None = None,
+    authority: Authority | None = None,
+    metering: Metering | None = None,
 ) -> RunDirectory:
     """Start a federation with a node per client, run, stop; the run directory is the same kind as a simulation's."""
     directory = RunDirectory(Path(options.out).absolute())
@@ -38,8 +45,18 @@ def run_local(
         check_same(config, directory)
         return directory
     check_free(directory, config, options.resume)
-    with LocalFederation(directory.path / "federation", config.task.clients, authority) as federation:
+    with local_federation(directory.path / "federation", config.task.clients, authority, metering) as federation:
         return run_on(federation, config, options, observer)
+
+
+@contextmanager
+def local_federation(
+    folder: Path, num_nodes: int, authority: Authority | None = None, metering: Metering | None = None
+) -> Iterator[LocalFederation]:
+    """A federation that is up, with a meter in its lines if one is wanted."""
+    federation = LocalFederation(folder, num_nodes, authority)
+    with nullcontext() if metering is None else metered(federation, metering), federation:
+        yield federation
 
 
 def run_on(
@@ -47,13 +64,17 @@ def run_on(
 ) -> RunDirectory:
     """One run on a federation that is up."""
     place = Path(options.out).absolute()
-    app = write_app(config, replace(options, out=str(place)), place / "app")
+    meter = federation.line if isinstance(federation.line, TransportMeter) else None
+    options = replace(options, out=str(place), meter="" if meter is None else str(meter.counters.path.absolute()))
+    app = write_app(config, options, place / "app")
     (place / STATE_FILE).unlink(missing_ok=True)
     federation.launch(app)
     directory = RunDirectory(place)
     for row in follow(federation, directory, config, observer):
         if observer is not None:
             observer.round_done(row)
+    if meter is not None:
+        directory.write_json("meter.json", meter.told())
     return directory
 
 

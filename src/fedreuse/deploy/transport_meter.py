@@ -12,7 +12,7 @@ import socket
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from fedreuse.deploy.conditions import FREE, Conditions
 from fedreuse.deploy.counters import LEVELS, Counters, Direction, Level
@@ -47,6 +47,7 @@ class TransportMeter:
             kind = "relay"
             self.notes.append(f"{reason}; a relay counts TCP payload instead")
         self.kind: MeterKind = kind
+        self._conditions: dict[Direction, Conditions] = {"up": up, "down": down}
         levels = LEVELS if kind == "namespace" else LEVELS[:1]
         self.counters = Counters.create(counters, num_nodes, levels)
         self._relays, self._lines, self._doors = Relays(), list[PacketLine](), list[Relay]()
@@ -80,6 +81,17 @@ class TransportMeter:
     def num_lost(self) -> dict[Direction, int]:
         """Packets lost on purpose, over all lines."""
         return {way: sum(line.num_lost[way] for line in self._lines) for way in _BOTH}
+
+    def told(self) -> dict[str, Any]:
+        """What stood there and what crossed so far, for whoever reads the run directory later."""
+        lines = range(len(self.counters))
+        crossed = {
+            f"{way}_bytes ({level})": sum(self.counters.read(line, way)[level] for line in lines)
+            for level in self.counters.levels
+            for way in _BOTH
+        }
+        conditions: dict[str, Any] = {way: str(line) for way, line in self._conditions.items()}
+        return {"meter": self.kind, **conditions, "notes": self.notes, "lost_packets": self.num_lost, **crossed}
 
     def close(self) -> None:
         """Every line ends."""

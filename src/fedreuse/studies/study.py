@@ -30,8 +30,10 @@ from fedreuse.studies.changes import merge, points
 if TYPE_CHECKING:
     from fedreuse.runs.launch import Observer
 
-__all__ = ["Outcome", "Study", "StudyRun", "expand", "load_study", "run_study"]
+__all__ = ["Outcome", "Runner", "Study", "StudyRun", "expand", "load_study", "run_study"]
 
+Runner = Callable[[RunConfig, Path, "Observer | None"], RunDirectory]
+"""Runs a configuration into a directory, or goes on with it."""
 _KEYS = ("base", "axes", "rank")
 _RANKS = ("test", "validation")
 _FROM, _AXES = "from", "axes."
@@ -120,9 +122,15 @@ def expand(plain: Mapping[str, Any], name: str, folder: Path = Path(), overrides
 
 
 def run_study(
-    study: Study, out: str | Path, watch: Callable[[int, StudyRun], Observer | None] = lambda *_: None
+    study: Study,
+    out: str | Path,
+    watch: Callable[[int, StudyRun], Observer | None] = lambda *_: None,
+    runner: Runner | None = None,
 ) -> Iterator[Outcome]:
-    """Run what is incomplete and yield every run in order; a run that fails does not stop the others."""
+    """Run what is incomplete and yield every run in order; a run that fails does not stop the others.
+
+    A `runner` stands in the place of the simulation: a federation of real nodes, for example.
+    """
     place = Path(out)
     study.write(place)
     for number, planned in enumerate(study.runs, start=1):
@@ -130,7 +138,10 @@ def run_study(
         was_complete = directory.is_complete
         try:
             observer = None if was_complete else watch(number, planned)
-            directory = run(planned.config, directory.path, resume=True, observer=observer)
+            if runner is None or was_complete:
+                directory = run(planned.config, directory.path, resume=True, observer=observer)
+            else:
+                directory = runner(planned.config, directory.path, observer)
         except RunError as error:
             yield Outcome(planned, directory, error=str(error))
         else:
