@@ -1,1 +1,25 @@
-"""The same methods on a real federation: Flower carries the envelopes."""
+"""The same methods on a real federation: Flower carries the envelopes.
+
+For an app that exists: `FedReuseStrategy` in its server app, `fedreuse_train` on its train function.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedreuse.deploy.existing_app import fedreuse_train
+    from fedreuse.deploy.strategy import FedReuseStrategy
+
+__all__ = ["FedReuseStrategy", "fedreuse_train"]
+
+_HOMES = {"FedReuseStrategy": "strategy", "fedreuse_train": "existing_app"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for only then: a client needs no server, and starts anew for every message."""
+    from importlib import import_module
+
+    if name in _HOMES:
+        return getattr(import_module(f"fedreuse.deploy.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'fedreuse.deploy' has no attribute '{name}'")

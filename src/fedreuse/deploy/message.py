@@ -7,7 +7,7 @@ from flwr.app import ConfigRecord, Message, RecordDict
 from fedreuse.deploy.frame import Frame
 from fedreuse.errors import WireError
 
-__all__ = ["content_of", "frame_of", "open_reply"]
+__all__ = ["content_of", "frame_of", "has_frame", "open_reply", "others_of"]
 
 _RECORD, _FIELD = "fedreuse", "frame"
 
@@ -32,3 +32,13 @@ def open_reply(message: Message, node: int) -> Frame:
     if message.metadata.src_node_id != node:
         raise WireError(f"it came from node {message.metadata.src_node_id}, node {node} was asked")
     return frame_of(message)
+
+
+def has_frame(message: Message) -> bool:
+    """Whether a message is one of ours at all."""
+    return message.has_content() and _RECORD in message.content
+
+
+def others_of(message: Message) -> RecordDict:
+    """The records that stand beside the frame: those of an app."""
+    return RecordDict({name: record for name, record in message.content.items() if name != _RECORD})

@@ -1,0 +1,155 @@
+"""A network and a training loop that are somebody else's: gradients of the one, corrected steps in the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from fedreuse.corrections import Correction
+from fedreuse.errors import RunError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fedreuse.core.bench import BatchPlan
+    from fedreuse.core.model import Model
+    from fedreuse.tensors import Tensors
+
+__all__ = ["Losses", "Steps", "corrected", "gradient"]
+
+Losses = Callable[["nn.Module"], Iterable[torch.Tensor]]
+"""The loss of one batch after another, for a network."""
+
+
+def gradient(
+    network: nn.Module, losses: Losses, at: Mapping[str, np.ndarray], names: Collection[str], plan: BatchPlan
+) -> tuple[dict[str, np.ndarray], int]:
+    """Sum, or mean, over batches of the loss gradient with respect to the named weights; and the number of batches.
+
+    The batches are the app's own: the plan's number of them counts, not its batch size.
+    """
+    network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in at.items()})
+    network.train(not plan.is_deterministic)
+    wanted = {name: weight for name, weight in network.named_parameters() if name in names}
+    for weight in network.parameters():
+        weight.requires_grad_(False)
+        weight.grad = None
+    for weight in wanted.values():
+        weight.requires_grad_(True)
+    num_batches = 0
+    for loss in islice(losses(network), plan.num_batches):
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        num_batches += 1
+    divisor = num_batches if plan.is_mean and num_batches else 1
+    sums = {name: weight.grad if weight.grad is not None else weight.new_zeros(()) for name, weight in wanted.items()}
+    found = {name: (total / divisor).expand(wanted[name].shape).cpu().numpy() for name, total in sums.items()}
+    return found, num_batches
+
+
+@dataclass
+class Steps:
+    """What was seen of a training loop: its optimizer's steps, learning rate and momentum."""
+
+    count: int = 0
+    lr: float = 0.0
+    momentum: float = 0.0
+
+
+@contextmanager
+def corrected(network: nn.Module, start: Model, correction: Correction | None) -> Iterator[Steps]:
+    """While this is open, every step of a torch optimizer in this process is corrected, and counted.
+
+    `network` tells which weights are trained, and in which order.
+    """
+    watch = _Watch(network, start, correction)
+    hooks = register_optimizer_step_pre_hook(watch.before), register_optimizer_step_post_hook(watch.after)
+    try:
+        yield watch.steps
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+class _Watch:
+    """The hooks. gradient + shift + pull * (w - anchor), before or after the momentum buffer."""
+
+    def __init__(self, network: nn.Module, start: Model, correction: Correction | None) -> None:
+        self.steps = Steps()
+        self._names = [name for name, weight in network.named_parameters() if weight.requires_grad]
+        self._start = start.weights
+        self._correction = Correction() if correction is None else correction
+        self._trained: list[_Trained] = []
+
+    def before(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        del args, kwargs
+        group = optimizer.param_groups[0]
+        self.steps.count += 1
+        self.steps.lr, self.steps.momentum = float(group["lr"]), float(group.get("momentum", 0.0))
+        self._recognise([weight for group in optimizer.param_groups for weight in group["params"]])
+        if self._correction.place == "before_momentum":
+            for one in self._trained:
+                if one.weight.grad is None:
+                    one.weight.grad = torch.zeros_like(one.weight)
+                one.add_to(one.weight.grad, 1.0, self._correction.pull)
+
+    def after(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        del optimizer, args, kwargs
+        if self._correction.place == "after_momentum":
+            for one in self._trained:
+                one.add_to(one.weight.data, -self.steps.lr, self._correction.pull)
+
+    def _recognise(self, held: list[torch.Tensor]) -> None:
+        """At the first step the optimizer's weights must be the received model's, one by one; later, the same ones."""
+        weights = [weight for weight in held if weight.requires_grad]
+        if self._trained:
+            if [id(weight) for weight in weights] != [id(one.weight) for one in self._trained]:
+                raise RunError("the train function uses a second optimizer; a method that corrects steps knows one")
+            return
+        if len(weights) != len(self._names):
+            raise RunError(
+                f"the train function's optimizer holds {len(weights)} tensors, but the network handed over trains "
+                f"{len(self._names)}; hand over the network that is trained, with the same layers frozen"
+            )
+        for weight, name in zip(weights, self._names, strict=True):
+            received = _like(self._start, name, weight)
+            if received is None or weight.shape != received.shape or not torch.equal(weight.detach(), received):
+                raise RunError(
+                    f"the train function's optimizer does not start from the received model: its tensor in the place "
+                    f"of {name} differs; load the received arrays before the first step, and give the optimizer "
+                    "network.parameters() in their own order"
+                )
+        correction = self._correction
+        self._trained = [
+            _Trained(weight, _like(correction.shift, name, weight), _like(correction.anchor, name, weight))
+            for weight, name in zip(weights, self._names, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    """One trained weight and what is added to its gradient."""
+
+    weight: torch.Tensor
+    shift: torch.Tensor | None
+    anchor: torch.Tensor | None
+
+    @torch.no_grad()
+    def add_to(self, target: torch.Tensor, factor: float, pull: float) -> None:
+        if self.anchor is not None and pull:
+            target.add_(self.weight - self.anchor, alpha=factor * pull)
+        if self.shift is not None:
+            target.add_(self.shift, alpha=factor)
+
+
+def _like(tensors: Tensors | None, name: str, weight: torch.Tensor) -> torch.Tensor | None:
+    """One tensor where the weight lies; a copy, because torch may not write to ours."""
+    if tensors is None or name not in tensors.schema.positions:
+        return None
+    return torch.from_numpy(np.array(tensors[name])).to(weight)
