@@ -43,10 +43,10 @@ LINKS = tuple(parse_link(name, "link") for name in links.names())
 TAKES_REFERENCE = "reference" in inspect.signature(Parcel.decode).parameters
 
 
-def frame(data: bytes) -> bytes:
+def frame(data: bytes, addresses: tuple[int, ...] = (3, 9, 4, 2)) -> bytes:
     """The message of an input: its length of the header and its checksum are right."""
     length = min(int.from_bytes(data[1:3], "little"), max(0, len(data) - 3))
-    return signed(ADDRESS.pack(length, 3, 9, 4, 2) + data[3:])
+    return signed(ADDRESS.pack(length, *addresses) + data[3:])
 
 
 def check(data: bytes) -> bool:
