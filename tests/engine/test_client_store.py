@@ -12,6 +12,7 @@ import pytest
 from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.records import ClientMemory, ClientRecord, Kept
 from fedreuse.errors import RunDirectoryError, RunError
+from fedreuse.files import beside
 from fedreuse.tensors import Tensors
 from fedreuse.testing.quadratic import quadratic_schema
 
@@ -57,7 +58,7 @@ def test_disk_forgets_nothing_at_the_end_of_a_round(tmp_path: Path) -> None:
 def test_an_interrupted_write_leaves_the_old_record(tmp_path: Path) -> None:
     store = DiskStore(tmp_path, SCHEMA)
     store.save(1, RECORD)
-    (tmp_path / "client-0000001.part").write_bytes(b"half a rec")
+    beside(tmp_path / "client-0000001.safetensors").write_bytes(b"half a rec")
     assert sorted(DiskStore(tmp_path, SCHEMA).load(1).memories) == [2, 3]
     assert [client for client, _ in store.items()] == [1]
 

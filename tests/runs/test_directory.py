@@ -17,6 +17,7 @@ from fedreuse.accounting.boundaries import Reference
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_to_plain
 from fedreuse.core.bench import Work
 from fedreuse.errors import RunDirectoryError, RunError
+from fedreuse.files import beside
 from fedreuse.runs.directory import RunDirectory, find_runs, reference_to_plain
 
 LEDGER = [
@@ -185,7 +186,7 @@ def full_disk(path: Path) -> None:
 def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path) -> None:
     directory = RunDirectory(tmp_path)
     directory.write_text("config.yaml", "seed: 1\n")
-    full_disk(tmp_path / ".config.yaml.part")
+    full_disk(beside(tmp_path / "config.yaml"))
     with pytest.raises(
         RunError, match=r"config\.yaml could not be written \(.*No space left.*\); free some disk space, then"
     ):
@@ -197,7 +198,7 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path) -> None:
     "name", ["ledger.parquet", "events.parquet", "metrics.jsonl", "model.safetensors", "summary.json"]
 )
 def test_a_full_disk_at_the_end_leaves_the_run_to_be_finished(begun: RunDirectory, name: str) -> None:
-    full_disk(begun.path / f".{name}.part")
+    full_disk(beside(begun.path / name))
     with pytest.raises(RunError, match=r"could not be written \(.*No space left.*\); free some disk space, .*--resume"):
         begun.finish(SUMMARY, MODEL)
     begun.release()
@@ -205,7 +206,6 @@ def test_a_full_disk_at_the_end_leaves_the_run_to_be_finished(begun: RunDirector
     assert not reader.is_complete
     assert reader.metrics() == METRICS  # the journal is still there
     assert reader.ledger() == LEDGER
-    (begun.path / f".{name}.part").unlink()
     again = RunDirectory(begun.path)
     again.lock()
     again.finish(SUMMARY, MODEL)

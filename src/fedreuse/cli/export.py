@@ -11,6 +11,7 @@ import typer
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines
 from fedreuse.errors import RunDirectoryError, UserError
+from fedreuse.files import write_whole
 
 __all__ = ["example_of", "export_command"]
 
@@ -65,9 +66,7 @@ def example_of(network: dict[str, Any], provenance: dict[str, Any], file: Path) 
 def _write(arrays: dict[str, Any], target: Path) -> None:
     from safetensors.numpy import save
 
-    beside = target.with_name(f".{target.name}.part")
     try:
-        beside.write_bytes(save(arrays))
-        beside.replace(target)
+        write_whole(target, save(arrays))
     except OSError as error:
         raise UserError(f"{target} cannot be written ({error}); choose another place with --to") from None

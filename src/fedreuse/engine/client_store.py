@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from fedreuse.engine.records import ClientRecord
 from fedreuse.engine.state_file import read_state, write_state
 from fedreuse.errors import RunError
+from fedreuse.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -94,15 +94,10 @@ class DiskStore:
         return record if isinstance(record, ClientRecord) else ClientRecord()
 
     def save(self, client: int, record: ClientRecord) -> None:
-        """Write beside, flush, then rename."""
+        """Write, so that the old record or the new one is there."""
         path = self._path(client)
-        beside = path.with_suffix(".part")
         try:
-            with beside.open("wb") as file:
-                file.write(write_state(record, self._schema))
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
+            write_whole(path, write_state(record, self._schema))
         except OSError as error:
             raise RunError(
                 f"{path} could not be written ({error}); free some disk space, then go on with --resume"

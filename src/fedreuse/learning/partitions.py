@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import zipfile
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import Literal, Protocol
@@ -16,6 +16,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from fedreuse.errors import ConfigError, DataError, require
+from fedreuse.files import write_whole
 from fedreuse.learning.data import digest_of
 from fedreuse.registry import Registry
 
@@ -78,15 +79,9 @@ class ClientIndex:
     def save(self, path: Path) -> None:
         """Write an npz file that appears whole or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("wb") as file:
-                np.savez(file, offsets=self.offsets, indices=self.indices, redraws=np.int64(self.redraws))
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        content = BytesIO()
+        np.savez(content, offsets=self.offsets, indices=self.indices, redraws=np.int64(self.redraws))
+        write_whole(path, content.getbuffer())
 
     @classmethod
     def load(cls, path: Path) -> ClientIndex:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.errors import RunDirectoryError, require
+from fedreuse.files import write_whole
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.partitions import ClientIndex
 
@@ -150,12 +151,7 @@ class Opening:
     def record(self, result: dict[str, Any]) -> None:
         """Write the result beside the opening."""
         self._content = {**self._content, "result": result}
-        beside = self._path.with_suffix(".part")
-        with beside.open("w", encoding="utf-8") as file:
-            json.dump(self._content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self._path)
+        write_whole(self._path, json.dumps(self._content).encode())
 
 
 def _counts(sizes: np.ndarray, ratio: Fraction) -> np.ndarray:
@@ -208,13 +204,10 @@ def _where(index: ClientIndex, is_kept: np.ndarray) -> ClientIndex:
 
 def _write_record(record: Path, content: dict[str, Any]) -> dict[str, Any] | None:
     """Create the record exclusively: of two processes one succeeds; the record of the same model is handed back."""
-    beside = record.with_suffix(f".{os.getpid()}.part")
+    mine = record.with_suffix(f".{os.getpid()}")
     try:
-        with beside.open("w", encoding="utf-8") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(beside, record)  # fails if the record exists, and is whole if it does not
+        write_whole(mine, json.dumps(content).encode())
+        os.link(mine, record)  # fails if the record exists, and is whole if it does not
     except FileExistsError:
         known = _read_record(record)
         if all(known.get(key) == content[key] for key in ("model", "digest")):
@@ -226,7 +219,7 @@ def _write_record(record: Path, content: dict[str, Any]) -> dict[str, Any] | Non
     except OSError as error:
         raise RunDirectoryError(f"{record}: the opening of the test split cannot be recorded ({error})") from None
     finally:
-        beside.unlink(missing_ok=True)
+        mine.unlink(missing_ok=True)
     return None
 
 

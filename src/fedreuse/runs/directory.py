@@ -20,6 +20,7 @@ from safetensors.numpy import load_file, save
 from fedreuse.accounting.boundaries import Reference, Traffic, savings
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
 from fedreuse.errors import RunDirectoryError, RunError
+from fedreuse.files import write_whole
 from fedreuse.runs.journal import Journal
 
 __all__ = ["FINAL_LEDGER", "RunDirectory", "find_runs"]
@@ -195,12 +196,7 @@ class RunDirectory:
             ) from None
 
     def _write_bytes(self, name: str, data: bytes) -> None:
-        beside = self.path / f".{name}.part"
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(self.path / name)
+        write_whole(self.path / name, data)
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Plain data, readable."""

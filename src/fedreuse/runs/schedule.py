@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 import zlib
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import numpy as np
 
 from fedreuse.core.cohort import Cohort
 from fedreuse.errors import ConfigError, RunDirectoryError, require
+from fedreuse.files import write_whole
 from fedreuse.randomness import stream
 from fedreuse.registry import Registry
 
@@ -171,15 +171,7 @@ class Schedule:
             "cohorts": self.cohorts,
         }
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                json.dump(content, file)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_whole(path, json.dumps(content).encode())
 
     @classmethod
     def load(cls, path: Path) -> Schedule:

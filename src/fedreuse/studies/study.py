@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.errors import ConfigError, RunDirectoryError, RunError, suggest
+from fedreuse.files import write_whole
 from fedreuse.runs.config import RunConfig, load, read_yaml, with_overrides
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
@@ -79,11 +80,10 @@ class Study:
             {"folder": run_.folder, "variant": run_.variant, "labels": dict(run_.labels), "run_id": run_.config.run_id}
             for run_ in self.runs
         ]
-        beside = out / ".study.json.part"
+        content = json.dumps({"study": self.name, "rank": self.rank, "runs": entries}, indent=2) + "\n"
         try:
             out.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps({"study": self.name, "rank": self.rank, "runs": entries}, indent=2) + "\n")
-            beside.replace(out / "study.json")
+            write_whole(out / "study.json", content.encode())
         except OSError as error:
             raise RunDirectoryError(f"{out} cannot be written ({error}); choose another --out") from None
 
