@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedreuse.core.int_map import Deferred, IntMap
+from fedreuse.core.int_map import ABSENT, Deferred, IntMap
 
 KEYS = st.one_of(st.integers(0, 70), st.integers(0, 40_000), st.integers(0, 2**40))
 STEPS = st.lists(st.tuples(st.dictionaries(KEYS, st.integers(), max_size=8), st.lists(KEYS, max_size=8)), max_size=12)
@@ -50,19 +50,18 @@ def test_changes_are_what_turns_one_into_the_other(first: Any, second: Any) -> N
     for added, gone in second:
         after = after.with_(added).without(gone)
     turned = dict(before)
-    for key, entry, is_there in after.changes_since(before):
-        if is_there:
-            turned[key] = entry  # type: ignore[assignment]  # nothing is deferred here
-        else:
-            del turned[key]
+    for key, old, new in after.changes_since(before):
+        assert turned.pop(key, ABSENT) is old
+        if new is not ABSENT:
+            turned[key] = new
     assert turned == dict(after)
 
 
 def test_what_is_shared_is_not_a_change() -> None:
-    whole = IntMap({key: object() for key in range(0, 100_000, 7)})
-    new = object()
-    changed = whole.with_({7: new, 50_001: new}).without([14, 15])
-    assert list(changed.changes_since(whole)) == [(7, new, True), (14, None, False), (50_001, new, True)]
+    whole = IntMap({key: str(key) for key in range(0, 100_000, 7)})
+    new = "new"
+    changed = whole.with_({7: new, 50_002: new}).without([14, 15])
+    assert list(changed.changes_since(whole)) == [(7, "7", new), (14, "14", ABSENT), (50_002, ABSENT, new)]
     assert list(whole.changes_since(whole)) == []
 
 
@@ -72,7 +71,7 @@ def test_growing_beyond_the_root_keeps_what_is_below() -> None:
     grown = small.with_({32: "b"}).with_({1024: "c"})
     assert dict(grown) == {31: "a", 32: "b", 1024: "c"}
     assert [key for key, _, _ in grown.changes_since(small)] == [32, 1024]
-    assert [(key, there) for key, _, there in small.changes_since(grown)] == [(32, False), (1024, False)]
+    assert list(small.changes_since(grown)) == [(32, "b", ABSENT), (1024, "c", ABSENT)]
 
 
 def test_nothing_changed_is_the_same_object() -> None:
@@ -105,4 +104,4 @@ def test_a_deferred_entry_is_loaded_when_it_is_looked_up_and_not_before() -> Non
     assert away.times == 0
     assert (mapping[2], dict(mapping)) == ("here", {1: "a", 2: "here"})
     assert away.times == 2
-    assert list(mapping.changes_since(IntMap({1: "a"}))) == [(2, away, True)]
+    assert list(mapping.changes_since(IntMap({1: "a"}))) == [(2, ABSENT, away)]

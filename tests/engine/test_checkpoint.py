@@ -90,8 +90,8 @@ def test_the_cost_follows_the_cohort_and_not_the_population() -> None:
     keeper = Checkpointer(SCHEMA, session.record)
     session.advance(1)
     places = [place for place in keeper.changes(session.record, session.store) if place[0] != "server"]
-    assert {place for place, _ in places} == {"server.state.cache", "server.contacts"}
-    assert len(places) == 6  # three clients took part; the session's own checkpoint took their records
+    assert {place for place, _ in places} == {"server.state.cache", "server.state.rounds", "server.contacts"}
+    assert len(places) == 9  # three clients took part; the session's own checkpoint took their records
 
 
 def test_many_rounds_of_small_changes_add_up_to_the_state() -> None:

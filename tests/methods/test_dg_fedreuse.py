@@ -179,13 +179,13 @@ def test_ages_quota_and_norms() -> None:
         weights = federation.population.ratio_weights(federation.cohort(number, 5).clients)
         # what the round moved = fresh part + sum of omega rho^a cache, and |reused| = rho^a |cache|
         fresh_part = sum(
-            weights[event.client] * to_dense(session.record.state.cache[event.client].update.weights).values
+            weights[event.client] * to_dense(session.record.state.cache[event.client].weights).values
             for event in events
             if event.outcome == "fresh"
         )
         reused_part = np.zeros(12)
         for event in reused:
-            cached = to_dense(cache[event.client].update.weights).values
+            cached = to_dense(cache[event.client].weights).values
             contribution = rho**event.age * cached
             assert np.linalg.norm(contribution) == pytest.approx(rho**event.age * np.linalg.norm(cached))
             reused_part += weights[event.client] * contribution
@@ -266,8 +266,8 @@ def test_clients_hold_no_signature_that_nobody_asks_for() -> None:
 def test_the_cache_is_sparse_in_memory() -> None:
     session = QuadraticFederation.draw(4).play(build("dg_fedreuse", top_k(0.3)), 2)
     for cached in session.record.state.cache.values():
-        assert cached.update.weights.is_sparse
-        assert len(cached.update.buffers.values) == len(cached.update.counters.values) == 0
+        assert cached.weights.is_sparse
+        assert len(cached.buffers.values) == len(cached.counters.values) == 0
 
 
 # losses
@@ -330,7 +330,7 @@ def test_dropped_clients_leave_their_weight_to_the_others() -> None:
     assert sorted(found.values()) == ["dropped", "dropped", "fresh", "fresh"]
     fresh = [client for client, outcome in found.items() if outcome == "fresh"]
     weights = federation.population.ratio_weights(fresh)
-    wanted = sum(weights[client] * session.record.state.cache[client].update.weights.values for client in fresh)
+    wanted = sum(weights[client] * session.record.state.cache[client].weights.values for client in fresh)
     moved = session.models[2].weights.values - session.models[1].weights.values
     np.testing.assert_allclose(moved, wanted, rtol=1e-11, atol=1e-14)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fedreuse.core.cohort import Cohort
+from fedreuse.core.int_map import IntMap
 from fedreuse.core.model import Model
 from fedreuse.core.population import Population
 from fedreuse.methods.memory import RESUM_EVERY, MemoryServer, MemoryState, remember
@@ -45,7 +46,7 @@ def test_summing_afresh_ends_the_drift_of_float32() -> None:
     flat = {"low": np.array([1.1, 0.3, 0.7], np.float32), "high": np.array([1.1e4, 3.3e4, 7.7e4], np.float32)}
     nothing = Tensors(schema, np.zeros(3, np.float32))
     empty = zeros(Schema())
-    state = MemoryState(Model(nothing, empty, empty), None, {}, nothing)
+    state = MemoryState(Model(nothing, empty, empty), None, IntMap(), nothing)
     population = Population(np.array([3, 4, 9]))
     drift = 0.0
     for number_ in range(1, RESUM_EVERY + 1):

@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, TypeVar
 
-__all__ = ["Deferred", "IntMap"]
+__all__ = ["ABSENT", "Deferred", "IntMap"]
 
 V = TypeVar("V")
 _BITS = 5
 _WIDTH = 1 << _BITS
-_EMPTY: Any = type("_Empty", (), {"__repr__": lambda _: "empty"})()
+ABSENT: Any = type("_Absent", (), {"__repr__": lambda _: "ABSENT"})()
+"""Stands where there is no entry; None may be one."""
 
 
 class Deferred(ABC):
@@ -37,7 +38,7 @@ class IntMap(Mapping[int, V]):
 
     def __init__(self, entries: Mapping[int, V] | None = None) -> None:
         """Empty, or with some entries."""
-        self._root: Any = _EMPTY
+        self._root: Any = ABSENT
         self._levels = 0
         self._size = 0
         if entries:
@@ -50,18 +51,18 @@ class IntMap(Mapping[int, V]):
     def without(self, keys: Iterable[int]) -> IntMap[V]:
         """The mapping without these keys, as far as it has them."""
         gone = sorted({key for key in keys if key in self})
-        return self._changed([(key, _EMPTY) for key in gone]) if gone else self
+        return self._changed([(key, ABSENT) for key in gone]) if gone else self
 
     def __getitem__(self, key: int) -> V:
         """The entry of a key."""
         found = self._find(key)
-        if found is _EMPTY:
+        if found is ABSENT:
             raise KeyError(key)
         return _loaded(found)
 
     def __contains__(self, key: object) -> bool:
         """Whether there is an entry; nothing is loaded."""
-        return isinstance(key, int) and self._find(key) is not _EMPTY
+        return isinstance(key, int) and self._find(key) is not ABSENT
 
     def __len__(self) -> int:
         """Number of entries."""
@@ -77,22 +78,20 @@ class IntMap(Mapping[int, V]):
 
     def raw_items(self) -> Iterator[tuple[int, V | Deferred]]:
         """Every entry as it is held, deferred ones not loaded."""
-        return ((key, entry) for key, _, entry in _differences(_EMPTY, self._root, self._levels, 0))
+        return ((key, entry) for key, _, entry in _differences(ABSENT, self._root, self._levels, 0))
 
-    def changes_since(self, before: IntMap[V]) -> Iterator[tuple[int, V | Deferred | None, bool]]:
-        """Keys whose entry is another object than before: key, entry as held, whether it is (still) there."""
+    def changes_since(self, before: IntMap[V]) -> Iterator[tuple[int, Any, Any]]:
+        """Where the two hold other objects: key, entry before, entry now, as held; either may be ABSENT."""
         levels = max(self._levels, before._levels)
-        old, new = before._lifted(levels), self._lifted(levels)
-        for key, _, entry in _differences(old, new, levels, 0):
-            yield key, None if entry is _EMPTY else entry, entry is not _EMPTY
+        return _differences(before._lifted(levels), self._lifted(levels), levels, 0)
 
     def _find(self, key: int) -> Any:
         if key < 0 or key >> _BITS * (self._levels + 1):
-            return _EMPTY
+            return ABSENT
         node = self._root
         for level in range(self._levels, -1, -1):
-            if node is _EMPTY:
-                return _EMPTY
+            if node is ABSENT:
+                return ABSENT
             node = node[key >> _BITS * level & _WIDTH - 1]
         return node
 
@@ -105,13 +104,13 @@ class IntMap(Mapping[int, V]):
         other: IntMap[V] = IntMap()
         other._levels = levels
         other._root = _put(self._lifted(levels), levels, entries)
-        other._size = self._size + sum((new is not _EMPTY) - (key in self) for key, new in entries)
+        other._size = self._size + sum((new is not ABSENT) - (key in self) for key, new in entries)
         return other
 
     def _lifted(self, levels: int) -> Any:
         root = self._root
         for _ in range(levels - self._levels):
-            root = root if root is _EMPTY else (root, *(_EMPTY,) * (_WIDTH - 1))
+            root = root if root is ABSENT else (root, *(ABSENT,) * (_WIDTH - 1))
         return root
 
     def _take(self, other: IntMap[V]) -> None:
@@ -119,7 +118,7 @@ class IntMap(Mapping[int, V]):
 
 
 def _put(node: Any, level: int, entries: list[tuple[int, Any]]) -> Any:
-    slots = [_EMPTY] * _WIDTH if node is _EMPTY else list(node)
+    slots = [ABSENT] * _WIDTH if node is ABSENT else list(node)
     if level == 0:
         for key, entry in entries:
             slots[key & _WIDTH - 1] = entry
@@ -127,16 +126,16 @@ def _put(node: Any, level: int, entries: list[tuple[int, Any]]) -> Any:
         shift = _BITS * level
         for slot, group in groupby(entries, key=lambda entry: entry[0] >> shift & _WIDTH - 1):
             slots[slot] = _put(slots[slot], level - 1, list(group))
-    return _EMPTY if all(slot is _EMPTY for slot in slots) else tuple(slots)
+    return ABSENT if all(slot is ABSENT for slot in slots) else tuple(slots)
 
 
 def _differences(old: Any, new: Any, level: int, base: int) -> Iterator[tuple[int, Any, Any]]:
     """Key, entry before, entry after, wherever two trees do not share."""
     if old is new:
         return
-    empty = (_EMPTY,) * _WIDTH
+    empty = (ABSENT,) * _WIDTH
     for slot, (before, after) in enumerate(
-        zip(*(empty if side is _EMPTY else side for side in (old, new)), strict=True)
+        zip(*(empty if side is ABSENT else side for side in (old, new)), strict=True)
     ):
         if before is after:
             continue

@@ -6,11 +6,12 @@ Nothing is imported or executed on the way back: a stored name selects a class t
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
+from fedreuse.core.int_map import Deferred, IntMap
 from fedreuse.errors import RunDirectoryError
 from fedreuse.schema import ModelSchema, Schema
 from fedreuse.tensors import Tensors
@@ -44,14 +45,15 @@ def flatten(tree: object, schema: ModelSchema) -> tuple[Any, list[np.ndarray]]:
             return {"!": "bytes", "hex": node.hex()}
         if isinstance(node, Tensors):
             where, names = _place(node.schema, schema)
-            return {"!": "tensors", "of": where, "names": names, "values": keep(node.values),
-                    "index": None if node.index is None else keep(node.index)}  # fmt: skip
+            kept = {} if node.index is None else _pack_index(node.index, node.schema.size, keep)
+            return {"!": "tensors", "of": where, "names": names, "values": keep(node.values), **kept}
         if isinstance(node, np.ndarray):
             return {"!": "array", "at": keep(node)}
         if isinstance(node, tuple):
             return {"!": "tuple", "items": [walk(item) for item in node]}
         if isinstance(node, Mapping):
-            return {"!": "dict", "items": [[walk(key), walk(inner)] for key, inner in node.items()]}
+            kind = "int map" if isinstance(node, IntMap) else "dict"
+            return {"!": kind, "items": [[walk(key), walk(inner)] for key, inner in node.items()]}
         name = f"{type(node).__module__}.{type(node).__qualname__}"
         if name in _CLASSES:
             fields = {field.name: walk(getattr(node, field.name)) for field in dataclasses.fields(node)}
@@ -70,18 +72,17 @@ def unflatten(plain: Any, arrays: list[np.ndarray], schema: ModelSchema) -> Any:
         kind = node["!"]
         if kind == "tensors":
             whole: Schema = getattr(schema, node["of"])
-            index = None if node["index"] is None else arrays[node["index"]]
-            return Tensors(
-                whole if node["names"] is None else whole.subset(node["names"]), arrays[node["values"]], index
-            )
+            part = whole if node["names"] is None else whole.subset(node["names"])
+            return Tensors(part, arrays[node["values"]], _unpack_index(node, part.size, arrays))
         if kind == "bytes":
             return bytes.fromhex(node["hex"])
         if kind == "array":
             return arrays[node["at"]]
         if kind == "tuple":
             return tuple(walk(item) for item in node["items"])
-        if kind == "dict":
-            return {walk(key): walk(inner) for key, inner in node["items"]}
+        if kind in ("dict", "int map"):
+            entries = {walk(key): walk(inner) for key, inner in node["items"]}
+            return IntMap(entries) if kind == "int map" else entries
         if kind == "value" and node["class"] in _CLASSES:
             return _CLASSES[node["class"]](**{name: walk(inner) for name, inner in node["fields"].items()})
         raise RunDirectoryError(f"stored state names {node.get('class', kind)!r}, which this program does not know")
@@ -90,34 +91,66 @@ def unflatten(plain: Any, arrays: list[np.ndarray], schema: ModelSchema) -> Any:
 
 
 def arrays_of(tree: object) -> Iterator[np.ndarray]:
-    """Every array a state holds."""
-    if isinstance(tree, Tensors):
-        yield tree.values
-        if tree.index is not None:
-            yield tree.index
-    elif isinstance(tree, np.ndarray):
-        yield tree
-    elif isinstance(tree, Mapping):
-        for inner in tree.values():
-            yield from arrays_of(inner)
-    elif isinstance(tree, tuple):
-        for inner in tree:
-            yield from arrays_of(inner)
-    elif dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        for field in dataclasses.fields(tree):
-            yield from arrays_of(getattr(tree, field.name))
+    """Every array a state holds, wherever it lies."""
+    for leaf in _leaves(tree):
+        if isinstance(leaf, Deferred):
+            yield from arrays_of(leaf.load())
+        else:
+            yield leaf
 
 
 def nbytes(tree: object, seen: set[int] | None = None) -> int:
-    """Bytes of the distinct arrays a state holds; `seen` carries over what was counted already."""
+    """Bytes of the distinct arrays a state holds; `seen` carries over what was counted already.
+
+    What lies elsewhere is counted, but not loaded.
+    """
     known: set[int] = set() if seen is None else seen
     total = 0
-    for array in arrays_of(tree):
-        base = array.base if isinstance(array.base, np.ndarray) else array
+    for leaf in _leaves(tree):
+        base = leaf.base if isinstance(leaf, np.ndarray) and isinstance(leaf.base, np.ndarray) else leaf
         if id(base) not in known:
             known.add(id(base))
-            total += array.nbytes
+            total += leaf.nbytes
     return total
+
+
+def _leaves(tree: object) -> Iterator[np.ndarray | Deferred]:
+    if isinstance(tree, np.ndarray | Deferred):
+        yield tree
+    elif isinstance(tree, Tensors):
+        yield tree.values
+        if tree.index is not None:
+            yield tree.index
+    else:
+        for inner in _inside(tree):
+            yield from _leaves(inner)
+
+
+def _inside(tree: object) -> Iterable[object]:
+    if isinstance(tree, IntMap):
+        return (entry for _, entry in tree.raw_items())
+    if isinstance(tree, Mapping):
+        return tree.values()
+    if isinstance(tree, tuple):
+        return tree
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type):
+        return (getattr(tree, field.name) for field in dataclasses.fields(tree))
+    return ()
+
+
+def _pack_index(index: np.ndarray, size: int, keep: Callable[[np.ndarray], int]) -> dict[str, Any]:
+    """Kept positions as they are, or as one bit per coordinate where that is shorter."""
+    if index.nbytes <= size // 8:
+        return {"index": keep(index)}
+    is_kept = np.zeros(size, bool)
+    is_kept[index] = True
+    return {"bits": keep(np.packbits(is_kept)), "dtype": index.dtype.str}
+
+
+def _unpack_index(node: Mapping[str, Any], size: int, arrays: list[np.ndarray]) -> np.ndarray | None:
+    if "bits" in node:
+        return np.flatnonzero(np.unpackbits(arrays[node["bits"]], count=size)).astype(np.dtype(node["dtype"]))
+    return arrays[node["index"]] if "index" in node else None
 
 
 def _place(part: Schema, schema: ModelSchema) -> tuple[str, list[str] | None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from fedreuse.engine.records import ClientRecord
-from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.engine.state_file import map_state, write_state
 from fedreuse.errors import RunError
 from fedreuse.files import write_whole
 
@@ -90,7 +90,7 @@ class DiskStore:
         path = self._path(client)
         if not path.exists():
             return ClientRecord()
-        record = read_state(path.read_bytes(), self._schema, str(path))
+        record = map_state(path, self._schema)
         return record if isinstance(record, ClientRecord) else ClientRecord()
 
     def save(self, client: int, record: ClientRecord) -> None:

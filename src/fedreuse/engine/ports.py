@@ -45,7 +45,9 @@ class ServerPort:
         self._round = round_number
         self._schema = schema
         self._seed = seed
-        self._contacts = dict(record.contacts)
+        self._before = record.contacts
+        self._contacts: dict[int, Contact] = {}
+        """What this round changed; a contact without an ack is one that starts over."""
         self._durable = record.durable_exchange
         self._tentative: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         self._asked: set[int] = set()
@@ -77,14 +79,19 @@ class ServerPort:
 
     def acks(self) -> dict[int, int]:
         """Last absorbed exchange of everybody who was asked something in this round."""
-        return {client: self._contacts.get(client, Contact()).ack for client in sorted(self._asked)}
+        return {client: self._contact(client).ack for client in sorted(self._asked)}
 
     def finish(self, state: object) -> ServerRecord:
         """What the next round starts from."""
-        return ServerRecord(state, self._contacts, self.exchange, self._durable)
+        gone = [client for client, contact in self._contacts.items() if not contact.ack]
+        contacts = self._before.with_(self._contacts).without(gone)
+        return ServerRecord(state, contacts, self.exchange, self._durable)
+
+    def _contact(self, client: int) -> Contact:
+        return self._contacts[client] if client in self._contacts else self._before.get(client, Contact())
 
     def _pack_one(self, client: int, message: Message, shared: dict[tuple[str, int], Parcel]) -> Envelope:
-        contact = self._contacts.get(client, Contact())
+        contact = self._contact(client)
         parcels: dict[str, Parcel | None] = {}
         states = {}
         for group, tensors in message.groups.items():
@@ -114,12 +121,12 @@ class ServerPort:
         if not is_asked:
             raise WireError(f"client {client} answers exchange {envelope.exchange}, which it was not asked in")
         if envelope.kind == FORGOT:
-            self._contacts.pop(client, None)
+            self._contacts[client] = Contact()
             self.forgotten.add(client)
             raise WireError("the client lost its memory")
 
     def _unpack_one(self, client: int, envelope: Envelope) -> Message:
-        contact = self._contacts.get(client, Contact())
+        contact = self._contact(client)
         downlink, asked = self._tentative[client]
         groups, uplink = {}, dict(contact.uplink)
         for group, parcel in envelope.parcels.items():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.int_map import IntMap
 from fedreuse.core.values import value
 
 if TYPE_CHECKING:
@@ -81,6 +82,6 @@ class ServerRecord:
     """The method's server state, the contacts, and the exchange counter."""
 
     state: Any
-    contacts: Mapping[int, Contact] = field(default_factory=dict)
+    contacts: IntMap[Contact] = field(default_factory=IntMap)
     exchange: int = 0
     durable_exchange: int = 0

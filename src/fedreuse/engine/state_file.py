@@ -1,29 +1,36 @@
 """A state as bytes: safetensors for the arrays, JSON beside them for the rest, a CRC-32 at the end.
 
-Nothing is executed on the way back.
+Nothing is executed on the way back, and nothing is copied: the arrays are views of the bytes, or of the mapped file.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
+from math import prod
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 from fedreuse.core.values import flatten, unflatten
 from fedreuse.errors import RunDirectoryError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fedreuse.schema import ModelSchema
 
-__all__ = ["read_state", "write_state"]
+__all__ = ["map_state", "read_state", "write_state"]
 
 _PLAIN = "plain"
 _CHECK_BYTES = 4
+_LENGTH_BYTES = 8
+_DTYPES = {
+    "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8",
+    "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
+}  # fmt: skip
 
 
 def write_state(tree: object, schema: ModelSchema) -> bytes:
@@ -35,13 +42,14 @@ def write_state(tree: object, schema: ModelSchema) -> bytes:
     return packed + crc32(packed).to_bytes(_CHECK_BYTES, "little")
 
 
-def read_state(data: bytes, schema: ModelSchema, where: str) -> Any:
+def read_state(data: bytes | memoryview, schema: ModelSchema, where: str) -> Any:
     """The state again; a damaged or foreign one is refused with the name of the place."""
     try:
-        packed, check = data[:-_CHECK_BYTES], data[-_CHECK_BYTES:]
+        view = memoryview(data)
+        packed, check = view[:-_CHECK_BYTES], view[-_CHECK_BYTES:]
         if crc32(packed).to_bytes(_CHECK_BYTES, "little") != check:
             raise ValueError("its checksum does not fit")
-        arrays = load_arrays(packed)
+        arrays = _views(packed)
         document = json.loads(arrays.pop(_PLAIN).tobytes())
         if document["schema"] != schema.digest:
             raise RunDirectoryError(
@@ -49,7 +57,33 @@ def read_state(data: bytes, schema: ModelSchema, where: str) -> Any:
                 "choose another run directory, or the configuration it was written with"
             )
         return unflatten(document["tree"], [arrays[str(at)] for at in range(len(arrays))], schema)
-    except (SafetensorError, LookupError, AttributeError, ValueError, TypeError, RecursionError) as error:
+    except (LookupError, AttributeError, ValueError, TypeError, RecursionError) as error:
         raise RunDirectoryError(
             f"{where} is not a readable checkpoint ({error}); delete the run directory and start the run again"
         ) from None
+
+
+def map_state(path: Path, schema: ModelSchema) -> Any:
+    """The state in a file, whose arrays stay on disk until somebody looks at them."""
+    with path.open("rb") as file:
+        try:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except ValueError:  # an empty file cannot be mapped
+            data = memoryview(b"")
+    return read_state(data, schema, str(path))
+
+
+def _views(packed: memoryview) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file, in place."""
+    start = _LENGTH_BYTES + int.from_bytes(packed[:_LENGTH_BYTES], "little")
+    header = json.loads(bytes(packed[_LENGTH_BYTES:start]))
+    header.pop("__metadata__", None)
+    arrays = {}
+    for name, entry in header.items():
+        dtype, (begin, end) = np.dtype(_DTYPES[entry["dtype"]]), entry["data_offsets"]
+        count = prod(entry["shape"])
+        if end - begin != count * dtype.itemsize or not 0 <= begin <= end <= len(packed) - start:
+            raise ValueError(f"array {name} does not lie where it is said to")
+        flat = np.frombuffer(packed, dtype, count, start + begin) if count else np.empty(0, dtype)
+        arrays[name] = flat.reshape(entry["shape"])
+    return arrays

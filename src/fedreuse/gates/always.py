@@ -26,6 +26,11 @@ class Always:
         """No scores."""
         return None
 
+    @property
+    def expiry(self) -> int | None:
+        """A cache of any age may still cover a loss."""
+        return None
+
     def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
         """Everybody."""
         del ages

@@ -25,6 +25,11 @@ class Gate(Protocol):
         """How to score a client; None if the gate needs no scores and contacts nobody it reuses."""
         ...
 
+    @property
+    def expiry(self) -> int | None:
+        """The age from which a cache is never used again, whatever comes; None if there is no such age."""
+        ...
+
     def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
         """Clients that train whatever their score, with the reason."""
         ...
@@ -55,6 +60,11 @@ class AgeLimit:
     def plan(self) -> BatchPlan | None:
         """No scores, unless the gate says so."""
         return None
+
+    @property
+    def expiry(self) -> int | None:
+        """Too old to be reused is too old for anything."""
+        return self.max_age
 
     def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
         """No cache, or too old."""

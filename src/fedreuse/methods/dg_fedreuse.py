@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
 
-__all__ = ["CachedUpdate", "DgClient", "DgFedReuse", "DgServer", "DgState", "Signature", "score"]
+__all__ = ["DgClient", "DgFedReuse", "DgServer", "DgState", "Signature", "score"]
 
 
 @methods.register("dg_fedreuse")
@@ -73,19 +75,16 @@ class DgFedReuse(MethodConfig):
 
 
 @value
-class CachedUpdate:
-    """What a client last sent, as the server decoded it, and in which round."""
-
-    update: Model
-    round_number: int
-
-
-@value
 class DgState:
-    """The model and one cached update per client that has trained."""
+    """The model; by client, the update as the server decoded it and the round it came in; by round, who sent then.
+
+    An update that is too old to be used again is gone from the cache; its round stays, for the age is still told.
+    """
 
     model: Model
-    cache: Mapping[int, CachedUpdate]
+    cache: IntMap[Model]
+    rounds: IntMap[int]
+    senders: IntMap[tuple[int, ...]]
 
 
 @value
@@ -105,7 +104,7 @@ class DgServer:
     def init(self, model: Model, population: Population) -> DgState:
         """The state before the first round."""
         del population
-        return DgState(model, {})
+        return DgState(model, IntMap(), IntMap(), IntMap())
 
     def model(self, state: DgState) -> Model:
         """What is evaluated and deployed."""
@@ -113,13 +112,13 @@ class DgServer:
 
     def forget(self, state: DgState, client: int) -> DgState:
         """The client lost its memory: its cached update goes too."""
-        return replace(state, cache={known: entry for known, entry in state.cache.items() if known != client})
+        return replace(state, cache=state.cache.without([client]), rounds=state.rounds.without([client]))
 
     def round(self, state: DgState, cohort: Cohort) -> Conversation[DgState]:
         """Train the certain and score the doubtful; then train whom the gate chooses; then merge."""
         gate = self.config.gate
         now = cohort.round_number
-        ages = {client: now - state.cache[client].round_number for client in cohort.clients if client in state.cache}
+        ages = {client: now - state.rounds[client] for client in cohort.clients if client in state.rounds}
         fresh = gate.certain(ages, cohort)
         doubtful = {client: age for client, age in ages.items() if client not in fresh}
         model = to_groups(state.model, "model")
@@ -174,7 +173,7 @@ class DgServer:
         terms = [
             (shares[client], updates[client])
             if client in updates
-            else (shares[client] * decays[client], state.cache[client].update)
+            else (shares[client] * decays[client], state.cache[client])
             for client in shares
         ]
         schema = state.model.schema
@@ -184,10 +183,20 @@ class DgServer:
             direction = replace(averaged, weights=direction.weights)
         move, _ = Sgd(self.config.server_lr).step(direction.weights, None)
         moved, num_kept = apply(state.model, replace(direction, weights=move))
-        cached = {
-            client: CachedUpdate(self._to_cache(update), cohort.round_number) for client, update in updates.items()
-        }
-        return DgState(moved, {**state.cache, **cached}), Events(tuple(events), {"kept variances": num_kept})
+        after = self._remember(replace(state, model=moved), updates, cohort.round_number)
+        return after, Events(tuple(events), {"kept variances": num_kept})
+
+    def _remember(self, state: DgState, updates: Mapping[int, Model], now: int) -> DgState:
+        """Cache what came; let go of what will be too old in the next round."""
+        cache = state.cache.with_({client: self._to_cache(update) for client, update in updates.items()})
+        rounds = state.rounds.with_(dict.fromkeys(updates, now))
+        expiry = self.config.gate.expiry
+        if expiry is None:
+            return replace(state, cache=cache, rounds=rounds)
+        senders = state.senders.with_({now: tuple(updates)})
+        expired = list(takewhile(lambda sent: now + 1 - sent >= expiry, senders))
+        gone = [client for sent in expired for client in senders[sent] if rounds.get(client) == sent]
+        return replace(state, cache=cache.without(gone), rounds=rounds, senders=senders.without(expired))
 
     def _to_cache(self, update: Model) -> Model:
         if self.caches_buffers:

@@ -8,10 +8,10 @@ mean   sum over all clients of alpha_i h_i, alpha_i = n_i / n: moved by alpha_i 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.model import Model, apply, to_groups
 from fedreuse.core.values import value
@@ -20,6 +20,8 @@ from fedreuse.server_steps import ServerStep, Sgd
 from fedreuse.tensors import Tensors, scale, weighted_sum, zeros
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.message import Conversation
     from fedreuse.core.population import Population
@@ -35,7 +37,7 @@ class MemoryState:
 
     model: Model
     step: Any
-    memory: Mapping[int, Tensors]
+    memory: IntMap[Tensors]
     mean: Tensors
 
 
@@ -60,7 +62,7 @@ class MemoryServer:
     def init(self, model: Model, population: Population) -> MemoryState:
         """Nothing is remembered yet."""
         del population
-        return MemoryState(model, self.step.init(model.weights), {}, zeros(model.weights.schema))
+        return MemoryState(model, self.step.init(model.weights), IntMap(), zeros(model.weights.schema))
 
     def model(self, state: MemoryState) -> Model:
         """What is evaluated and deployed."""
@@ -89,10 +91,10 @@ def remember(state: MemoryState, fresh: Mapping[int, Tensors], cohort: Cohort) -
         return state  # nobody moved, which says nothing about where they would
     share = cohort.population.share
     entries = {client: _per_rate(update, 1 / cohort.lr_factor) for client, update in fresh.items()}
-    memory = {**state.memory, **entries}
+    memory = state.memory.with_(entries)
     schema = state.mean.schema
     if cohort.round_number % RESUM_EVERY == 0:
-        mean = weighted_sum([(share(client), entry) for client, entry in sorted(memory.items())], schema)
+        mean = weighted_sum([(share(client), entry) for client, entry in memory.items()], schema)
     else:
         gone = [(-share(client), state.memory[client]) for client in entries if client in state.memory]
         come = [(share(client), entry) for client, entry in entries.items()]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Rounds", "RunConfig", "load", "read_yaml", "with_overrides"]
 
-_NOT_IDENTITY = ("executor", "checkpoint_every")
+_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every")
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,7 @@ class RunConfig:
     faults: FaultPlan = part(faults, "none")
     executor: ExecutorConfig = part(executors, "pool")
     client_store: Literal["memory", "disk"] = "memory"
+    server_store: Literal["memory", "disk"] = "memory"
     checkpoint_every: int = 1
     accept_approximation: bool = False
     seed: int = 101
@@ -112,6 +113,7 @@ class RunConfig:
             "faults": named_plain(faults, self.faults),
             "executor": named_plain(executors, self.executor),
             "client_store": self.client_store,
+            "server_store": self.server_store,
             "checkpoint_every": self.checkpoint_every,
             "accept_approximation": self.accept_approximation,
             "seed": self.seed,

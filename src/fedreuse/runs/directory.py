@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from io import BytesIO
@@ -23,10 +24,13 @@ from fedreuse.errors import RunDirectoryError, RunError
 from fedreuse.files import write_whole
 from fedreuse.runs.journal import Journal
 
-__all__ = ["FINAL_LEDGER", "RunDirectory", "find_runs"]
+__all__ = ["FINAL_LEDGER", "SERVER_FOLDER", "RunDirectory", "find_runs"]
 
 FINAL_LEDGER = "final ledger"
 """Rows of the journal for what crosses after the last round."""
+
+SERVER_FOLDER = "server"
+"""Where the server's entries lie with `server_store: disk`, as long as the run is in progress."""
 
 _COMPLETE = "COMPLETE"
 _JOURNAL = "checkpoint.sqlite"
@@ -232,6 +236,7 @@ class RunDirectory:
         self.release()
         for leftover in self.path.glob(f"{_JOURNAL}*"):
             leftover.unlink()
+        shutil.rmtree(self.path / SERVER_FOLDER, ignore_errors=True)
 
     def _write_table(self, name: str, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
         table = BytesIO()

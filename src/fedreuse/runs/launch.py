@@ -27,13 +27,14 @@ from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start
 from fedreuse.engine.executors.executor import Site, TooFewReplies, Workplace
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
+from fedreuse.engine.tensor_store import TensorStore
 from fedreuse.errors import RunError
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.splits import local_test
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.randomness import stream
 from fedreuse.runs.claim import check_facts, check_same, claim
-from fedreuse.runs.directory import FINAL_LEDGER, RunDirectory, reference_to_plain
+from fedreuse.runs.directory import FINAL_LEDGER, SERVER_FOLDER, RunDirectory, reference_to_plain
 from fedreuse.runs.provenance import provenance
 from fedreuse.runs.schedule import load_or_freeze
 from fedreuse.runs.summary import communication, count_events, last_of
@@ -124,8 +125,12 @@ class _Run:
         self.ledger = Ledger()
         self.best = -np.inf
         self.stale_evaluations = 0
-        self.record, self.store = self._first_state() if directory.journal.round_number == 0 else self._stored_state()
-        self.checkpointer = Checkpointer(self.schema, self.record if directory.journal.round_number else None)
+        self.tensors = TensorStore(directory.path / SERVER_FOLDER, self.schema)
+        is_first = directory.journal.round_number == 0
+        self.record, self.store = self._first_state() if is_first else self._stored_state()
+        self.checkpointer = Checkpointer(
+            self.schema, None if is_first else self.record, self.tensors if config.server_store == "disk" else None
+        )
         starter = config.executor if elsewhere is None else elsewhere
         look = look_at(self.trainer, self.prepared.official_validation)
         site = Site(
@@ -241,19 +246,20 @@ class _Run:
             "counts": [dict(self.ledger.counts)],
         }
         self.directory.journal.commit(number, rows, self.checkpointer.changes(self.record, self.store))
-        self.record = mark_durable(self.record)
+        self.record = mark_durable(self.checkpointer.settled(self.record))
         self.rows = []
         self.saved = len(self.ledger.rows), len(self.ledger.events)
 
     def _first_state(self) -> tuple[ServerRecord, ClientStore]:
         if self.config.client_store == "disk":
             shutil.rmtree(self.directory.path / "clients", ignore_errors=True)
+        self.tensors.keep_only(())
         return ServerRecord(self.method.server.init(self.initial, self.population)), self._store({})
 
     def _stored_state(self) -> tuple[ServerRecord, ClientStore]:
         journal, where = self.directory.journal, str(self.directory.path)
         blobs = journal.blobs()
-        record = restore_server(blobs, self.schema, where)
+        record = restore_server(blobs, self.schema, where, self.tensors)
         self.ledger.rows = [row_from_plain(row) for row in journal.rows("ledger")]
         self.ledger.events = [EventRow(**row) for row in journal.rows("events")]
         self.ledger.counts = (journal.rows("counts") or [{}])[-1]

@@ -27,6 +27,7 @@ from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Fate, Listed, ListedFault, RandomFaults
 from fedreuse.engine.records import ClientMemory, ClientRecord, Kept
 from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.engine.tensor_store import TensorStore
 from fedreuse.errors import ConfigError, RunError, WireError
 from fedreuse.schema import ModelSchema
 from fedreuse.tensors import Tensors, is_equal, pick, to_dense, zeros
@@ -116,6 +117,17 @@ def _resume_from_an_older_checkpoint(case: Case) -> None:
         for every, stop in ((3, 5), (4, 3)):
             stopped = _play(case, Setting(make_store=on_disk, checkpoint_every=every), stop)
             again = stopped.resumed(stopped.store)
+            _assert_equal(whole, again.advance(_ROUNDS - again.round_number))
+
+
+def _the_server_on_disk_equals_memory(case: Case) -> None:
+    """What the server holds of clients lies in files between rounds; the bits, and resuming, are the same."""
+    whole = _play(case)
+    for stop in (3, _ROUNDS):
+        with TemporaryDirectory() as folder:
+            tensors = TensorStore(Path(folder), quadratic_schema(), min_bytes=1)
+            stopped = _play(case, Setting(tensors=tensors), stop)
+            again = stopped.resumed()
             _assert_equal(whole, again.advance(_ROUNDS - again.round_number))
 
 
@@ -225,6 +237,7 @@ METHOD_CHECKS: dict[str, Callable[[Case], None]] = {
     "the order of replies does not matter": _the_order_of_replies_does_not_matter,
     "resume equals uninterrupted": _resume_equals_uninterrupted,
     "resume from an older checkpoint": _resume_from_an_older_checkpoint,
+    "the server on disk equals memory": _the_server_on_disk_equals_memory,
     "a late reply is a lost reply": _a_late_reply_is_a_lost_reply,
     "both ends stay equal": _both_ends_stay_equal,
     "a silent round stands still": _a_silent_round_stands_still,

@@ -33,6 +33,7 @@ from fedreuse.engine.faults import FaultPlan, NoFaults
 from fedreuse.engine.ports import WhichModel
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
+from fedreuse.engine.tensor_store import TensorStore
 from fedreuse.randomness import stream
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.tensors import Tensors, zeros
@@ -261,13 +262,14 @@ def _correction(correction: Correction, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """How a session runs: clients per round, executor, faults, client store, rounds between checkpoints."""
+    """How a session runs: clients per round, executor, faults, stores of both ends, rounds between checkpoints."""
 
     cohort: int = 3
     executor: ExecutorConfig = field(default_factory=Serial)
     faults: FaultPlan = field(default_factory=NoFaults)
     make_store: Callable[[], ClientStore] = MemoryStore
     checkpoint_every: int = 1
+    tensors: TensorStore | None = None
     wrap_setup: Callable[[WorkerSetup], WorkerSetup] = lambda setup: setup
 
 
@@ -307,7 +309,7 @@ class Session:
         self.blobs: dict[tuple[str, int], bytes] = {}
         self.round_number = 0
         self.models = [self.model]
-        self._checkpointer = Checkpointer(self.schema)
+        self._checkpointer = Checkpointer(self.schema, None, setting.tensors)
         self._executor: Executor | None = None
 
     @property
@@ -349,7 +351,7 @@ class Session:
                 self.blobs.pop(place, None)
             else:
                 self.blobs[place] = data
-        self.record = mark_durable(self.record)
+        self.record = mark_durable(self._checkpointer.settled(self.record))
 
     def resumed(self, store: ClientStore | None = None) -> Session:
         """Another session that goes on from the last checkpoint; `store` is what survived (None: what was stored)."""
@@ -358,14 +360,14 @@ class Session:
         other.round_number = self.round_number // every * every
         if not other.round_number:
             return other
-        other.record = restore_server(self.blobs, self.schema, "the stored session")
+        other.record = restore_server(self.blobs, self.schema, "the stored session", self.setting.tensors)
         other.store = MemoryStore(restore_clients(self.blobs, self.schema, "the session")) if store is None else store
         other.blobs = dict(self.blobs)
         other.models = self.models[: other.round_number + 1]
         other.models[-1] = other.model
         other.ledger.rows = [row for row in self.ledger.rows if row.round_number <= other.round_number]
         other.ledger.events = [event for event in self.ledger.events if event.round_number <= other.round_number]
-        other._checkpointer = Checkpointer(self.schema, other.record)
+        other._checkpointer = Checkpointer(self.schema, other.record, self.setting.tensors)
         return other
 
     def _start(self) -> Executor:
