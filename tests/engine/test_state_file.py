@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from safetensors.numpy import load, save
 
 from fedreuse.core.values import value
-from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.engine.state_file import map_state, read_state, write_state
 from fedreuse.errors import RunDirectoryError
 from fedreuse.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import quadratic_schema
@@ -126,3 +127,51 @@ def test_a_forged_tree_is_refused(tree: object) -> None:
     text = np.frombuffer(json.dumps({"schema": SCHEMA.digest, "tree": tree}).encode(), np.uint8)
     with pytest.raises(RunDirectoryError):
         read_state(checked(save({"plain": text})), SCHEMA, "here")
+
+
+def test_many_kept_positions_are_stored_as_bits() -> None:
+    # 12 coordinates: 2 bytes of bits, where 5 positions of 4 bytes would take 20
+    kept = Tensors(SCHEMA.weights, np.arange(5.0), np.array([0, 3, 7, 8, 11], np.int32))
+    data = write_state(kept, SCHEMA)
+    assert {"plain", "0", "1"} == set(load(data[:-4]))
+    assert load(data[:-4])["0"].tolist() == [0b10010001, 0b10010000]
+    again = read_state(data, SCHEMA, "here")
+    assert again.index.dtype == np.int32
+    assert again.index.tolist() == [0, 3, 7, 8, 11]
+    assert again.values.tolist() == kept.values.tolist()
+
+
+def test_a_mapped_state_is_the_same_and_lies_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(write_state(STATE, SCHEMA))
+    again = map_state(path, SCHEMA)
+    assert write_state(again, SCHEMA) == path.read_bytes()
+    assert not again.tensors.values.flags.owndata
+    path.unlink()  # who looks at it keeps it
+    assert is_equal(again.tensors, STATE.tensors)
+
+
+@pytest.mark.parametrize("data", [b"", b"garbage"])
+def test_a_mapped_file_that_is_no_state_is_refused_by_name(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "state"
+    path.write_bytes(data)
+    with pytest.raises(RunDirectoryError, match=r"state is not a readable checkpoint"):
+        map_state(path, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"0": {"dtype": "F64", "shape": [2], "data_offsets": [0, 8]}},
+        {"0": {"dtype": "F64", "shape": [1], "data_offsets": [-8, 0]}},
+        {"0": {"dtype": "F64", "shape": [99], "data_offsets": [0, 792]}},
+        {"0": {"dtype": "O8", "shape": [1], "data_offsets": [0, 8]}},
+        {"0": {"dtype": "F64", "shape": "x", "data_offsets": [0, 8]}},
+        ["0"],
+    ],
+)
+def test_arrays_that_lie_elsewhere_are_refused(header: object) -> None:
+    text = json.dumps(header).encode()
+    data = checked(len(text).to_bytes(8, "little") + text + bytes(8))
+    with pytest.raises(RunDirectoryError, match=r"^here is not a readable checkpoint"):
+        read_state(data, SCHEMA, "here")

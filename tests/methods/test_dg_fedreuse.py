@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from fedreuse.accounting.boundaries import BOUNDARIES, Reference, traffic
+from fedreuse.codecs.top_k import TopK
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.message import Message
+from fedreuse.core.method import Method
 from fedreuse.core.model import Model
 from fedreuse.core.population import Population
-from fedreuse.engine.faults import Listed, ListedFault
+from fedreuse.engine.faults import Listed, ListedFault, RandomFaults
 from fedreuse.errors import ConfigError
 from fedreuse.gates.age_only import AgeOnly
+from fedreuse.gates.gate import gates
+from fedreuse.links.plain import Plain
 from fedreuse.methods.dg_fedreuse import DgFedReuse, score
 from fedreuse.randomness import stream
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
@@ -268,6 +272,47 @@ def test_the_cache_is_sparse_in_memory() -> None:
     for cached in session.record.state.cache.values():
         assert cached.weights.is_sparse
         assert len(cached.buffers.values) == len(cached.counters.values) == 0
+
+
+@dataclass(frozen=True)
+class Hoarder:
+    """The same gate, for which no cache is ever too old to be kept."""
+
+    inner: Any
+    expiry: ClassVar[int | None] = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+@pytest.mark.parametrize("name", ["proxy", "quantile", "age_only", "random"])
+@pytest.mark.parametrize("cover_lost", [False, True])
+def test_what_is_too_old_is_let_go_and_nothing_changes(name: str, cover_lost: bool) -> None:
+    federation = QuadraticFederation.draw(12, NOISY)
+    gate = gates.parse({"name": name, "max_age": 3, "quota": 0.2}, "gate")
+    frugal = DgFedReuse(gate, cover_lost=cover_lost)
+    setting = Setting(faults=RandomFaults(lost=0.1, late=0.1))
+    sessions = [
+        Session(federation, Method(*config.halves("dense"), {"update": Plain(TopK(0.5))}), setting).advance(30)
+        for config in (frugal, replace(frugal, gate=Hoarder(gate)))
+    ]
+    lean, full = sessions
+    assert all(is_same(one, other) for one, other in zip(lean.models, full.models, strict=True))
+    assert lean.ledger.events == full.ledger.events
+    assert [row.total_bytes for row in lean.ledger.rows] == [row.total_bytes for row in full.ledger.rows]
+    assert {event.reason for event in lean.ledger.events} >= {"age", "no cache"}
+    assert lean.record.state.rounds == full.record.state.rounds
+    assert len(full.record.state.cache) == 12
+    # after round 30 an update of round 28 is two rounds old, and three, too old, when it could be used next
+    young = {client for client, sent in lean.record.state.rounds.items() if sent > 28}
+    assert set(lean.record.state.cache) == young
+    assert set(lean.record.state.senders) <= {29, 30}
+
+
+def test_a_cache_that_may_cover_a_loss_at_any_age_is_kept() -> None:
+    session = QuadraticFederation.draw(8).play(build("dg_fedreuse", gate="always"), 12)
+    assert set(session.record.state.cache) == set(session.record.state.rounds)
+    assert len(session.record.state.senders) == 0
 
 
 # losses

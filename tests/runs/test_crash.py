@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 DG = {"name": "dg_fedreuse", "gate": {"name": "proxy", "batch": 8, "batches": 2, "max_age": 3}}
 EF = {"update": {"name": "error_feedback", "codec": {"name": "top_k", "ratio": 0.3}}}
 TOP_K = {"update": {"name": "top_k", "ratio": 0.3}}
+WIDE = {"hidden": 512}  # caches above the size from which they get a file
 DIGITS = {"name": "digits", "clients": 6, "partition": {"name": "dirichlet", "alpha": 1.0}}
 
 # A process that has imported everything and forks a run for each line it reads: to be killed after some seconds, or at
@@ -167,6 +168,7 @@ CASES = {
     "feedback, disk": {"uplink": EF, "client_store": "disk"},
     "reuse, memory": {"method": DG, "uplink": TOP_K},
     "reuse, disk, every 2": {"method": DG, "uplink": TOP_K, "client_store": "disk", "checkpoint_every": 2},
+    "reuse, server on disk": {"method": DG, "uplink": TOP_K, "server_store": "disk", "network": WIDE},
 }
 
 

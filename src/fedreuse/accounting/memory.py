@@ -34,7 +34,8 @@ def memory_of(record: Any, store: _Store) -> dict[str, int]:
 
     for name, part in _fields(record.state):
         add(f"server.{name}", part)
-    for contact in record.contacts.values():
+    contacts = list(record.contacts.values())  # held, for arrays are known by identity
+    for contact in contacts:
         _add_links(add, "server", contact)
     for _client, kept in store.items():  # noqa: PERF102  (a client store is not a dictionary)
         seen = set(server)  # known by identity, which an array that a store let go of may pass on to the next client's
