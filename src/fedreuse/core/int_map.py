@@ -58,7 +58,8 @@ class IntMap(Mapping[int, V]):
         found = self._find(key)
         if found is ABSENT:
             raise KeyError(key)
-        return _loaded(found)
+        entry: V = found.load() if isinstance(found, Deferred) else found
+        return entry
 
     def __contains__(self, key: object) -> bool:
         """Whether there is an entry; nothing is loaded."""
@@ -143,10 +144,6 @@ def _differences(old: Any, new: Any, level: int, base: int) -> Iterator[tuple[in
             yield base + slot, before, after
         else:
             yield from _differences(before, after, level - 1, base + (slot << _BITS * level))
-
-
-def _loaded(entry: Any) -> Any:
-    return entry.load() if isinstance(entry, Deferred) else entry
 
 
 def _key(entry: tuple[int, Any]) -> int:
