@@ -72,10 +72,11 @@ class Checkpointer:
         return record
 
     def _written(self, place: str, key: int, entry: Any, exchange: int) -> bytes:
-        if isinstance(entry, StoredFile):
+        is_stored = isinstance(entry, StoredFile)
+        if self._tensors is None or not (is_stored or self._tensors.takes(entry)):
+            return write_state(entry.load() if is_stored else entry, self._schema)
+        if is_stored:
             return write_state(entry.entry, self._schema)
-        if self._tensors is None or not self._tensors.takes(entry):
-            return write_state(entry, self._schema)
         name = f"{place.removeprefix('server.')}-{key:07d}-{exchange}"
         file = self._moved.setdefault(place, {})[key] = self._tensors.put(name, entry)
         return write_state(file.entry, self._schema)

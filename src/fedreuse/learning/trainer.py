@@ -325,7 +325,7 @@ def _clip(gradient: torch.Tensor, norm: float) -> None:
 def _seed_torch(seed: int, purpose: str, round_number: int, client: int) -> None:
     """Seed torch's own generator from a stream: initial weights and dropout draw from it."""
     number = stream_seed(seed, purpose, round_number, client) >> 65
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch leaves it untyped
         torch.cuda.manual_seed_all(number)
     # torch.manual_seed would also keep a stack trace per call for devices that are not there: milliseconds per client
     torch.default_generator.manual_seed(number)

@@ -17,6 +17,7 @@ import numpy as np
 
 from fedreuse.accounting.ledger import LedgerRow
 from fedreuse.core.bench import Bench, Metrics
+from fedreuse.core.int_map import IntMap
 from fedreuse.core.method import Link, LinkContext, methods
 from fedreuse.core.model import Model
 from fedreuse.core.needs import Needs
@@ -497,7 +498,7 @@ def _assert_equal(left: Session, right: Session) -> None:
 
 def _remembers(session: Session) -> dict[tuple[str, int], bytes | None]:
     """The server's whole memory, but for when it was last stored."""
-    contacts = {client: replace(contact, durable=0) for client, contact in session.record.contacts.items()}
+    contacts = IntMap({client: replace(contact, durable=0) for client, contact in session.record.contacts.items()})
     record = replace(session.record, contacts=contacts, durable_exchange=0)
     return Checkpointer(session.schema).changes(record, None)
 
