@@ -13,6 +13,8 @@ QSGD = {"name": "qsgd", "bits": 3, "bucket": 4}
 TERNARY = {"name": "ternary", "ratio": 0.3}
 RAND_K = {"name": "rand_k", "ratio": 0.3, "unbiased": False}
 ECUQ = {"name": "ecuq", "bits": 2.0}
+PACKED = {"name": "packed", "codec": TOP_K}
+PACKED_DENSE = {"name": "packed", "codec": "dense"}
 CONTROLLED = (*AVERAGING, "train down control", "update up control_change")
 FINISHED = (*AVERAGING, "finish down model", "finished up")
 FETCHING = ("train down correction", "prefetch down anchor", "prefetch up")
@@ -71,6 +73,15 @@ CASES = [
     Case("fedavg", downlink={"name": "delta", "codec": TOP_K}),
     Case("fedavg", downlink={"name": "delta", "codec": QSGD}),
     Case("fedavg", uplink=FEEDBACK, downlink={"name": "delta", "codec": ECUQ}),
+    Case("fedavg", uplink=PACKED),
+    Case("fedavg", uplink=PACKED, buffers="as_weights"),
+    Case("fedavg", uplink=PACKED_DENSE, downlink=PACKED_DENSE),
+    Case("fedavg", uplink=PACKED, downlink={"name": "delta", "codec": PACKED_DENSE, "arithmetic": "bits"}),
+    Case("fedavg", uplink=PACKED, downlink={"name": "delta", "codec": TOP_K}),
+    Case("fedavg", uplink={"name": "error_feedback", "codec": PACKED}),
+    Case("fedavg", uplink={"name": "packed", "codec": QSGD}),
+    Case("dg_fedreuse", {"gate": PROXY}, uplink=PACKED, buffers="as_weights", says=SCORED),
+    Case("scaffold", uplink=PACKED, says=CONTROLLED, other_uplinks={"control_change": PACKED}),
     Case("fedpaq", {"bits": 3, "bucket": 4}),
     Case("fedpaq", {"bits": 2, "bucket": 1, "weights": "ht"}, buffers="as_weights"),
     Case("stc_up", {"ratio": 0.3}),

@@ -124,7 +124,10 @@ def test_a_codec_that_would_lead_away_is_refused() -> None:
 
 
 def test_an_approximate_bit_pattern_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"delta\.codec must be dense or nonzero with arithmetic: bits, got 'top_k'"):
+    with pytest.raises(
+        ConfigError,
+        match=r"delta\.codec must be dense, nonzero or one of them packed with arithmetic: bits, got 'top_k'",
+    ):
         Delta(TopK(0.5), "bits")
 
 

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from fedreuse.errors import WireError
 from fedreuse.schema import TensorSpec
-from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits, whole_note
+from fedreuse.wire.packing import (
+    check_float,
+    pack_bits,
+    pack_widths,
+    take_bits,
+    unpack_bits,
+    unpack_widths,
+    whole_note,
+)
 
 SPEC = TensorSpec("layer.weight", (5,))
 
@@ -55,3 +63,19 @@ def test_whole_numbers_have_no_approximation() -> None:
     check_float(SPEC, "levels")
     with pytest.raises(WireError, match="int64 cannot be written as levels"):
         check_float(TensorSpec("n", (), "int64"), "levels")
+
+
+@given(st.lists(st.integers(0, 25), max_size=300), st.integers(0, 2**32 - 1))
+@settings(max_examples=80, deadline=None)
+def test_numbers_of_their_own_widths_come_back(widths: list[int], seed: int) -> None:
+    each = np.array(widths, np.int64)
+    numbers = np.random.default_rng(seed).integers(0, 2**25, len(each)) & ((1 << each) - 1)
+    packed = pack_widths(numbers.astype(np.uint32), each)
+    assert len(packed) == -(-int(each.sum()) // 8)
+    np.testing.assert_array_equal(unpack_widths(packed, each), numbers)
+
+
+def test_numbers_of_their_own_widths_by_hand() -> None:
+    # 5 in 3 bits, 1 in 1, nothing, 9 in 4: 1001 1 101 from the most significant bit
+    packed = pack_widths(np.array([5, 1, 0, 9], np.uint32), np.array([3, 1, 0, 4]))
+    assert packed.tolist() == [0b10011101]

@@ -27,6 +27,8 @@ Direction = Literal["down", "up"]
 class LedgerRow:
     """One envelope. `fields` holds the numerical bytes by `group:mode`; `total_bytes` is the serialized length.
 
+    `body` tells where the bytes behind the header really go, by `group:mode:mask` (which coordinates) and
+    `group:mode:values`; with the header they are the total. Only blocks that were coded have another body than fields.
     A measured row is no envelope: `fields` holds the bytes that a meter saw since the exchange before, by boundary.
     """
 
@@ -42,6 +44,7 @@ class LedgerRow:
     header_bytes: int
     total_bytes: int
     work: Work = Work()
+    body: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_measured(self) -> bool:
@@ -85,7 +88,7 @@ class Ledger:
 
     def note(self, outgoing: Mapping[int, Envelope], arrived: Sequence[Reply], refused: Mapping[int, str]) -> None:
         """One wave: every request that left, every reply that came, in time or not; replies share its purpose."""
-        sizes: dict[tuple[int, ...], dict[str, int]] = {}  # clients often share the same parcels
+        sizes: dict[tuple[int, ...], Any] = {}  # clients often share the same parcels
         for client, envelope in outgoing.items():
             self.rows.append(_row(client, envelope, "down", "in_time", Work(), sizes))
         for reply in sorted(arrived, key=lambda reply: reply.client):
@@ -112,11 +115,12 @@ def _row(
 ) -> LedgerRow:
     key = tuple(id(parcel) for parcel in envelope.parcels.values())
     if key not in sizes:
-        sizes[key] = _fields(envelope)
+        sizes[key] = _fields(envelope), _body(envelope)
+    fields, body = sizes[key]
     return LedgerRow(
         envelope.round_number, envelope.exchange, client, direction, envelope.kind,
-        _purpose(envelope), status, sizes[key], _value_bytes(envelope),
-        envelope.size() - envelope.field_bytes, envelope.size(), work,
+        _purpose(envelope), status, fields, _value_bytes(envelope),
+        envelope.size() - sum(body.values()), envelope.size(), work, body,
     )  # fmt: skip
 
 
@@ -138,6 +142,16 @@ def _fields(envelope: Envelope) -> dict[str, int]:
             key = f"{group}:{block.mode.name}"
             fields[key] = fields.get(key, 0) + block.field_bytes
     return fields
+
+
+def _body(envelope: Envelope) -> dict[str, int]:
+    body: dict[str, int] = {}
+    for group, parcel in envelope.parcels.items():
+        for block in parcel.all_blocks() if parcel is not None else ():
+            masks, values = (f"{group}:{block.mode.name}:{part}" for part in ("mask", "values"))
+            body[masks] = body.get(masks, 0) + block.mask_bytes
+            body[values] = body.get(values, 0) + block.body_bytes - block.mask_bytes - block.head_bytes
+    return {part: size for part, size in body.items() if size}
 
 
 def _value_bytes(envelope: Envelope) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from fedreuse.errors import require
 from fedreuse.registry import Registry
@@ -18,9 +18,16 @@ __all__ = ["Codec", "codecs", "require_contraction"]
 
 
 class Codec(Protocol):
-    """A stateless representation; what it drops is gone."""
+    """A stateless representation; what it drops is gone.
 
-    drops_coordinates: ClassVar[bool]
+    A codec may say more of itself: `expands` (see below), `is_exact` (every coordinate arrives bit for bit), and
+    `uses_reference` (its `encode` takes a `reference`: tensors that both ends hold).
+    """
+
+    @property
+    def drops_coordinates(self) -> bool:
+        """Whether coordinates are left out, so that they arrive as zero."""
+        ...
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """Pack tensors, which may be a part of the schema."""

@@ -24,6 +24,7 @@ class Dense:
     """Send every coordinate at full width: lossless, the reference for every saving."""
 
     drops_coordinates: ClassVar[bool] = False
+    is_exact: ClassVar[bool] = True
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """One dense block per tensor."""

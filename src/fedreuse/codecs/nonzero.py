@@ -25,6 +25,7 @@ class Nonzero:
     """Send the non-zero coordinates only, in the smallest of dense, bitmap and index pairs: lossless."""
 
     drops_coordinates: ClassVar[bool] = False
+    is_exact: ClassVar[bool] = True
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """One block per tensor."""

@@ -65,19 +65,25 @@ class ClientHalf(Protocol[C]):
 
 @dataclass(frozen=True, eq=False)
 class LinkContext:
-    """What a link may know: the tensors' schema, the round, the client, a stream, the request's values."""
+    """What a link may know: the tensors' schema, the round, the client, a stream, the request's values.
+
+    `reference` is, on the way up, what the request brought or left with the client (the model for an update, buffers
+    for buffers), as both ends know it; none unless the link says that it `uses_reference`.
+    """
 
     schema: Schema
     round_number: int
     client: ClientId
     rng: np.random.Generator
     values: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    reference: Tensors | None = None
 
 
 class Link(Protocol):
     """One group in one direction, two ends. State None means that nothing has crossed yet.
 
-    A link with memory never carries buffers: a residual or reference on running variances turns them negative.
+    A link with memory never carries buffers: a residual or reference on running variances turns them negative. A link
+    without memory sends the same tensors to many clients as one parcel. A link may say that it `uses_reference`.
     """
 
     has_memory: ClassVar[bool]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
-from fedreuse.core.model import from_groups
+from fedreuse.core.model import BUFFER_GROUPS, from_groups
 from fedreuse.engine.records import ClientMemory, ClientRecord, Contact, Kept, MemoryLost, ServerRecord
 from fedreuse.errors import WireError
 from fedreuse.links.plain import Plain
@@ -34,6 +34,18 @@ EVALUATE = "evaluate"
 """The kind of a question, and of its answer, that leaves no trace at either end: how good is a model here?"""
 WhichModel = Literal["own", "received", "fine_tuned"]
 _DENSE = Plain()
+Sent = tuple["Parcel | None", Any, "Tensors | None"]
+"""A parcel, the sender's end of the link after it, and what the receiver makes of it, where that is of use."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What a request leaves at the server until its reply is absorbed; `held` is what the client then holds."""
+
+    downlink: Mapping[str, Any]
+    values: Mapping[str, Any]
+    held: Mapping[str, Tensors]
+    keep: bool
 
 
 class ServerPort:
@@ -49,7 +61,9 @@ class ServerPort:
         self._contacts: dict[int, Contact] = {}
         """What this round changed; a contact without an ack is one that starts over."""
         self._durable = record.durable_exchange
-        self._tentative: dict[int, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self._tentative: dict[int, _Asked] = {}
+        self._kept: dict[int, Mapping[str, Tensors]] = {}
+        self._delivers = any(_uses_reference(link) for link in method.uplink.values())
         self._asked: set[int] = set()
         self.forgotten: set[int] = set()
         """Who was asked in this round and said that it lost its memory."""
@@ -60,7 +74,7 @@ class ServerPort:
         self.exchange += 1
         self._tentative = {}
         self._asked.update(requests)
-        shared: dict[tuple[str, int], Parcel] = {}
+        shared: dict[tuple[str, int], Sent] = {}
         return {client: self._pack_one(client, requests[client], shared) for client in sorted(requests)}
 
     def unpack(self, replies: Mapping[int, Envelope]) -> tuple[dict[int, Message], dict[int, str]]:
@@ -90,24 +104,25 @@ class ServerPort:
     def _contact(self, client: int) -> Contact:
         return self._contacts[client] if client in self._contacts else self._before.get(client, Contact())
 
-    def _pack_one(self, client: int, message: Message, shared: dict[tuple[str, int], Parcel]) -> Envelope:
+    def _pack_one(self, client: int, message: Message, shared: dict[tuple[str, int], Sent]) -> Envelope:
         contact = self._contact(client)
         parcels: dict[str, Parcel | None] = {}
-        states = {}
+        states, held = {}, dict(self._kept.get(client, {}))
         for group, tensors in message.groups.items():
             link = self._method.downlink.get(group, _DENSE)
-            context = self._context(group, client, "compression down", message.values)
-            before = contact.downlink.get(group)
             key = (group, id(tensors))
-            if isinstance(link, Plain) and key in shared:
-                parcels[group] = shared[key]
-                continue
-            parcels[group], after = link.send(tensors, before, context)
+            if link.has_memory or key not in shared:
+                context = self._context(group, client, "compression down", message.values)
+                parcel, after = link.send(tensors, contact.downlink.get(group), context)
+                delivered = link.delivered(parcel, after, context) if self._delivers else None
+                shared[key] = parcel, after, delivered
+            parcels[group], after, delivered = shared[key]
             if after is not None:
                 states[group] = after
-            if isinstance(link, Plain):
-                shared[key] = parcels[group]  # type: ignore[assignment]  # a plain link is never silent
-        self._tentative[client] = ({**contact.downlink, **states}, message.values)
+            if delivered is not None:
+                held[group] = delivered
+        downlink = {**contact.downlink, **states}
+        self._tentative[client] = _Asked(downlink, message.values, held, message.keep)
         return Envelope(
             message.kind, self._round, self.exchange, contact.ack, contact.durable_at(self._durable),
             message.keep, parcels, message.values,
@@ -122,16 +137,17 @@ class ServerPort:
             raise WireError(f"client {client} answers exchange {envelope.exchange}, which it was not asked in")
         if envelope.kind == FORGOT:
             self._contacts[client] = Contact()
+            self._kept.pop(client, None)
             self.forgotten.add(client)
             raise WireError("the client lost its memory")
 
     def _unpack_one(self, client: int, envelope: Envelope) -> Message:
-        contact = self._contact(client)
-        downlink, asked = self._tentative[client]
+        contact, asked = self._contact(client), self._tentative[client]
         groups, uplink = {}, dict(contact.uplink)
         for group, parcel in envelope.parcels.items():
             link = self._method.uplink.get(group, _DENSE)
-            context = self._context(group, client, "compression up", asked)
+            context = self._context(group, client, "compression up", asked.values)
+            context = _with_reference(context, link, group, asked.held)
             with np.errstate(all="ignore"):  # what comes of numbers that are none is refused below
                 groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
             if not is_finite(groups[group]):
@@ -139,7 +155,9 @@ class ServerPort:
             if after is not None:
                 uplink[group] = after
         durable = contact.durable_at(self._durable)
-        self._contacts[client] = Contact(self.exchange, durable, uplink, downlink)
+        self._contacts[client] = Contact(self.exchange, durable, uplink, asked.downlink)
+        if asked.keep:
+            self._kept[client] = asked.held
         return Message(envelope.kind, groups, envelope.values)
 
     def _context(self, group: str, client: int, purpose: str, values: Mapping[str, Any]) -> LinkContext:
@@ -160,7 +178,7 @@ def client_answer(
         values = asdict(_evaluation(method, message, memory.state, bench))
         return Envelope(EVALUATE, request.round_number, request.exchange, request.exchange, values=values), record
     reply, state = method.client.answer(message, memory.state, bench)
-    envelope, delivered, uplink = _pack_reply(method, request, reply, memory, bench, client)
+    envelope, delivered, uplink = _pack_reply(method, request, (message.groups, reply), memory, bench, client)
     state = method.client.settle(state, delivered)
     proposed = replace(memory, state=state, uplink=uplink)
     return envelope, record.propose(proposed, request.exchange, request.durable)
@@ -195,14 +213,21 @@ def _unpack_request(
 
 
 def _pack_reply(
-    method: Method, request: Envelope, reply: Message, memory: ClientMemory, bench: Bench, client: int
+    method: Method,
+    request: Envelope,
+    heard: tuple[Mapping[str, Tensors], Message],
+    memory: ClientMemory,
+    bench: Bench,
+    client: int,
 ) -> tuple[Envelope, Message, dict[str, Any]]:
+    held, reply = heard
     parcels: dict[str, Parcel | None] = {}
     uplink = dict(memory.uplink)
     delivered: dict[str, Tensors] = {}
     for group, tensors in reply.groups.items():
         link: Link = method.uplink.get(group, _DENSE)
         context = _client_context(bench, request, group, client, "compression up")
+        context = _with_reference(context, link, group, held)
         parcels[group], after = link.send(tensors, memory.uplink.get(group), context)
         if after is not None:
             uplink[group] = after
@@ -217,3 +242,15 @@ def _pack_reply(
 def _client_context(bench: Bench, request: Envelope, group: str, client: int, purpose: str) -> LinkContext:
     rng = bench.rng(f"{purpose} {group}")
     return LinkContext(bench.schema.of_group(group), request.round_number, client, rng, request.values)
+
+
+def _uses_reference(link: Link) -> bool:
+    return getattr(link, "uses_reference", False)
+
+
+def _with_reference(context: LinkContext, link: Link, group: str, held: Mapping[str, Tensors]) -> LinkContext:
+    """A group follows what the client holds under its own name, or else, if it has the weights' shape, its model."""
+    if not _uses_reference(link):
+        return context
+    model = None if group in BUFFER_GROUPS else held.get("model")
+    return replace(context, reference=held.get(group, model))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.codecs.dense import Dense
-from fedreuse.codecs.nonzero import Nonzero
 from fedreuse.errors import ConfigError, WireError, require
 from fedreuse.links.link import links
 from fedreuse.registry import part
@@ -43,10 +42,9 @@ class Delta:
     def __post_init__(self) -> None:
         """A bit pattern cannot be sent approximately, and what the receiver holds must come nearer."""
         require_contraction(self.codec, "delta")
-        is_exact = isinstance(self.codec, Dense | Nonzero)
         require(
-            self.arithmetic == "float" or is_exact,
-            "delta.codec must be dense or nonzero with arithmetic: bits",
+            self.arithmetic == "float" or getattr(self.codec, "is_exact", False),
+            "delta.codec must be dense, nonzero or one of them packed with arithmetic: bits",
             codecs.name_of(self.codec),
         )
 
@@ -56,7 +54,8 @@ class Delta:
         if any(spec.rows is not None for spec in wanted.schema):
             raise ConfigError("a delta link carries whole tensors, but the method leaves out rows; use another link")
         if state is None or state.schema != wanted.schema:
-            return Dense().encode(wanted, context.schema, context.rng), wanted
+            whole: Codec = getattr(self.codec, "for_everything", Dense())
+            return whole.encode(wanted, context.schema, context.rng), wanted
         parcel = self.codec.encode(self._minus(wanted, state), context.schema, context.rng)
         if self.arithmetic == "bits":
             return parcel, wanted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.errors import WireError
@@ -27,17 +27,25 @@ class Plain:
 
     codec: Codec = part(codecs, "dense")
 
+    @property
+    def uses_reference(self) -> bool:
+        """As the codec."""
+        return getattr(self.codec, "uses_reference", False)
+
     def send(self, tensors: Tensors, state: None, context: LinkContext) -> tuple[Parcel, None]:
-        """Encode."""
+        """Encode; against the reference, if the codec can."""
         del state
-        return self.codec.encode(tensors, context.schema, context.rng), None
+        if not self.uses_reference:
+            return self.codec.encode(tensors, context.schema, context.rng), None
+        encode: Any = self.codec.encode
+        return encode(tensors, context.schema, context.rng, context.reference), None
 
     def receive(self, parcel: Parcel | None, state: None, context: LinkContext) -> tuple[Tensors, None]:
         """Decode."""
         del state
         if parcel is None:
             raise WireError("a plain link is never silent")
-        return parcel.decode(context.schema), None
+        return parcel.decode(context.schema, context.reference), None
 
     def delivered(self, parcel: Parcel | None, state: None, context: LinkContext) -> Tensors:
         """The same decoding."""

@@ -252,7 +252,7 @@ _LEDGER = pa.schema(
     [("round_number", pa.int64()), ("exchange", pa.int64()), ("client", pa.int64()), ("direction", pa.string()),
      ("kind", pa.string()), ("purpose", pa.string()), ("status", pa.string()),
      ("fields", pa.map_(pa.string(), pa.int64())), ("value_bytes", pa.int64()), ("header_bytes", pa.int64()),
-     ("total_bytes", pa.int64()), ("work", _WORK)]
+     ("total_bytes", pa.int64()), ("work", _WORK), ("body", pa.map_(pa.string(), pa.int64()))]
 )  # fmt: skip
 _EVENTS = pa.schema(
     [("round_number", pa.int64()), ("client", pa.int64()), ("outcome", pa.string()), ("reason", pa.string()),

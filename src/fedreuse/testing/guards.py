@@ -112,6 +112,10 @@ class _GuardedLink:
     inner: Link
     has_memory: ClassVar[bool] = True
 
+    @property
+    def uses_reference(self) -> bool:
+        return getattr(self.inner, "uses_reference", False)
+
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         with unchanged("a link's send", tensors, state):
             return self.inner.send(tensors, state, context)
@@ -130,9 +134,13 @@ class _GuardedCodec:
     inner: Codec
     drops_coordinates: ClassVar[bool] = False
 
-    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        with unchanged("a codec's encode", tensors):
-            return self.inner.encode(tensors, schema, rng)
+    @property
+    def uses_reference(self) -> bool:
+        return getattr(self.inner, "uses_reference", False)
+
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator, *reference: Any) -> Parcel:
+        with unchanged("a codec's encode", tensors, *reference):
+            return self.inner.encode(tensors, schema, rng, *reference)
 
 
 def _guarded_link(link: Link) -> Link:
@@ -154,6 +162,11 @@ class MirroredLink:
     inner: Link
     said: dict[int, Tensors] = field(default_factory=dict)
     has_memory: ClassVar[bool] = True
+
+    @property
+    def uses_reference(self) -> bool:
+        """As the link."""
+        return getattr(self.inner, "uses_reference", False)
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """Note what the receiver is said to decode."""

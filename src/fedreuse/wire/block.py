@@ -48,8 +48,24 @@ class Block:
 
     @property
     def field_bytes(self) -> int:
-        """Bytes of the numerical fields: values, indices, bitmap."""
+        """Bytes of the numerical fields: values, indices, bitmap; of a coded block, before it was coded."""
+        return self.body_bytes if self.mode.modelled is None else self.mode.modelled(self)
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes that travel behind the header of the message."""
         return sum(field.nbytes for field in self.fields)
+
+    @property
+    def mask_bytes(self) -> int:
+        """Bytes that travel to say which coordinates are carried."""
+        start, end = self.mode.mask_fields
+        return sum(field.nbytes for field in self.fields[start:end])
+
+    @property
+    def head_bytes(self) -> int:
+        """Bytes that travel to say what the others are."""
+        return sum(field.nbytes for field in self.fields[: self.mode.mask_fields[0]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +73,9 @@ class Mode:
     """A way to write one tensor.
 
     `read` takes the fields off a message, given the tensor, the count and the parcel's notes, and refuses what cannot
-    be; `decode` gives the kept flat positions (None: all) and their values.
+    be; `decode` gives the kept flat positions (None: all) and their values. `mask_fields` are the fields that say which
+    coordinates are carried (first, and one after the last); those before them are a head. `modelled` tells the field
+    bytes of a mode that codes another.
     """
 
     code: int
@@ -65,6 +83,8 @@ class Mode:
     read: Callable[[Take, TensorSpec, int, Notes], tuple[np.ndarray, ...]]
     decode: Callable[[Block, TensorSpec, Notes], tuple[np.ndarray | None, np.ndarray]]
     has_count: bool = True
+    mask_fields: tuple[int, int] = (0, 0)
+    modelled: Callable[[Block], int] | None = None
 
 
 MODES: dict[int, Mode] = {}
@@ -135,8 +155,8 @@ def _decode_bitmap(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.nda
 
 ABSENT = add_mode(Mode(0, "absent", _read_absent, _decode_absent, has_count=False))
 DENSE = add_mode(Mode(1, "dense", _read_dense, _decode_dense, has_count=False))
-PAIRS = add_mode(Mode(2, "pairs", _read_pairs, _decode_pairs))
-BITMAP = add_mode(Mode(3, "bitmap", _read_bitmap, _decode_bitmap))
+PAIRS = add_mode(Mode(2, "pairs", _read_pairs, _decode_pairs, mask_fields=(0, 1)))
+BITMAP = add_mode(Mode(3, "bitmap", _read_bitmap, _decode_bitmap, mask_fields=(0, 1)))
 
 
 def absent_block() -> Block:

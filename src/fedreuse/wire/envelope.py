@@ -58,9 +58,14 @@ class Envelope:
         """Bytes of all numerical fields."""
         return sum(parcel.field_bytes for parcel in self.parcels.values() if parcel is not None)
 
+    @property
+    def body_bytes(self) -> int:
+        """Bytes of all arrays as they travel."""
+        return sum(parcel.body_bytes for parcel in self.parcels.values() if parcel is not None)
+
     def size(self) -> int:
         """Length of `to_bytes()`, without making it."""
-        return FRAME_BYTES + len(self.header) + self.field_bytes
+        return FRAME_BYTES + len(self.header) + self.body_bytes
 
     def to_bytes(self) -> bytes:
         """The message as it is sent."""

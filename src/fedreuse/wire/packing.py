@@ -1,7 +1,8 @@
 """What modes share when they write and read their fields: whole numbers of a few bits, and refusals.
 
 Number j of width b occupies bits j b to j b + b - 1, counted from the least significant bit of the first byte. Bits
-after the last number are zero.
+after the last number are zero. Numbers may also have widths of their own, of at most 25 bits: each begins where the one
+before it ends.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ if TYPE_CHECKING:
     from fedreuse.schema import TensorSpec
     from fedreuse.wire.block import Notes, Take
 
-__all__ = ["check_float", "pack_bits", "take_bits", "unpack_bits", "whole_note"]
+__all__ = [
+    "check_float",
+    "pack_bits",
+    "pack_widths",
+    "take_bits",
+    "unpack_bits",
+    "unpack_widths",
+    "whole_note",
+]
 
 _BYTE = np.dtype("u1")
 
@@ -35,6 +44,38 @@ def unpack_bits(packed: np.ndarray, width: int, count: int) -> np.ndarray:
     rows = np.zeros((count, whole.itemsize), _BYTE)
     rows[:, : -(-width // 8)] = np.packbits(bits, axis=1, bitorder="little")
     return rows.view(whole).reshape(count)
+
+
+def pack_widths(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Numbers, each below 2^its width (at most 25), one after another in as few bytes as they need.
+
+    A word of 32 bits is the sum of what begins in it and of the rest of the one number that reaches into it; because no
+    number is as wide as a word, one begins in every word.
+    """
+    ends = np.cumsum(widths, dtype=np.int64)
+    num_bits = int(ends[-1]) if len(ends) else 0
+    if not num_bits:
+        return np.empty(0, _BYTE)
+    starts = ends - widths
+    word = starts >> 5
+    shifted = numbers.astype(np.uint64) << (starts & 31).astype(np.uint64)
+    lasts = np.append(np.flatnonzero(word[1:] != word[:-1]), len(word) - 1)
+    words = np.zeros(int(word[-1]) + 2, np.uint64)
+    sums = np.diff(np.cumsum(shifted)[lasts], prepend=np.uint64(0))  # each below 2^56, so that wrapping around is right
+    words[:-1] = sums & np.uint64(0xFFFFFFFF)
+    words[1:] += sums >> np.uint64(32)
+    return words.astype("<u4").view(_BYTE)[: -(-num_bits // 8)]
+
+
+def unpack_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """The numbers again; `packed` has exactly the bytes they need."""
+    starts = np.cumsum(widths, dtype=np.int64) - widths
+    padded = np.zeros(len(packed) + 4, _BYTE)
+    padded[: len(packed)] = packed
+    windows = np.ndarray(len(packed) + 1, "<u4", padded.data, strides=(1,))
+    found = windows.take(starts >> 3) >> (starts & 7).astype(np.uint32)
+    numbers: np.ndarray = found & ((np.uint32(1) << widths.astype(np.uint32)) - np.uint32(1))
+    return numbers
 
 
 def take_bits(take: Take, spec: TensorSpec, width: int, count: int) -> np.ndarray:

@@ -10,12 +10,15 @@ import numpy as np
 from fedreuse.schema import Schema
 from fedreuse.tensors import Tensors
 from fedreuse.wire.block import ABSENT, Block, Notes, absent_block, dense_block
+from fedreuse.wire.packed import PACKED, decode_packed
 from fedreuse.wire.rows import rows_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Parcel", "pack_tensors"]
+    from fedreuse.schema import TensorSpec
+
+__all__ = ["Parcel", "held_of", "pack_tensors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +34,23 @@ class Parcel:
         """Bytes of all numerical fields."""
         return sum(block.field_bytes for block in self.all_blocks())
 
+    @property
+    def body_bytes(self) -> int:
+        """Bytes that travel behind the header of the message."""
+        return sum(block.body_bytes for block in self.all_blocks())
+
     def all_blocks(self) -> tuple[Block, ...]:
         """Blocks of this parcel and of the second."""
         return self.blocks if self.second is None else self.blocks + self.second.all_blocks()
 
-    def decode(self, schema: Schema) -> Tensors:
-        """The tensors again: dense if every present block is dense, sparse otherwise."""
+    def decode(self, schema: Schema, reference: Tensors | None = None) -> Tensors:
+        """The tensors again: dense if every present block is dense, sparse otherwise.
+
+        `reference` is what packed values may have been coded against.
+        """
         present = [(spec, block) for spec, block in zip(schema, self.blocks, strict=True) if block.mode is not ABSENT]
         part = schema if len(present) == len(schema) else Schema(tuple(spec for spec, _ in present))
-        pieces = [block.mode.decode(block, spec, self.notes) for spec, block in present]
+        pieces = [self._decode_block(block, spec, held_of(reference, schema, spec)) for spec, block in present]
         flat = _join([values for _, values in pieces], part)
         if all(positions is None for positions, _ in pieces):
             return Tensors(part, flat)
@@ -48,6 +59,21 @@ class Parcel:
             local = np.arange(spec.size, dtype=np.int32) if positions is None else positions
             index.append(local + np.int32(start))
         return Tensors(part, flat, np.concatenate(index))
+
+    def _decode_block(
+        self, block: Block, spec: TensorSpec, held: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        if block.mode is PACKED:
+            return decode_packed(block, spec, self.notes, held)
+        return block.mode.decode(block, spec, self.notes)
+
+
+def held_of(reference: Tensors | None, schema: Schema, spec: TensorSpec) -> np.ndarray | None:
+    """One tensor's numbers of a reference, if it holds all tensors of the schema."""
+    if reference is None or reference.is_sparse or reference.schema != schema:
+        return None
+    start = schema.offsets[schema.positions[spec.name]]
+    return reference.values[start : start + spec.size]
 
 
 def pack_tensors(

@@ -10,6 +10,7 @@ import numpy as np
 
 from fedreuse.errors import WireError
 from fedreuse.wire.block import ABSENT, MODES, Block, Mode, Notes, Take, add_mode
+from fedreuse.wire.packed import PACKED
 
 if TYPE_CHECKING:
     from fedreuse.schema import TensorSpec
@@ -34,7 +35,7 @@ def _read_rows(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[
         raise WireError(f"{spec.name}: no row is marked, or one beyond the {spec.shape[0]} that there are")
     code = take(np.dtype("u1"), 1)
     mode = MODES.get(int(code[0]))
-    if mode is None or mode in (ABSENT, ROWS):
+    if mode is None or mode in (ABSENT, ROWS, PACKED):
         raise WireError(f"{spec.name}: mode {int(code[0])} cannot carry some of the rows")
     narrow = _narrow(spec, num_marked)
     if count > narrow.size or (not mode.has_count and count != narrow.size):
@@ -57,4 +58,4 @@ def _narrow(spec: TensorSpec, num_rows: int) -> TensorSpec:
     return replace(spec, shape=(num_rows, *spec.shape[1:]), rows=None)
 
 
-ROWS = add_mode(Mode(10, "rows", _read_rows, _decode_rows))
+ROWS = add_mode(Mode(10, "rows", _read_rows, _decode_rows, mask_fields=(0, 1)))

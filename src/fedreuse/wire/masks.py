@@ -1,0 +1,89 @@
+"""Which coordinates a block carries, coded: the smallest of a bitmap, one by rows, and gaps.
+
+A first byte names the form:
+
+0  bitmap   ceil(d / 8) bytes, squeezed
+1  rows     the bitmap of each row, in whole bytes, by classes (see wire/classes.py)
+2  gaps     the steps between positions less one, in 1, 2 or 4 bytes as d needs; as byte planes, each squeezed
+
+Rows of a layer move together: those of like density follow like statistics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.errors import WireError
+from fedreuse.wire.classes import code_rows, expand_rows
+from fedreuse.wire.squeeze import Source, squeeze
+
+if TYPE_CHECKING:
+    from fedreuse.schema import TensorSpec
+
+__all__ = ["code_mask", "expand_mask", "num_rows"]
+
+_BITMAP, _ROWS, _GAPS = range(3)
+_SPARSE = 32
+"""Gaps are tried where fewer than one coordinate in so many is carried; bitmaps elsewhere."""
+
+
+def num_rows(spec: TensorSpec) -> int:
+    """Slices along the first axis, where there is another; otherwise the tensor is one row."""
+    return spec.shape[0] if len(spec.shape) > 1 and spec.size else 1
+
+
+def code_mask(positions: np.ndarray, spec: TensorSpec) -> bytes:
+    """The positions of a tensor, increasing."""
+    if len(positions) * _SPARSE < spec.size:
+        gaps = np.diff(positions, prepend=positions.dtype.type(-1)) - 1
+        width = _width(spec.size)
+        planes = gaps.astype(f"<u{width}").view(np.uint8).reshape(-1, width).T
+        return bytes([_GAPS]) + b"".join(squeeze(plane) for plane in planes)
+    marks = np.zeros(spec.size, np.bool_)
+    marks[positions] = True
+    whole = bytes([_BITMAP]) + squeeze(np.packbits(marks, bitorder="little"))
+    rows = num_rows(spec)
+    if rows == 1:
+        return whole
+    of_rows = marks.reshape(rows, -1)
+    bitmaps = np.packbits(of_rows, axis=1, bitorder="little")
+    lengths = np.full(rows, bitmaps.shape[1])
+    by_rows = bytes([_ROWS]) + code_rows(bitmaps.reshape(-1), lengths, np.count_nonzero(of_rows, axis=1))
+    return min(whole, by_rows, key=len)
+
+
+def expand_mask(source: Source, spec: TensorSpec, count: int) -> np.ndarray:
+    """The positions again, as 32-bit numbers: exactly `count`, increasing, within the tensor."""
+    form = source.number(_GAPS)
+    if form == _GAPS:
+        positions = _expand_gaps(source, count, _width(spec.size))
+    else:
+        rows = num_rows(spec) if form == _ROWS else 1
+        positions = np.flatnonzero(_expand_bitmaps(source, rows, spec.size // rows))
+    if len(positions) != count or (count and positions[-1] >= spec.size):
+        raise WireError(f"{spec.name}: {len(positions)} coordinates are marked, the message says {count}")
+    return positions.astype(np.int32)
+
+
+def _expand_bitmaps(source: Source, rows: int, width: int) -> np.ndarray:
+    row_bytes = -(-width // 8)
+    bitmaps = expand_rows(source, np.full(rows, row_bytes)).reshape(rows, row_bytes)
+    if width % 8 and (bitmaps[:, -1] >> width % 8).any():
+        raise WireError(f"{source.name}: a mark beyond the last coordinate of a row")
+    marks: np.ndarray = np.unpackbits(bitmaps, axis=1, count=width, bitorder="little").view(np.bool_)
+    return marks
+
+
+def _expand_gaps(source: Source, count: int, width: int) -> np.ndarray:
+    planes = np.empty((count, width), np.uint8)
+    for place in range(width):
+        planes[:, place] = source.expand(count)
+    gaps = planes.view(f"<u{width}").reshape(count)
+    positions: np.ndarray = np.cumsum(gaps, dtype=np.int64) + np.arange(count)
+    return positions
+
+
+def _width(size: int) -> int:
+    return 1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4
