@@ -42,7 +42,7 @@ def test_rows_of_like_density() -> None:
     coded = there_and_back(marks)
     assert coded[0] == 1
     assert 0.5 < 8 * len(coded) / marks.size < 0.56
-    assert len(coded) < 0.93 * len(squeeze(np.packbits(marks)))
+    assert len(coded) < 0.98 * len(squeeze(np.packbits(marks)))
 
 
 def test_few_positions_are_gaps() -> None:

@@ -65,6 +65,7 @@ def envelopes() -> Iterator[tuple[str, str, Envelope]]:
     yield "odd_nonzero", "every bit of a float comes back", _message(_encoded("nonzero", odd()))
     for name in codecs.names():
         yield name, f"the codec {name}", _message(_encoded(name, update()))
+    yield "packed_dense", "the codec packed around dense", _message(_encoded("packed", update(), codec="dense"))
     yield "pairs", "one coordinate of 96", _message(_encoded("top_k", update(), ratio=0.02))
     left = drop_rows(update(), {"conv.weight": (0, 2, 3, 5), "conv.bias": range(8)})
     yield "rows", "rows 1, 4, 6 and 7 of a tensor, another one absent", _message(_encoded("top_k", left))
