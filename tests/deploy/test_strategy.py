@@ -16,20 +16,17 @@ from flwr.serverapp.strategy import FedAvg, Result
 from torch import nn
 
 from fedreuse.accounting.ledger import Ledger, LedgerRow
+from fedreuse.core.cohort import Cohort
 from fedreuse.deploy.array_layout import ArrayLayout, arrays_of
 from fedreuse.deploy.existing_app import fedreuse_train
 from fedreuse.deploy.strategy import FedReuseStrategy
-from fedreuse.engine.client_store import MemoryStore
-from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, Listed, ListedFault, NoFaults
-from fedreuse.engine.records import ServerRecord
-from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.errors import ConfigError, RunError
 from fedreuse.runs.recipe import Recipe
 from fedreuse.runs.schedule import Always, Schedule
 from fedreuse.testing.cases import Case
-from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.conformance.cases import CASES
 from tests.deploy.app_grid import FIRST_NODE, AppGrid, quadratic_app, record_of
 
@@ -51,21 +48,25 @@ def strategy_of(case: Case, **flower: object) -> FedReuseStrategy:
     )
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scheduled(QuadraticFederation):
+    """The same clients, selected as a strategy selects them."""
+
+    look_ahead: int = 0
+
+    def cohort(self, round_number: int, size: int) -> Cohort:
+        schedule = Schedule.draw(len(self.examples), ROUNDS, size, Always(), self.seed)
+        return dataclasses.replace(schedule.cohort(round_number, self.look_ahead), population=self.population)
+
+
 def simulated(
     recipe: Recipe, faults: FaultPlan = EVERYBODY, federation: QuadraticFederation = FEDERATION
 ) -> tuple[dict[str, np.ndarray], Ledger]:
     """The same rounds in one process, with the population known from the start."""
-    method, seed = recipe.build(), federation.seed
-    site = Site(method, federation.schema, federation.bench, MemoryStore(), faults, seed)
-    executor, ledger = Serial("strict").start(site), Ledger()
-    record = ServerRecord(method.server.init(federation.initial, federation.population))
-    schedule = Schedule.draw(4, ROUNDS, 4, Always(), seed)
-    for number in range(1, ROUNDS + 1):
-        drawn = schedule.cohort(number, recipe.method.needs.look_ahead)
-        drawn = dataclasses.replace(drawn, population=federation.population)
-        record = mark_durable(run_round(method, record, drawn, executor, ledger, federation.schema))
-    layout = ArrayLayout.of(record_of(federation))
-    return arrays_of(layout.record(method.server.model(record.state))), ledger
+    scheduled = Scheduled(**vars(federation), look_ahead=recipe.method.needs.look_ahead)
+    setting = Setting(cohort=4, executor=Serial("strict"), faults=faults)
+    session = scheduled.play(recipe.build(), ROUNDS, setting)
+    return arrays_of(ArrayLayout.of(record_of(federation)).record(session.model)), session.ledger
 
 
 def untimed(rows: list[LedgerRow]) -> list[LedgerRow]:
