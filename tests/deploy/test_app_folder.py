@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -22,6 +23,12 @@ def test_flower_accepts_the_folder_and_reads_the_same_run(tmp_path: Path) -> Non
     read, _ = load_and_validate(folder / "pyproject.toml")
     assert from_flat(flatten_dict(read["tool"]["flwr"]["app"]["config"])) == (config, options)
     assert sorted(path.name for path in (folder / PACKAGE).iterdir()) == ["__init__.py", "client.py", "server.py"]
+
+
+def test_the_name_is_one_that_flower_takes_whatever_the_run_is_called(tmp_path: Path) -> None:
+    folder = write_app(tiny(task={"name": "fashion_mnist", "clients": 6}), Deployment(), tmp_path / "app")
+    name = tomllib.loads((folder / "pyproject.toml").read_text())["project"]["name"]
+    assert re.fullmatch(r"[a-z][a-z0-9-]{0,31}", name)
 
 
 def test_no_key_is_nested_deeper_than_its_dots(tmp_path: Path) -> None:

@@ -76,9 +76,8 @@ def write_app(config: RunConfig, options: Deployment, folder: Path) -> Path:
 
 
 def _project(config: RunConfig, options: Deployment) -> str:
-    name = re.sub(r"[^a-z0-9]+", "-", config.label.lower()).strip("-")
     return _PROJECT.format(
-        name=name,
+        name=f"fedreuse-{config.run_id}",  # Flower takes no more than 32 letters, digits and hyphens
         title=f"fedreuse run {config.label}",
         version=fedreuse.__version__,
         package=PACKAGE,
