@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.bench import engine, turns
+from fedreuse.bench.peers import match
 from fedreuse.bench.results import read
 from tests.cli.conftest import Invoke
 
@@ -26,11 +27,35 @@ def _no_match(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_results_go_to_a_file_with_provenance(invoke: Invoke, in_folder: Path) -> None:
     shown = invoke("bench", "engine", "--workload", "resnet18", "--rounds", "1")
     assert shown.exit_code == 0, shown.output
-    assert "share of the round outside local SGD" in " ".join(shown.stdout.split())
+    assert "share of the serial round outside local SGD" in " ".join(shown.stdout.split())
     results = read(in_folder / "bench" / "engine-resnet18.json")
     assert results.rows == ROWS
     assert results.settings["rounds"] == 1
     assert results.provenance["python"]
+
+
+def test_codecs_and_their_report(invoke: Invoke, in_folder: Path) -> None:
+    shown = invoke("bench", "codecs", "--workload", "tiny", "--repeats", "1")
+    assert shown.exit_code == 0, shown.output
+    document = in_folder / "page.md"
+    document.write_text("before\n<!-- bench codecs -->\nold\n<!-- end of bench -->\nafter\n")
+    assert "codecs filled in" in invoke("bench", "report", document).stdout
+    text = document.read_text()
+    assert "| top_k | " in text
+    assert "old" not in text
+    assert text.endswith("after\n")
+
+
+def test_peers_that_are_not_installed_are_skipped_with_a_word(
+    invoke: Invoke, in_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played = {"fedreuse, pool of 2": [{"seconds": 1.0, "cpu_seconds": 2.0, "examples": 100}]}
+    monkeypatch.setattr(match, "take_turns", lambda *words: played)
+    shown = invoke("bench", "peers", "--workload", "tiny", "--environments", in_folder, "--rounds", 1)
+    assert shown.exit_code == 0, shown.output
+    assert "Flower 1.41 simulation is skipped" in shown.stderr
+    assert "--install" in shown.stderr
+    assert len(read(in_folder / "bench" / "peers.json").rows) == 2
 
 
 def test_json_is_json_alone(invoke: Invoke, in_folder: Path) -> None:

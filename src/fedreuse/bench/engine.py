@@ -27,15 +27,23 @@ _STEP_PASSES = 9
 
 
 def run(
-    workload: str = "reference", rounds: int = 5, warm_up: int = 1, tell: Callable[[str], object] = str
+    workload: str = "reference",
+    rounds: int = 5,
+    warm_up: int = 1,
+    only: Sequence[str] = (),
+    tell: Callable[[str], object] = str,
 ) -> list[Row]:
     """Rows of seconds per contender, one number per round; all play the same cohorts in the same round."""
     last = rounds + warm_up + 1  # the last round of a run is evaluated, so it is never played
-    taken = take_turns(_contenders(workload, last), rounds, warm_up, tell)
+    taken = take_turns(_named(_contenders(workload, last), only), rounds, warm_up, tell)
     if workload != "resnet18":
         steps = {name: ours("contender", kind=name, workload=workload, rounds=1) for name in (_PLAIN, _TUNED)}
-        taken |= take_turns(steps, _STEP_PASSES, tell=tell)
+        taken |= take_turns(_named(steps, only), _STEP_PASSES, tell=tell)
     return [_row(name, told) for name, told in taken.items()]
+
+
+def _named(commands: dict[str, Command], words: Sequence[str]) -> dict[str, Command]:
+    return {name: command for name, command in commands.items() if not words or any(word in name for word in words)}
 
 
 def _contenders(workload: str, rounds: int) -> dict[str, Command]:
@@ -105,13 +113,14 @@ def _ratios(by_name: Mapping[str, Row]) -> list[tuple[str, ...]]:
         if above in by_name and below in by_name
     ]
     if {_FLOOR_2, _POOL} <= by_name.keys():
-        found.append(_gain_of_two(by_name))
-        found += [
-            _reuse(by_name[reusing], by_name[plain], reusing)
-            for reusing, plain in ((_SERIAL_REUSE, _SERIAL), (_POOL_REUSE, _POOL))
-        ]
-    elif _SERIAL in by_name:
-        found = [_outside(by_name[_SERIAL], by_name[_FLOOR])]
+        found += [_gain_of_two(by_name)] if {_FLOOR, _SERIAL} <= by_name.keys() else []
+    found += [
+        _reuse(by_name[reusing], by_name[plain], reusing)
+        for reusing, plain in ((_SERIAL_REUSE, _SERIAL), (_POOL_REUSE, _POOL))
+        if {reusing, plain} <= by_name.keys()
+    ]
+    if {_FLOOR, _SERIAL} <= by_name.keys():
+        found.append(_outside(by_name[_SERIAL], by_name[_FLOOR]))
     return found
 
 
@@ -139,4 +148,4 @@ def _outside(engine: Row, floor: Row) -> tuple[str, ...]:
     def shares(key: str) -> list[float]:
         return [1 - bare / whole for whole, bare in zip(engine[key], floor[key], strict=True)]
 
-    return "share of the round outside local SGD", *_both(shares), "at most 0.08"
+    return "share of the serial round outside local SGD", *_both(shares), "at most 0.08 (ResNet-18)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedreuse.bench.results import Row
     from fedreuse.report.tables import Table
 
-__all__ = ["bench_app", "finish"]
+__all__ = ["Shown", "bench_app", "finish"]
 
 bench_app = typer.Typer(
     no_args_is_help=True,
@@ -33,7 +33,14 @@ Workload = Annotated[str, typer.Option("--workload", help="reference, resnet18, 
 
 @bench_app.command("engine", epilog="Example: fedreuse bench engine --workload resnet18 --rounds 2")
 def engine_command(
-    workload: Workload = "reference", rounds: Rounds = 5, cores: Cores = 2, out: Out = None, as_json: AsJson = False
+    workload: Workload = "reference",
+    rounds: Rounds = 5,
+    cores: Cores = 2,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Words of contenders' names: the others stay at home.")
+    ] = None,
+    out: Out = None,
+    as_json: AsJson = False,
 ) -> None:
     """Time the engine beside a bare PyTorch loop with the same local SGD; each round is played by all in turn."""
     from fedreuse.bench import engine
@@ -42,9 +49,78 @@ def engine_command(
 
     require(workload in WORKLOADS, f"--workload must be one of {', '.join(WORKLOADS)}", workload)
     settings = {"workload": workload, "rounds": rounds, "cores": keep_cores(cores)}
-    rows = engine.run(workload, rounds, tell=_tell)
+    rows = engine.run(workload, rounds, only=only or (), tell=_tell)
     name = "engine" if workload == "reference" else f"engine-{workload}"
-    finish(name, settings, rows, engine.tables, out, as_json)
+    finish(name, settings, rows, engine.tables, Shown(out, as_json))
+
+
+@bench_app.command("peers", epilog="Example: fedreuse bench peers --install")
+def peers_command(
+    workload: Workload = "reference",
+    rounds: Rounds = 3,
+    cores: Cores = 2,
+    environments: Annotated[
+        Path | None, typer.Option("--environments", help="Their environments (default: ~/.cache/fedreuse/peers).")
+    ] = None,
+    is_installing: Annotated[
+        bool, typer.Option("--install", help="First make the environments that are missing, with pip.")
+    ] = False,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time the engine beside pfl-research and Flower's simulation engine, on the same data, cohorts and local SGD."""
+    from fedreuse.bench.peers import match
+    from fedreuse.bench.turns import keep_cores
+
+    folder = environments or match.default_folder()
+    for name, peer in match.PEERS.items() if is_installing else ():
+        if not match.is_installed(peer, folder):
+            _tell(f"{name}: making {folder / peer.environment}")
+            match.install(peer, folder)
+    settings = {"workload": workload, "rounds": rounds, "cores": keep_cores(cores)}
+    rows = match.run(folder, workload, rounds, tell=_tell)
+    finish("peers", settings, rows, match.tables, Shown(out, as_json))
+
+
+@bench_app.command("codecs", epilog="Example: fedreuse bench codecs --repeats 3")
+def codecs_command(
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="reference, resnet18 (default: both), or tiny.")
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", help="Passes over all codecs.", min=1)] = 7,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time every codec on one client's update, writing and reading, on one core; and the length of its message."""
+    from fedreuse.bench import codecs
+    from fedreuse.bench.workload import WORKLOADS
+
+    chosen = workload or ["reference", "resnet18"]
+    for name in chosen:
+        require(name in WORKLOADS, f"--workload must be one of {', '.join(WORKLOADS)}", name)
+    rows = codecs.run(chosen, repeats, tell=_tell)
+    finish("codecs", {"workloads": chosen, "repeats": repeats, "cores": 1}, rows, codecs.tables, Shown(out, as_json))
+
+
+@bench_app.command("report", epilog="Example: fedreuse bench report docs/performance.md --results docs/bench")
+def report_command(
+    document: Annotated[Path, typer.Argument(help="A document with marks <!-- bench NAME -->.", show_default=False)],
+    results: Annotated[Path, typer.Option("--results", help="The folder of the results.")] = Path("bench"),
+) -> None:
+    """Write the tables of all results into a document, between its marks."""
+    from fedreuse.bench.report import fill
+    from fedreuse.bench.results import read_folder
+
+    text, filled = fill(document.read_text(encoding="utf-8"), read_folder(results))
+    document.write_text(text, encoding="utf-8")
+    show_lines(f"{document}: {', '.join(filled) or 'nothing'} filled in")
+
+
+class Shown(NamedTuple):
+    """Where results go, and how they are shown."""
+
+    out: Path | None
+    as_json: bool
 
 
 def finish(
@@ -52,8 +128,7 @@ def finish(
     settings: Mapping[str, Any],
     rows: Sequence[Row],
     tables: Callable[[Sequence[Row]], Sequence[Table]],
-    out: Path | None,
-    as_json: bool,
+    shown: Shown,
 ) -> None:
     """Write the results with their provenance, and show them."""
     from dataclasses import asdict
@@ -61,8 +136,8 @@ def finish(
     from fedreuse.bench.results import made_now
 
     results = made_now(name, settings, rows)
-    path = results.write(out or Path("bench") / f"{name}.json")
-    if as_json:
+    path = results.write(shown.out or Path("bench") / f"{name}.json")
+    if shown.as_json:
         show_json(asdict(results))
         return
     for table in tables(rows):

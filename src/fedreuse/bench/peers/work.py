@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-__all__ = ["CnnNetwork", "PeerWork"]
+__all__ = ["CnnNetwork", "PeerWork", "load_once"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +84,12 @@ class PeerWork:
                     loss = functional.cross_entropy(network(images[at]), labels[at])
                     loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
                     optimizer.step()
+
+
+@cache
+def load_once(path: str) -> PeerWork:
+    """The work, read once in each process that plays clients."""
+    return PeerWork.load(path)
 
 
 class CnnNetwork(nn.Module):

@@ -1,0 +1,209 @@
+"""The match: this engine and other simulators, each in its own environment, on the same data, cohorts and local SGD."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import fedreuse
+from fedreuse.bench.peers.work import PeerWork
+from fedreuse.bench.timing import of_all, ratios, shown
+from fedreuse.bench.turns import Command, ours, take_turns
+from fedreuse.bench.workload import configure
+from fedreuse.errors import RunError
+from fedreuse.report.tables import Table
+from fedreuse.runs.schedule import Schedule
+
+if TYPE_CHECKING:
+    from fedreuse.bench.results import Row
+    from fedreuse.runs.config import RunConfig
+
+__all__ = ["PEERS", "Peer", "default_folder", "install", "is_installed", "run", "tables", "work_of"]
+
+_OURS = "fedreuse, pool of 2"
+_OFFLINE = {
+    "FLWR_TELEMETRY_ENABLED": "0",
+    "FLWR_DISABLE_UPDATE_CHECK": "1",
+    "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS": "0",
+}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A simulator: its environment, what it needs there, the module that plays it, and its ways to use two cores."""
+
+    environment: str
+    requirements: tuple[str, ...]
+    module: str
+    ways: Mapping[str, Mapping[str, int]]
+    asked: float
+
+
+PEERS: Mapping[str, Peer] = {
+    "pfl-research 0.6": Peer(
+        "pfl",
+        ("pfl==0.6.0",),
+        "pfl_research",
+        {"2 threads": {"processes": 1, "threads": 2}, "2 processes": {"processes": 2, "threads": 1}},
+        1.7,
+    ),
+    "Flower 1.41 simulation": Peer(
+        "flower", ("flwr[simulation]==1.41.0",), "flower", {"2 clients": {"processes": 2, "threads": 1}}, 3.0
+    ),
+}
+_FORMS = {"plain": False, "tuned": True}
+
+
+def default_folder() -> Path:
+    """Where the environments are, unless told otherwise."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "fedreuse" / "peers"
+
+
+def is_installed(peer: Peer, folder: Path) -> bool:
+    """Whether a peer's environment is there."""
+    return _python(peer, folder).exists()
+
+
+def install(peer: Peer, folder: Path) -> None:
+    """Make a peer's environment with pip: the peer, and the torch that is used here."""
+    import torch
+
+    place = folder / peer.environment
+    venv.create(place, with_pip=True, clear=True)
+    version = torch.__version__.partition("+")[0]
+    words = [str(_python(peer, folder)), "-m", "pip", "install", "--quiet", f"torch=={version}", "numpy"]
+    done = subprocess.run([*words, *peer.requirements], capture_output=True, text=True, check=False)
+    if done.returncode:
+        _python(peer, folder).unlink(missing_ok=True)  # half an environment is none
+        raise RunError(f"{place}: pip could not install {', '.join(peer.requirements)}:\n{done.stderr[-1500:]}")
+
+
+def run(
+    folder: Path,
+    workload: str = "reference",
+    rounds: int = 3,
+    warm_up: int = 1,
+    tell: Callable[[str], object] = str,
+) -> list[Row]:
+    """Rows of seconds and examples per contender and form of the network; a peer that is not installed is skipped."""
+    config = configure(workload, rounds + warm_up + 1)
+    here = {name: peer for name, peer in PEERS.items() if is_installed(peer, folder)}
+    for name in PEERS.keys() - here.keys():
+        tell(f"{name} is skipped: {folder} has no environment for it; make one with fedreuse bench peers --install")
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as scratch:
+        work = work_of(config)
+        work = replace(work, cohorts=work.cohorts[: rounds + warm_up])
+        work.save(Path(scratch) / "work.npz")
+        package = Path(scratch) / "package"
+        package.mkdir()
+        (package / "fedreuse").symlink_to(Path(fedreuse.__file__).parent)
+        for form, is_tuned in _FORMS.items():
+            commands = {_OURS: _our_command(workload, rounds + warm_up + 1)}
+            commands |= _commands(here, folder, Path(scratch), is_tuned)
+            tell(f"the network {form}:")
+            taken = take_turns(commands, rounds, warm_up, tell)
+            rows += [
+                {"contender": name, "form": form, **{key: [facts[key] for facts in told] for key in _KEPT}}
+                for name, told in taken.items()
+            ]
+    return rows
+
+
+_KEPT = ("seconds", "cpu_seconds", "examples")
+
+
+def work_of(config: RunConfig) -> PeerWork:
+    """The same data, partition, cohorts and local SGD, for somebody else."""
+    prepared, plain = config.task.prepare(config.seed), config.to_plain()
+    rounds, local = config.rounds, plain["local"]
+    cohorts = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed).cohorts
+    sgd = {name: local["optimizer"][name] for name in ("lr", "momentum", "weight_decay")}
+    layers = {name: plain["network"][name] for name in ("width", "hidden")}
+    data, training = prepared.data, prepared.training
+    return PeerWork(
+        data.train.inputs,
+        data.train.labels,
+        np.asarray(training.offsets),
+        np.asarray(training.indices),
+        np.array(cohorts),
+        np.array(data.mean),
+        np.array(data.std),
+        {"epochs": local["epochs"], "batch": local["batch"], **sgd, **layers},
+    )
+
+
+def _our_command(workload: str, rounds: int) -> Command:
+    executor = "executor={name: pool, workers: 2}"
+    return ours("contender", kind="engine", workload=workload, rounds=rounds, overrides=[executor])
+
+
+def _commands(peers: Mapping[str, Peer], folder: Path, scratch: Path, is_tuned: bool) -> dict[str, Command]:
+    """Each way of each peer; offline, and with this package alone on their path."""
+    commands = {}
+    for name, peer in peers.items():
+        for way, numbers in peer.ways.items():
+            task = {"work": str(scratch / "work.npz"), "is_tuned": is_tuned, "port": _free_port(), **numbers}
+            command = ours(f"peers.{peer.module}", **task)
+            words = [str(_python(peer, folder)), *command.words[1:]]
+            environment = {**_OFFLINE, "PYTHONPATH": str(scratch / "package"), "FLWR_HOME": str(scratch / "flower")}
+            if numbers["threads"] == 1:
+                environment["OMP_NUM_THREADS"] = "1"
+            commands[f"{name}, {way}"] = Command(words, environment)
+    return commands
+
+
+def _free_port() -> int:
+    """A port of this machine such that the next one is probably free too."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return min(port, 65_000)
+
+
+def _python(peer: Peer, folder: Path) -> Path:
+    return folder / peer.environment / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+
+
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """Examples per second by contender and form, and how many times faster this engine is."""
+    cells, names = [], list(dict.fromkeys(row["contender"] for row in rows))
+    for name in names:
+        row = [name]
+        for form in _FORMS:
+            found = {row["contender"]: row for row in rows if row["form"] == form}
+            row += _speeds(found, name)
+        cells.append((*row, _asked(name)))
+    headers = ("simulator", "examples/s", "we are faster by", "examples/s, tuned", "we are faster by", "asked, plain")
+    legend = (
+        "Local training examples per second over all rounds; the ratio is that of the seconds of the same rounds "
+        "(median, and the range). `tuned` gives the others this project's network (pooling before ReLU, channels "
+        "last); this engine always uses it, keeps a ledger, sends Top-K 0.2 and writes a checkpoint every round."
+    )
+    return [Table("Other simulators", headers, tuple(cells), legend)]
+
+
+def _speeds(found: Mapping[str, Any], name: str) -> list[str]:
+    if name not in found:
+        return ["-", "-"]
+    row, mine = found[name], found[_OURS]
+    speed = f"{of_all(row['examples'], row['seconds']):,.0f}"
+    return [speed, "-" if name == _OURS else shown(ratios(row["seconds"], mine["seconds"]))]
+
+
+def _asked(name: str) -> str:
+    asked = [peer.asked for title, peer in PEERS.items() if name.startswith(title)]
+    return f"at least {asked[0]}" if asked else "-"
