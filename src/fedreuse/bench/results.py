@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.errors import RunDirectoryError
+from fedreuse.files import write_whole
 from fedreuse.runs.provenance import provenance
 
 __all__ = ["Results", "Row", "made_now", "read", "read_folder"]
@@ -36,9 +37,7 @@ class Results:
     def write(self, path: Path) -> Path:
         """One JSON file; an older one of the same name gives way."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(asdict(self), indent=1) + "\n")
-        partial.replace(path)
+        write_whole(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
         return path
 
 
