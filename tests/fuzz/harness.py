@@ -1,15 +1,15 @@
 """What the fuzzer runs: any bytes become a frame with a right checksum; it is refused, or it means exactly one thing.
 
 An input is a selector (1 byte), the header's length (2, little-endian), the header, the arrays. The selector's lowest
-bit chooses the model, the next whether the receiver holds something already, the others the link at whose receiving end
-the message arrives.
+and highest bit choose the model, bit 1 whether the receiver holds something already, the others the link at whose
+receiving end the message arrives.
 """
 
 from __future__ import annotations
 
-import inspect
 from functools import cache
 from typing import Any
+from unittest.mock import patch
 
 import msgpack
 import numpy as np
@@ -38,9 +38,10 @@ MODELS = (
         COUNTERS,
     ),
     ModelSchema(Schema((TensorSpec("long", (1100,), "float64"), TensorSpec("short", (3, 1), "float64")))),
+    ModelSchema(Schema((TensorSpec("wide", (9, 512)), TensorSpec("bias", (9,))))),
 )
+_WIDE = 128
 LINKS = tuple(parse_link(name, "link") for name in links.names())
-TAKES_REFERENCE = "reference" in inspect.signature(Parcel.decode).parameters
 
 
 def frame(data: bytes, addresses: tuple[int, ...] = (3, 9, 4, 2)) -> bytes:
@@ -49,11 +50,16 @@ def frame(data: bytes, addresses: tuple[int, ...] = (3, 9, 4, 2)) -> bytes:
     return signed(ADDRESS.pack(length, *addresses) + data[3:])
 
 
+def model_of(data: bytes) -> ModelSchema:
+    """The model that an input is about."""
+    return MODELS[2] if data[0] & _WIDE else MODELS[data[0] & 1]
+
+
 def check(data: bytes) -> bool:
     """Whether the message is one; anything but a WireError gets through to the fuzzer."""
     if not data:
         return False
-    model, message = MODELS[data[0] & 1], frame(data)
+    model, message = model_of(data), frame(data)
     try:
         envelope = Envelope.from_bytes(message, model)
     except WireError:
@@ -63,16 +69,16 @@ def check(data: bytes) -> bool:
     for group, parcel in envelope.parcels.items():
         if parcel is not None:
             _check_parcel(parcel, model.of_group(group))
-        _arrive(parcel, model.of_group(group), LINKS[(data[0] >> 2) % len(LINKS)], bool(data[0] & 2))
+        _arrive(parcel, model.of_group(group), LINKS[(data[0] >> 2 & 31) % len(LINKS)], bool(data[0] & 2))
     return True
 
 
 def _check_parcel(parcel: Parcel, schema: Schema) -> None:
     rest = parcel
     while rest is not None:
-        for reference in (None, _held(schema)) if TAKES_REFERENCE else (None,):
+        for reference in (None, _held(schema)):
             try:
-                decoded = rest.decode(schema, reference) if TAKES_REFERENCE else rest.decode(schema)
+                decoded = rest.decode(schema, reference)
             except WireError:
                 continue
             _check_tensors(decoded, schema)
@@ -124,7 +130,7 @@ def seeds() -> dict[str, bytes]:
         "empty": seed_of(Envelope("train", 3, 9, 4, 2)),
         "values": seed_of(Envelope("score", 3, 9, values=_VALUES)),
     }
-    for which, model in enumerate(MODELS):
+    for which, model in enumerate(MODELS[:2]):
         rng = np.random.default_rng(5)
         flat = rng.normal(size=model.weights.size).astype(model.weights.dtype)
         flat[rng.random(flat.size) < 0.5] = 0
@@ -138,16 +144,51 @@ def seeds() -> dict[str, bytes]:
         found |= _link_seeds(update, model.weights, which)
     whole = {"update": None, "buffers": pack_tensors(_held(BUFFERS), BUFFERS)}
     whole["counters"] = pack_tensors(Tensors(COUNTERS, np.array([2**40])), COUNTERS)
+    found |= _packed_seeds()
     found["groups"] = seed_of(Envelope("update", 3, 9, parcels=whole, keep=True))
     return found
 
 
-_LONG = [name for name in ("dense", "top_k", "ecuq", "ternary", "packed") if name in codecs.names()]
+_LONG = ("dense", "top_k", "ecuq", "ternary", "packed")
 _VALUES: dict[str, Any] = {"score": 0.25, "is_fresh": True, "names": ("a", (3, -1)), "big": 2**63}
 
 
 def _seed(parcel: Parcel, which: int) -> bytes:
     return seed_of(Envelope("update", 3, 9, parcels={"update": parcel}), which)
+
+
+def _packed_seeds() -> dict[str, bytes]:
+    """Coded against what the receiver holds, as an update is; with a number that is none, and with decay.
+
+    Each also with nothing squeezed, so that a changed byte is a changed symbol and not a broken zstd frame.
+    """
+    found = _packed("packed")
+    with patch("fedreuse.wire.squeeze._WORTH", 2**31):
+        return found | _packed("plain")
+
+
+def _packed(prefix: str) -> dict[str, bytes]:
+    found = {}
+    for which, model in ((0, MODELS[0]), (_WIDE, MODELS[2])):
+        schema, rng = model.weights, np.random.default_rng(11)
+        held = _held(schema)
+        steps = (rng.normal(size=schema.size) * 1e-3).astype(np.float32)
+        moved = {
+            "moved": held.values + steps,
+            "decayed": np.where(steps > 0, held.values * np.float32(0.999), held.values + steps),
+        }
+        for name, values in moved.items():
+            change = values - held.values
+            change[3] = np.nan
+            for inner in ("top_k", "dense") if name == "moved" else ("top_k", "nonzero"):
+                packed = codecs.parse({"name": "packed", "codec": inner}, "codec")
+                parcel = packed.encode(Tensors(schema, change), schema, rng, held)  # type: ignore[call-arg]
+                found[f"{prefix}-{name}-{inner}-{which}"] = _seed(parcel, which)
+        for inner in ("qsgd", "ternary", "ecuq", "natural", "rand_k"):
+            packed = codecs.parse({"name": "packed", "codec": inner}, "codec")
+            parcel = packed.encode(Tensors(schema, np.repeat(steps[::4], 4)[: schema.size]), schema, rng)
+            found[f"{prefix}-{inner}-{which}"] = _seed(parcel, which)
+    return found
 
 
 def _link_seeds(update: Tensors, schema: Schema, which: int) -> dict[str, bytes]:

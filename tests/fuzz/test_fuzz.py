@@ -13,7 +13,7 @@ import pytest
 
 from fedreuse.wire.block import MODES
 from fedreuse.wire.envelope import Envelope
-from tests.fuzz.harness import MODELS, check, frame, mutate, seeds
+from tests.fuzz.harness import check, frame, model_of, mutate, seeds
 from tests.fuzz.seed import CORPUS
 
 INPUTS = sorted(CORPUS.iterdir())
@@ -29,7 +29,7 @@ def test_every_seed_is_a_message_and_in_the_corpus() -> None:
 def test_the_seeds_have_every_mode() -> None:
     found: set[int] = set()
     for data in seeds().values():
-        for parcel in Envelope.from_bytes(frame(data), MODELS[data[0] & 1]).parcels.values():
+        for parcel in Envelope.from_bytes(frame(data), model_of(data)).parcels.values():
             found |= {block.mode.code for block in (parcel.all_blocks() if parcel else ())}
     assert found == set(MODES)
 
@@ -48,8 +48,7 @@ def test_no_input_of_the_corpus_needs_more_memory_than_it_and_the_model_imply() 
         check(data)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        model = MODELS[data[0] & 1] if data else MODELS[0]
-        assert peak < 64 * (len(data) + model.dense_bytes) + 2**20, path.name
+        assert peak < 64 * (len(data) + model_of(data).dense_bytes) + 2**20, path.name
 
 
 def test_a_frame_is_right_around_any_input() -> None:

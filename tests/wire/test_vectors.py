@@ -10,11 +10,11 @@ import pytest
 
 from fedreuse.errors import WireError
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import to_dense
+from fedreuse.tensors import Tensors, to_dense
 from fedreuse.wire.block import MODES
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel
-from tests.wire.vectors.make import DRAWN, EXACT, FOLDER, files, odd, text, update
+from tests.wire.vectors.make import DRAWN, EXACT, FOLDER, change, files, odd, text, update
 
 NAMES = sorted(path.name for path in FOLDER.glob("*.json"))
 VECTORS = [name for name in NAMES if name not in ("schema.json", "refused.json")]
@@ -60,11 +60,11 @@ def test_the_present_decoder_reads_them(name: str) -> None:
     assert dict(envelope.values) == {key: as_tuples(value) for key, value in vector["values"].items()}
     assert list(envelope.parcels) == list(vector["groups"])
     for group, said in vector["groups"].items():
-        compare(envelope.parcels[group], said, model.of_group(group))
+        compare(envelope.parcels[group], said, model.of_group(group), vector.get("held"))
     assert envelope.to_bytes() == frame
 
 
-def compare(parcel: Parcel | None, said: dict[str, Any] | None, tensors: Schema) -> None:
+def compare(parcel: Parcel | None, said: dict[str, Any] | None, tensors: Schema, held: str | None) -> None:
     if said is None or parcel is None:
         assert said is parcel is None
         return
@@ -73,12 +73,13 @@ def compare(parcel: Parcel | None, said: dict[str, Any] | None, tensors: Schema)
         with pytest.raises(WireError):
             parcel.decode(tensors)
         return
-    decoded = parcel.decode(tensors)
+    reference = None if held is None else Tensors(tensors, np.frombuffer(bytes.fromhex(held), tensors.dtype))
+    decoded = parcel.decode(tensors, reference)
     assert [spec.name for spec in decoded.schema] == said["tensors"]
     assert (None if decoded.index is None else decoded.index.tolist()) == said["positions"]
     assert decoded.values.tobytes().hex() == said["values"]
     if "second" in said:
-        compare(parcel.second, said["second"], tensors)
+        compare(parcel.second, said["second"], tensors, None)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -93,6 +94,18 @@ def test_every_bit_of_odd_numbers_is_there() -> None:
     for name in ("odd_dense.json", "odd_nonzero.json"):
         parcel = Envelope.from_bytes(bytes.fromhex(load(name)["frame"]), schema()).parcels["update"]
         assert to_dense(parcel.decode(schema().weights)).values.tobytes() == odd().values.tobytes()
+
+
+def test_values_against_what_is_held_are_the_values() -> None:
+    vector = load("packed_against.json")
+    parcel = Envelope.from_bytes(bytes.fromhex(vector["frame"]), schema()).parcels["update"]
+    coded = parcel.blocks[0]
+    assert (coded.mode.name, coded.fields[2][0]) == ("packed", 2)
+    with pytest.raises(WireError, match="numbers that the receiver does not hold"):
+        parcel.decode(schema().weights)
+    said = vector["groups"]["update"]
+    kept = slice(None) if said["positions"] is None else said["positions"]
+    assert said["values"] == change().values[kept].tobytes().hex()
 
 
 def test_every_mode_has_a_vector() -> None:

@@ -1,8 +1,9 @@
 """Writes the test vectors of the message format: `python -m tests.wire.vectors.make`.
 
 Each vector is a JSON file: a frame in hexadecimal, the schema it follows, and what it says; tensors as the hexadecimal
-bytes of their little-endian values, and the positions of those values (null: all). What nobody can read without the
-state of a link has no tensors. `refused.json` lists frames that every decoder must refuse, with what is wrong.
+bytes of their little-endian values, and the positions of those values (null: all). `held` is what the receiver holds,
+where values are coded against it. What nobody can read without the state of a link has no tensors. `refused.json` lists frames that every
+decoder must refuse, with what is wrong.
 """
 
 from __future__ import annotations
@@ -53,6 +54,23 @@ def odd() -> Tensors:
     return Tensors(WEIGHTS, patterns.view(np.float32))
 
 
+def held() -> Tensors:
+    """What the receiver of an update holds: no two numbers alike."""
+    return Tensors(WEIGHTS, ((np.arange(WEIGHTS.size) - 40) / 7).astype(np.float32))
+
+
+def change() -> Tensors:
+    """Trained less held, as an update comes about: a step, decay alone in every fourth place, one that is no number."""
+    steps = np.where(np.arange(WEIGHTS.size) % 4, update().values / 1000, held().values * np.float32(-0.001))
+    moved = (held().values + steps.astype(np.float32)) - held().values
+    moved[5] = np.nan
+    return Tensors(WEIGHTS, moved)
+
+
+HELD = {"packed_against": held}
+"""Vectors that only who holds something can read, and what that is."""
+
+
 def envelopes() -> Iterator[tuple[str, str, Envelope]]:
     """Name, what it shows, the message."""
     yield "train", "a request without tensors", Envelope("train", 5, 7, 6, 3)
@@ -69,6 +87,9 @@ def envelopes() -> Iterator[tuple[str, str, Envelope]]:
     yield "pairs", "one coordinate of 96", _message(_encoded("top_k", update(), ratio=0.02))
     left = drop_rows(update(), {"conv.weight": (0, 2, 3, 5), "conv.bias": range(8)})
     yield "rows", "rows 1, 4, 6 and 7 of a tensor, another one absent", _message(_encoded("top_k", left))
+    packed = codecs.parse({"name": "packed", "codec": "nonzero"}, "codec")
+    parcel = packed.encode(change(), WEIGHTS, np.random.default_rng(1), held())  # type: ignore[call-arg]
+    yield "packed_against", "values against what the receiver holds", _message(parcel)
     yield from _of_links()
 
 
@@ -135,10 +156,10 @@ _LIES: list[tuple[str, str, list[Any], bytes]] = [
 ]  # fmt: skip
 
 
-def described(about: str, envelope: Envelope) -> dict[str, Any]:
+def described(about: str, envelope: Envelope, reference: Tensors | None = None) -> dict[str, Any]:
     """A vector as it is written."""
     names = ("kind", "round_number", "exchange", "ack", "durable", "keep")
-    groups = {group: _said(parcel, SCHEMA.of_group(group)) for group, parcel in envelope.parcels.items()}
+    groups = {group: _said(parcel, SCHEMA.of_group(group), reference) for group, parcel in envelope.parcels.items()}
     return {
         "about": about,
         "schema": "schema.json",
@@ -146,21 +167,22 @@ def described(about: str, envelope: Envelope) -> dict[str, Any]:
         **{name: getattr(envelope, name) for name in names},
         "values": dict(envelope.values),
         "groups": groups,
+        **({} if reference is None else {"held": reference.values.tobytes().hex()}),
     }
 
 
-def _said(parcel: Parcel | None, schema: Schema) -> dict[str, Any] | None:
+def _said(parcel: Parcel | None, schema: Schema, reference: Tensors | None) -> dict[str, Any] | None:
     if parcel is None:
         return None
     said: dict[str, Any] = {"modes": [block.mode.name for block in parcel.blocks]}
     try:
-        tensors = parcel.decode(schema)
+        tensors = parcel.decode(schema, reference)
     except WireError:
         return said
     said["tensors"] = [spec.name for spec in tensors.schema]
     said["positions"] = None if tensors.index is None else tensors.index.tolist()
     said["values"] = tensors.values.tobytes().hex()
-    return said | ({} if parcel.second is None else {"second": _said(parcel.second, schema)})
+    return said | ({} if parcel.second is None else {"second": _said(parcel.second, schema, None)})
 
 
 def files() -> dict[str, Any]:
@@ -171,7 +193,10 @@ def files() -> dict[str, Any]:
         for role, schema in roles.items()
     }
     made: dict[str, Any] = {"schema.json": {"digest": SCHEMA.digest, **tensors}}
-    made |= {f"{name}.json": described(about, envelope) for name, about, envelope in envelopes()}
+    made |= {
+        f"{name}.json": described(about, envelope, HELD[name]() if name in HELD else None)
+        for name, about, envelope in envelopes()
+    }
     made["refused.json"] = [{"about": about, "error": words, "frame": frame.hex()} for about, words, frame in refused()]
     return made
 
