@@ -1,0 +1,103 @@
+"""Parity: on a real local federation, with a reply that is really lost, the bits are those of a simulation.
+
+Six nodes, the convolutional network with batch normalisation, three rounds. In round 2 client 1 works, remembers, and
+fails before its reply is sent; the simulation's fault plan says so in advance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedreuse.deploy.app_folder import PACKAGE, write_app
+from fedreuse.deploy.local import LocalFederation
+from fedreuse.deploy.options import Deployment
+from fedreuse.deploy.run_local import follow
+from fedreuse.runs.config import RunConfig
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.launch import run
+from tests.tiny import results, tiny
+
+GATE = {"name": "proxy", "quota": 0.2, "tau_start": 1.0, "tau_floor": 1.0}
+METHODS: dict[str, dict[str, Any]] = {
+    "fedavg": {"method": {"name": "fedavg"}},
+    "scaffold": {"method": {"name": "scaffold"}},
+    "fed_ef": {"method": {"name": "fed_ef"}},
+    "clag": {"method": {"name": "clag"}, "uplink": {"update": {"name": "clag", "zeta": 1.0}}},
+    "dg_fedreuse": {"method": {"name": "dg_fedreuse", "gate": GATE}},
+}
+ROUNDS = {"count": 3, "cohort": 6}
+LOST = {"name": "listed", "entries": [{"round": 2, "client": 1, "fate": "lost"}]}
+FAILING_CLIENT = '''"""Our client app, which fails once, after its work."""
+
+from flwr.clientapp import ClientApp
+
+from fedreuse.deploy.flower_client import answer, greet
+
+app = ClientApp()
+app.query()(greet)
+
+
+@app.train()
+def train(message, context):
+    reply = answer(message, context)
+    if message.metadata.group_id == "2" and context.node_config["partition-id"] == 1:
+        raise ConnectionError("the reply is lost")
+    return reply
+'''
+
+
+@pytest.mark.slow
+def test_three_methods_have_the_bits_of_a_simulation(tmp_path: Path) -> None:
+    check_parity(["fedavg", "clag", "dg_fedreuse"], tmp_path)
+
+
+@pytest.mark.deploy
+def test_the_other_two_methods_have_the_bits_of_a_simulation(tmp_path: Path) -> None:
+    check_parity(["scaffold", "fed_ef"], tmp_path)
+
+
+def check_parity(names: Sequence[str], folder: Path) -> None:
+    """All of them on one federation, one after another."""
+    with LocalFederation(folder / "federation", 6) as federation:
+        deployed = {name: deploy(federation, tiny(rounds=ROUNDS, **METHODS[name]), folder / name) for name in names}
+    for name in names:
+        simulated = run(tiny(rounds=ROUNDS, faults=LOST, **METHODS[name]), folder / f"{name}-simulated")
+        check_same(deployed[name], simulated)
+        check_was_worth_it(name, deployed[name])
+
+
+def deploy(federation: LocalFederation, config: RunConfig, folder: Path) -> RunDirectory:
+    app = write_app(config, Deployment(out=str(folder / "run")), folder / "app")
+    (app / PACKAGE / "client.py").write_text(FAILING_CLIENT)
+    federation.launch(app)
+    directory = RunDirectory(folder / "run")
+    assert [row["round"] for row in follow(federation, directory, config, None)] == [1, 2, 3]
+    return directory
+
+
+def check_same(deployed: RunDirectory, simulated: RunDirectory) -> None:
+    """Weights, every row of the ledger but for seconds, events, scores."""
+    ours, theirs = results(deployed), results(simulated)
+    for key in ("model", "ledger", "events", "metrics", "digests"):
+        assert ours[key] == theirs[key], key
+    assert "the reply is lost" in (deployed.path / "log.txt").read_text()
+
+
+def check_was_worth_it(name: str, directory: RunDirectory) -> None:
+    """The run held what parity is about: a lost reply, batch statistics, reuse or silence where the method has it."""
+    assert [(event.round_number, event.client) for event in directory.events() if event.outcome == "lost"] == [(2, 1)]
+    assert any(tensor.endswith("running_var") for tensor in directory.model())
+    if name == "dg_fedreuse":
+        assert any(event.outcome == "reused" for event in directory.events())
+    if name == "clag":
+        assert any(is_silent for is_silent in silent_updates(directory))
+
+
+def silent_updates(directory: RunDirectory) -> Iterator[bool]:
+    for row in directory.ledger():
+        if row.direction == "up" and row.kind == "update":
+            yield not any(group.startswith("update:") for group in row.fields)
