@@ -36,8 +36,8 @@ def test_strangers_get_nowhere_and_the_run_has_the_bits_of_a_simulation(tmp_path
             "plain text": (None, None),
             "wrong root": (foreign.root, authority.node_key(0)),
         }
-        for name, (root, key) in intruders.items():
-            intrude(federation, name, root, key)
+        for number, (name, (root, key)) in enumerate(intruders.items(), start=100):
+            federation.nodes[number] = intrude(federation, name, root, key)
         check_plain_text_is_not_answered(federation)
         check_a_changed_byte_is_noticed(federation, authority)
         run_on(federation, config, Deployment(out=str(tmp_path / "out")))

@@ -100,6 +100,15 @@ def test_numbers_that_are_none_are_refused() -> None:
     assert server.finish(None).contacts == {}
 
 
+def test_an_update_above_the_norm_bound_is_refused() -> None:
+    # twelve coordinates of 2: the norm is the root of 48, 6.9282
+    parcels = {"update": Dense().encode(Tensors(SCHEMA.weights, np.full(12, 2.0)), SCHEMA.weights, None)}  # type: ignore[arg-type]
+    for bound, refused in ((6.92, {0: "group update has norm 6.9282, above max_norm 6.92"}), (6.93, {})):
+        server = port(replace(build("fedavg"), max_norm=bound))
+        server.pack({0: Message("train", MODEL)})
+        assert server.unpack({0: Envelope("update", 1, 1, parcels=parcels)})[1] == refused
+
+
 def test_silence_of_a_link_that_is_never_silent_is_refused() -> None:
     server = port(build("fedavg"))
     server.pack({0: Message("train", MODEL)})

@@ -462,3 +462,13 @@ def test_building_a_configuration_reads_no_data(own: str) -> None:
     config = load({"task": {"name": f"{own}:Dataset", "clients": 12}, "method": "dg_fedreuse"})
     config.build_method()  # the dataset would raise
     assert isinstance(tiny(uplink={"update": "error_feedback"}).uplink["update"], ErrorFeedback)
+
+
+def test_a_norm_bound_decides_a_run_only_where_there_is_one() -> None:
+    plain = tiny().to_plain()
+    del plain["max_norm"]
+    assert load(plain).run_id == tiny().run_id
+    assert tiny("max_norm=3").run_id != tiny().run_id
+    assert tiny("max_norm=3").build_method().max_norm == 3
+    with pytest.raises(ConfigError, match="max_norm must be positive"):
+        tiny("max_norm=0")

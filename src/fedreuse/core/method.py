@@ -103,12 +103,16 @@ class Link(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """Two halves and their links; a group without a link travels dense."""
+    """Two halves and their links; a group without a link travels dense.
+
+    `max_norm` bounds each group of a reply but buffers, as the server decodes it; a larger one is refused.
+    """
 
     server: ServerHalf[Any]
     client: ClientHalf[Any]
     uplink: Mapping[str, Link] = field(default_factory=dict)
     downlink: Mapping[str, Link] = field(default_factory=dict)
+    max_norm: float | None = None
 
     @property
     def settles(self) -> bool:

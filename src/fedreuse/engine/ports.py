@@ -15,7 +15,7 @@ from fedreuse.engine.records import ClientMemory, ClientRecord, Contact, Kept, M
 from fedreuse.errors import WireError
 from fedreuse.links.plain import Plain
 from fedreuse.randomness import stream
-from fedreuse.tensors import is_finite
+from fedreuse.tensors import dot, is_finite
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -152,6 +152,7 @@ class ServerPort:
                 groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
             if not is_finite(groups[group]):
                 raise WireError(f"group {group} holds infinite or undefined numbers")
+            self._check_norm(group, groups[group])
             if after is not None:
                 uplink[group] = after
         durable = contact.durable_at(self._durable)
@@ -159,6 +160,11 @@ class ServerPort:
         if asked.keep:
             self._kept[client] = asked.held
         return Message(envelope.kind, groups, envelope.values)
+
+    def _check_norm(self, group: str, tensors: Tensors) -> None:
+        limit = self._method.max_norm
+        if limit is not None and group not in BUFFER_GROUPS and (norm := dot(tensors, tensors) ** 0.5) > limit:
+            raise WireError(f"group {group} has norm {norm:.6g}, above max_norm {limit:g}")
 
     def _context(self, group: str, client: int, purpose: str, values: Mapping[str, Any]) -> LinkContext:
         rng = stream(self._seed, f"{purpose} {group}", self._round, client)

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Rounds", "RunConfig", "load", "read_yaml", "with_overrides"]
 
 _NOT_IDENTITY = ("executor", "server_store", "checkpoint_every")
+_IDENTITY_IF_SET = ("max_norm",)
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,14 @@ class RunConfig:
     server_store: Literal["memory", "disk"] = "memory"
     checkpoint_every: int = 1
     accept_approximation: bool = False
+    max_norm: float | None = None
     seed: int = 101
 
     def __post_init__(self) -> None:
         """What the parts cannot see for themselves."""
         require(self.checkpoint_every >= 1, "checkpoint_every must be at least 1", self.checkpoint_every)
         require(self.seed >= 0, "seed must not be negative", self.seed)
+        require(self.max_norm is None or self.max_norm > 0, "max_norm must be positive", self.max_norm)
         object.__setattr__(self, "uplink", self.recipe.uplink)
         object.__setattr__(self, "downlink", self.recipe.downlink)
         if self.rounds.cohort > self.task.clients:
@@ -99,8 +102,8 @@ class RunConfig:
         return Recipe(self.method, self.uplink, self.downlink, self.buffers)
 
     def build_method(self) -> Method:
-        """Both halves and the links between them."""
-        return self.recipe.build()
+        """Both halves, the links between them, and what the server accepts at most."""
+        return replace(self.recipe.build(), max_norm=self.max_norm)
 
     def to_plain(self) -> dict[str, Any]:
         """The whole tree with every default written out."""
@@ -116,13 +119,18 @@ class RunConfig:
             "server_store": self.server_store,
             "checkpoint_every": self.checkpoint_every,
             "accept_approximation": self.accept_approximation,
+            "max_norm": self.max_norm,
             "seed": self.seed,
         }
 
     @property
     def run_id(self) -> str:
         """A hash of all that decides the result: two runs with the same id end in the same bits."""
-        decisive = {key: value for key, value in self.to_plain().items() if key not in _NOT_IDENTITY}
+        decisive = {
+            key: value
+            for key, value in self.to_plain().items()
+            if key not in _NOT_IDENTITY and not (key in _IDENTITY_IF_SET and value is None)
+        }
         return sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
