@@ -116,3 +116,14 @@ def test_a_meter_adds_a_row_per_client_and_direction() -> None:
     assert up.is_measured
     assert (up.round_number, up.exchange, up.purpose, up.total_bytes) == (2, 5, "evaluation", 0)
     assert row_from_plain(json.loads(json.dumps(row_to_plain(up)))) == up
+
+
+def test_what_was_refused_is_told() -> None:
+    told: list[str] = []
+    ledger = Ledger(warn=told.append)
+    asked = {3: Envelope("train", 2, 5), 4: Envelope("train", 2, 5)}
+    ledger.note(
+        asked, [Reply(3, Envelope("update", 2, 5), Work()), Reply(4, Envelope("update", 2, 5), Work())], {3: "no"}
+    )
+    assert told == ["round 2: reply of client 3 refused: no"]
+    assert [row.status for row in ledger.rows if row.direction == "up"] == ["refused", "in_time"]

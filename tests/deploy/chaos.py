@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from fedreuse.deploy.app_folder import PACKAGE, write_app
 from fedreuse.deploy.flower_server import STATE_FILE
@@ -194,24 +194,20 @@ class Forgetful:
     """The serial executor, whose clients lose their memory before some rounds."""
 
     wipes: Mapping[int, set[int]]
-    has_workers: ClassVar[bool] = False
 
     def start(self, site: Site) -> Any:
         """At work."""
         inner, wipes = Serial().start(site), self.wipes
 
         class Wiping:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(inner, name)
+
             def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
                 number = next(iter(requests.values())).round_number
                 for client in wipes.get(number, ()):
                     site.store.save(client, ClientRecord())
                 return inner.exchange(requests)
-
-            def close(self) -> None:
-                inner.close()
-
-            def end_round(self, acks: Mapping[int, int]) -> None:
-                inner.end_round(acks)
 
         return Wiping()
 

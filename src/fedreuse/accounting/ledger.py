@@ -85,6 +85,7 @@ class Ledger:
     events: list[EventRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     meter: Callable[[], Iterable[Measured]] | None = None
+    warn: Callable[[str], object] = str  # nobody listens, unless somebody is named
 
     def note(self, outgoing: Mapping[int, Envelope], arrived: Sequence[Reply], refused: Mapping[int, str]) -> None:
         """One wave: every request that left, every reply that came, in time or not; replies share its purpose."""
@@ -93,6 +94,9 @@ class Ledger:
             self.rows.append(_row(client, envelope, "down", "in_time", Work(), sizes))
         for reply in sorted(arrived, key=lambda reply: reply.client):
             status = "refused" if reply.client in refused else reply.status
+            if status == "refused":
+                reason = refused[reply.client]
+                self.warn(f"round {reply.envelope.round_number}: reply of client {reply.client} refused: {reason}")
             row = _row(reply.client, reply.envelope, "up", status, reply.work, {})
             asked = outgoing.get(reply.client, reply.envelope)
             self.rows.append(replace(row, purpose=_purpose(asked)))

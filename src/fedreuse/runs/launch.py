@@ -122,7 +122,7 @@ class _Run:
         self.schedule = _freeze(config, directory)
         self.reference = dense_reference(self.initial)
         self._write_facts()
-        self.ledger = Ledger()
+        self.ledger = Ledger(warn=directory.log)
         self.best = -np.inf
         self.stale_evaluations = 0
         self.tensors = TensorStore(directory.path / SERVER_FOLDER, self.schema)
