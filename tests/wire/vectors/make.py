@@ -2,8 +2,8 @@
 
 Each vector is a JSON file: a frame in hexadecimal, the schema it follows, and what it says; tensors as the hexadecimal
 bytes of their little-endian values, and the positions of those values (null: all). `held` is what the receiver holds,
-where values are coded against it. What nobody can read without the state of a link has no tensors. `refused.json` lists frames that every
-decoder must refuse, with what is wrong.
+where values are coded against it. What nobody can read without the state of a link has no tensors. `refused.json` lists
+frames that every decoder must refuse, with what is wrong.
 """
 
 from __future__ import annotations
