@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -9,8 +12,10 @@ from fedreuse.codecs.codec import codecs
 from fedreuse.errors import WireError
 from fedreuse.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.tensors import Tensors
+from fedreuse.wire.block import MODES
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.limits import FRAME_BYTES, MAX_GROUPS, Limits, limits_of
+from tests.wire.frames import framed
 
 SMALL = ModelSchema(
     Schema((TensorSpec("a", (10, 3)), TensorSpec("b", ()))), counters=Schema((TensorSpec("n", (), "int64", "counter"),))
@@ -46,3 +51,23 @@ def test_a_message_beyond_the_limit_is_refused_unread() -> None:
         Envelope.from_bytes(bytes(most + 1), SMALL)
     with pytest.raises(WireError, match="does not start with FR"):
         Envelope.from_bytes(bytes(most), SMALL)
+
+
+LARGE = ModelSchema(Schema((TensorSpec("w", (3000, 4000)),)))
+
+
+@pytest.mark.parametrize("code", sorted(MODES))
+def test_short_lies_about_a_large_tensor_allocate_next_to_nothing(code: int) -> None:
+    """Whatever count and notes claim: reading takes what the message has, not what it says."""
+    counts: list[list[int]] = [[0], [1], [12_000_000]] if MODES[code].has_count else [[]]
+    for count in counts:
+        for note in (1, 2, 8, 32, 2**31 - 1, 10**9):
+            for fill in (b"\0", b"\1", b"\x7f", b"\xff"):
+                parcel = [bytes([code]), count, {"bits": note, "bucket": note}]
+                data = framed(["x", False, {}, [["update", parcel]]], fill * 600)
+                tracemalloc.start()
+                with contextlib.suppress(WireError):
+                    Envelope.from_bytes(data, LARGE)
+                peak = tracemalloc.get_traced_memory()[1]
+                tracemalloc.stop()
+                assert peak < 100_000, (count, note, fill)
