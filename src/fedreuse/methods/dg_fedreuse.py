@@ -179,8 +179,8 @@ class DgServer:
         schema = state.model.schema
         direction = combine(terms, schema)
         if not self.caches_buffers and updates:
-            averaged = average(updates, cohort, "ratio", state.model)
-            direction = replace(averaged, weights=direction.weights)
+            bare = {client: replace(update, weights=_nothing(update.weights)) for client, update in updates.items()}
+            direction = replace(average(bare, cohort, "ratio", state.model), weights=direction.weights)
         move, _ = Sgd(self.config.server_lr).step(direction.weights, None)
         moved, num_kept = apply(state.model, replace(direction, weights=move))
         after = self._remember(replace(state, model=moved), updates, cohort.round_number)
