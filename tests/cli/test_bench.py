@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.bench import engine, turns
+from fedreuse.bench import engine, scale, turns
 from fedreuse.bench.peers import match
 from fedreuse.bench.results import read
 from tests.cli.conftest import Invoke
@@ -68,3 +68,23 @@ def test_an_unknown_workload_is_the_users_mistake(invoke: Invoke) -> None:
     refused = invoke("bench", "engine", "--workload", "huge")
     assert refused.exit_code == 2
     assert "reference" in refused.stderr
+
+
+def test_growth_and_memory_have_commands(invoke: Invoke, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {
+            "varied": varied, "method": "fed_ef", "population": 100, "cohort": 10, "seconds": [1.0],
+            "cpu_seconds": [1.0], "start_seconds": 1.0, "peak_bytes": 10**8, "fresh": [10], "reused": [0],
+        }
+        for varied in ("population", "cohort")
+    ]  # fmt: skip
+    asked: list[object] = []
+    monkeypatch.setattr(scale, "run", lambda *sizes, **options: asked.extend(sizes) or rows)
+    shown = invoke("bench", "scale", "--population", "100", "--rounds", "2", "--figure", in_folder / "growth.png")
+    assert shown.exit_code == 0, shown.output
+    assert asked == [[100], (10, 100, 1000), 2]
+    assert (in_folder / "growth.png").exists()
+    assert read(in_folder / "bench" / "scale.json").rows == rows
+    shown = invoke("bench", "memory", "--clients", "12", "--network", "mlp")
+    assert shown.exit_code == 0, shown.output
+    assert read(in_folder / "bench" / "memory.json").rows[0]["caches"] == 12

@@ -1,4 +1,4 @@
-"""What the caches of many clients take, in memory and on disk: real rounds, ports, links and checkpoints of DG-FedReuse.
+"""What the caches of many clients take, in memory and on disk: real rounds and checkpoints of DG-FedReuse.
 
 The updates are generated instead of trained, because only their size matters here. Every client sends once; then rounds
 follow in which everybody selected is reused, from wherever the cache lies.
@@ -33,6 +33,7 @@ from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.tensor_store import TensorStore
+from fedreuse.errors import require
 from fedreuse.gates.age_only import AgeOnly
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.trainer import initial_network
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 
     from fedreuse.bench.results import Row
 
-__all__ = ["run", "tables"]
+__all__ = ["Caches", "run", "tables"]
 
 _SEED = 1
 _SHAPES = {"resnet18": (3, 32, 32), "cnn": (1, 28, 28), "mlp": (16,)}
@@ -62,8 +63,13 @@ class Caches:
     network: str = "resnet18"
     store: str = "disk"
     ratio: float = 0.2
-    cohort: int = 10
+    cohort: int = 20
     reuse_rounds: int = 3
+
+    def __post_init__(self) -> None:
+        """A known network, a known place."""
+        require(self.network in _SHAPES, f"--network must be one of {', '.join(_SHAPES)}", self.network)
+        require(self.store in ("disk", "memory"), "--store must be disk or memory", self.store)
 
 
 def run(caches: Caches, folder: Path | None = None, tell: Callable[[str], object] = str) -> list[Row]:
@@ -110,7 +116,7 @@ def _cohorts(caches: Caches) -> Iterator[tuple[int, ...]]:
     for start in range(0, caches.clients, caches.cohort):
         yield tuple(range(start, min(start + caches.cohort, caches.clients)))
     for number in range(caches.reuse_rounds):
-        chosen = stream(_SEED, "reuse", number).choice(caches.clients, caches.cohort, replace=False)
+        chosen = stream(_SEED, "reuse", number).permutation(caches.clients)[: caches.cohort]
         yield tuple(sorted(chosen.tolist()))
 
 
@@ -168,7 +174,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         for row in rows
     )  # fmt: skip
     legend = (
-        "Anonymous memory of the whole process, imports included; disk is everything below the run's folder, checkpoints "
-        "included. Sparse in memory: what the caches take where they are not on disk. Updates are generated."
+        "Anonymous memory of the whole process, imports included; disk is everything below the run's folder, with the "
+        "checkpoints. Sparse in memory: what the caches take where they are not on disk. Updates are generated."
     )
     return [Table("Caches", headers, cells, legend)]

@@ -102,6 +102,46 @@ def codecs_command(
     finish("codecs", {"workloads": chosen, "repeats": repeats, "cores": 1}, rows, codecs.tables, Shown(out, as_json))
 
 
+@bench_app.command("scale", epilog="Example: fedreuse bench scale --rounds 3 --figure docs/images/scale.png")
+def scale_command(
+    rounds: Rounds = 5,
+    population: Annotated[
+        list[int] | None, typer.Option("--population", help="Clients, 100 per round (default: 10^3 to 10^6).", min=1)
+    ] = None,
+    cohort: Annotated[
+        list[int] | None, typer.Option("--cohort", help="Clients per round, of 10,000 (default: 10 to 10^3).", min=1)
+    ] = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Draw the growth into this PNG file.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time rounds and weigh memory from a thousand clients to a million, and from ten per round to a thousand."""
+    from fedreuse.bench import scale
+
+    populations, cohorts = population or scale.POPULATIONS, cohort or scale.COHORTS
+    settings = {"populations": populations, "cohorts": cohorts, "rounds": rounds}
+    rows = scale.run(populations, cohorts, rounds, tell=_tell)
+    finish("scale", settings, rows, scale.tables, Shown(out, as_json))
+    if figure is not None:
+        scale.figure(rows, figure)
+
+
+@bench_app.command("memory", epilog="Example: fedreuse bench memory --clients 100")
+def memory_command(
+    clients: Annotated[int, typer.Option("--clients", help="Caches.", min=1)] = 1000,
+    network: Annotated[str, typer.Option("--network", help="resnet18, cnn or mlp.")] = "resnet18",
+    store: Annotated[str, typer.Option("--store", help="disk or memory.")] = "disk",
+    folder: Annotated[Path | None, typer.Option("--folder", help="Where there is room for it.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Weigh the server's caches of many clients: memory without a file behind it, and disk."""
+    from fedreuse.bench import memory
+
+    rows = memory.run(memory.Caches(clients, network, store), folder, tell=_tell)
+    finish("memory", {"clients": clients, "network": network, "store": store}, rows, memory.tables, Shown(out, as_json))
+
+
 @bench_app.command("report", epilog="Example: fedreuse bench report docs/performance.md --results docs/bench")
 def report_command(
     document: Annotated[Path, typer.Argument(help="A document with marks <!-- bench NAME -->.", show_default=False)],
