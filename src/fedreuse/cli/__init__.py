@@ -1,6 +1,6 @@
 """The command line: `fedreuse --help` lists what it can do. Heavy imports wait until a command needs them."""
 
-from fedreuse.cli import bench, compare, data, demo, deploy, export, listing, new_method, run, show, sizes
+from fedreuse.cli import bench, compare, data, demo, deploy, export, listing, new_method, run, show, sizes, wire
 from fedreuse.cli.app import app, main
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "run",
     "show",
     "sizes",
+    "wire",
 ]
