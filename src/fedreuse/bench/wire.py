@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import lgamma, log
 from typing import TYPE_CHECKING, Any
 
@@ -191,9 +192,7 @@ def _tensors(parcel: Parcel, schema: Schema, held: Tensors | None) -> Iterator[T
         )  # fmt: skip
 
 
-def _pieces(
-    parcel: Parcel, schema: Schema, held: Tensors | None
-) -> list[tuple[np.ndarray | None, np.ndarray] | None]:
+def _pieces(parcel: Parcel, schema: Schema, held: Tensors | None) -> list[tuple[np.ndarray | None, np.ndarray] | None]:
     """Positions and values of each block, or nothing if they cannot be read here."""
     try:
         decoded = parcel.decode(schema, held)
@@ -203,7 +202,7 @@ def _pieces(
     if decoded.schema != schema:
         return [None] * len(schema)
     if decoded.index is None:
-        return [(None, decoded.values[start:end]) for start, end in zip(starts, starts[1:], strict=False)]
+        return [(None, decoded.values[start:end]) for start, end in pairwise(starts)]
     cuts = np.searchsorted(decoded.index, starts)
     return [
         (decoded.index[low:high] - start, decoded.values[low:high])

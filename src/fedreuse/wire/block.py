@@ -26,7 +26,11 @@ __all__ = [
     "Take",
     "absent_block",
     "add_mode",
+    "bitmap_of",
     "dense_block",
+    "positions_of",
+    "read_bitmap",
+    "read_positions",
     "sparse_block",
     "to_little_endian",
     "value_dtype",
@@ -123,13 +127,18 @@ def _decode_dense(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndar
     return None, block.fields[0]
 
 
-def _read_pairs(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
-    del notes
+def read_positions(take: Take, spec: TensorSpec, count: int) -> np.ndarray:
+    """Positions off a message, 32 bits each; refuses what does not increase or lies outside."""
     index = take(np.dtype("<i4"), count)
     # compared, not subtracted: a difference of 32-bit numbers can wrap around and look like an increase
     if count and (index[0] < 0 or index[-1] >= spec.size or (index[1:] <= index[:-1]).any()):
         raise WireError(f"{spec.name}: indices must increase within 0..{spec.size - 1}")
-    return index, take(value_dtype(spec), count)
+    return index
+
+
+def _read_pairs(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del notes
+    return read_positions(take, spec, count), take(value_dtype(spec), count)
 
 
 def _decode_pairs(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
@@ -137,20 +146,36 @@ def _decode_pairs(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndar
     return block.fields[0], block.fields[1]
 
 
-def _read_bitmap(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
-    del notes
+def bitmap_of(positions: np.ndarray, size: int) -> np.ndarray:
+    """A bit per coordinate, the least significant first."""
+    marks = np.zeros(size, np.bool_)
+    marks[positions] = True
+    return np.packbits(marks, bitorder="little")
+
+
+def positions_of(bitmap: np.ndarray, size: int) -> np.ndarray:
+    """The marked positions."""
+    return np.flatnonzero(np.unpackbits(bitmap, count=size, bitorder="little")).astype(np.int32)
+
+
+def read_bitmap(take: Take, spec: TensorSpec, count: int) -> np.ndarray:
+    """A bitmap off a message; refuses another number of marks, and marks beyond the tensor."""
     bits = take(np.dtype("u1"), ceil(spec.size / 8))
     num_marked = int(np.bitwise_count(bits).sum())
     padding = -spec.size % 8
     if num_marked != count or (padding and bits[-1] >> (8 - padding)):
         raise WireError(f"{spec.name}: the bitmap marks {num_marked} coordinates, the message says {count}")
-    return bits, take(value_dtype(spec), count)
+    return bits
+
+
+def _read_bitmap(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
+    del notes
+    return read_bitmap(take, spec, count), take(value_dtype(spec), count)
 
 
 def _decode_bitmap(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
     del notes
-    bits = np.unpackbits(block.fields[0], count=spec.size, bitorder="little")
-    return np.flatnonzero(bits).astype(np.int32), block.fields[1]
+    return positions_of(block.fields[0], spec.size), block.fields[1]
 
 
 ABSENT = add_mode(Mode(0, "absent", _read_absent, _decode_absent, has_count=False))
@@ -178,9 +203,7 @@ def sparse_block(positions: np.ndarray, values: np.ndarray, size: int) -> Block:
         flat[positions] = values
         return dense_block(flat)
     if bitmap <= pairs:
-        marks = np.zeros(size, np.bool_)
-        marks[positions] = True
-        return Block(BITMAP, count, (np.packbits(marks, bitorder="little"), to_little_endian(values)))
+        return Block(BITMAP, count, (bitmap_of(positions, size), to_little_endian(values)))
     return Block(PAIRS, count, (positions.astype("<i4", copy=False), to_little_endian(values)))
 
 

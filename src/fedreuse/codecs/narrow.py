@@ -1,0 +1,58 @@
+"""What another codec keeps, its values rounded to 16, 8 or 4 bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.errors import ConfigError
+from fedreuse.registry import part
+from fedreuse.wire.block import BITMAP, DENSE, PAIRS, Block
+from fedreuse.wire.narrow import Kind, narrow_block
+
+if TYPE_CHECKING:
+    from fedreuse.schema import Schema, TensorSpec
+    from fedreuse.tensors import Tensors
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["Narrow"]
+
+
+@codecs.register("narrow")
+@dataclass(frozen=True)
+class Narrow:
+    """Round what another codec keeps to fp16, bf16, or 8 or 4 bit levels of the tensor's largest magnitude."""
+
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    values: Kind = "fp16"
+
+    @property
+    def drops_coordinates(self) -> bool:
+        """As the other codec."""
+        return self.codec.drops_coordinates
+
+    @property
+    def expands(self) -> bool:
+        """As the other codec."""
+        return getattr(self.codec, "expands", False)
+
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
+        """The other codec's parcel, its numbers rounded; whole numbers stay as they are."""
+        parcel = self.codec.encode(tensors, schema, rng)
+        blocks = tuple(self._round(block, spec) for spec, block in zip(schema, parcel.blocks, strict=True))
+        return replace(parcel, blocks=blocks, notes={**parcel.notes, "values": self.values})
+
+    def _round(self, block: Block, spec: TensorSpec) -> Block:
+        if not block.count or np.dtype(spec.dtype).kind != "f":
+            return block
+        if block.mode not in (DENSE, PAIRS, BITMAP):
+            raise ConfigError(
+                f"narrow rounds numbers at full width, but its codec makes the mode {block.mode.name}; "
+                "choose dense, nonzero or top_k, or the codec alone"
+            )
+        positions, values = block.mode.decode(block, spec, {})
+        narrow = narrow_block(positions, values, spec.size, self.values)
+        return narrow if narrow.body_bytes < block.body_bytes else block
