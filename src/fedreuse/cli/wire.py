@@ -75,9 +75,9 @@ def _show(found: list[Share]) -> None:
                "full\nwidth", "entropy")  # fmt: skip
     rows = tuple(_row(*key, messages) for key, messages in sorted(together.items()))
     legend = (
-        "Means per message, in bytes. Fields: the modelled numerical fields. Travels: the whole message. Share: travels "
-        "/ fields; its least and most. Full width and entropy: two bounds as shares of the fields; values as they are "
-        "and log2 C(d, k) bits, and the order-0 entropy of byte planes and of the mask by rows, tensor by tensor."
+        "Means per message, in bytes. Fields: the modelled numerical fields. Travels: the whole message. Share: "
+        "travels / fields; its least and most. Full width and entropy: two bounds as shares of the fields; values as "
+        "they are and log2 C(d, k) bits, and the order-0 entropy of byte planes and of the mask by rows, by tensor."
     )
     show_table(Table("Where the bytes go", headers, rows, legend))
 
