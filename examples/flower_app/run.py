@@ -1,14 +1,15 @@
 """Run the app before and after the change on a real federation on this machine, and print the traffic of both.
 
-    python examples/flower_app/run.py [--rounds 5] [--app before|after]
+    python examples/flower_app/run.py [--rounds 5] [--nodes 4] [--app before|after]
 
-One SuperLink, four SuperNodes, loopback only. Each node reaches the SuperLink through a relay that counts TCP payload;
+One SuperLink and its SuperNodes, loopback only. Each node reaches the SuperLink through a relay that counts TCP payload;
 a grid that counts stands in front of the strategy. Neither app is changed for it.
 """
 
 import argparse
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -20,7 +21,6 @@ from fedreuse.deploy.local import LocalFederation
 from fedreuse.deploy.transport_meter import TransportMeter
 
 HERE = Path(__file__).parent
-NODES = 4
 MEASURED = '''"""The app's server, behind a grid that counts."""
 
 import json
@@ -65,18 +65,21 @@ class MeteredFederation(LocalFederation):
         self.meter.close()
 
 
-def run(name, num_rounds, folder):
+def run(name, num_rounds, num_nodes, folder):
     """One app to its end: bytes of records and of TCP payload, and the accuracy of its final model."""
     app = shutil.copytree(HERE / name, folder / "app")
     (app / "digits_app" / "measured.py").write_text(MEASURED)
     project = (app / "pyproject.toml").read_text()
     project = project.replace("digits_app.server_app:app", "digits_app.measured:app")
     (app / "pyproject.toml").write_text(project + f'report-file = "{folder / "report.json"}"\n')
-    with MeteredFederation(folder / "federation", NODES) as federation:
-        federation.launch(app, {"num-rounds": num_rounds, "model-file": str(folder / "model.npz")})
-        report = wait(folder / "report.json", federation, 120 + 60 * num_rounds)
+    with MeteredFederation(folder / "federation", num_nodes) as federation:
+        federation.launch(
+            app, {"num-rounds": num_rounds, "num-clients": num_nodes, "model-file": str(folder / "model.npz")}
+        )
+        report = wait(folder / "report.json", federation, 300 + 120 * num_rounds)
         counters = federation.meter.counters
-        payload = {way: sum(counters.read(node, way)["transport"] for node in range(NODES)) for way in ("down", "up")}
+        nodes = range(num_nodes)
+        payload = {way: sum(counters.read(node, way)["transport"] for node in nodes) for way in ("down", "up")}
     if report["error"]:
         raise SystemExit(f"{name}: the server app failed: {report['error']}")
     records = {way: sum(n for key, n in report["bytes"].items() if key.endswith(way)) for way in ("down", "up")}
@@ -109,17 +112,19 @@ def main():
     """Both apps, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--nodes", type=int, default=4)
     parser.add_argument("--app", choices=["before", "after"], action="append")
     parser.add_argument("--json", action="store_true", help="print numbers for a program")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # whoever stops us stops the federation too
     found = {}
     for name in options.app or ["before", "after"]:
         with tempfile.TemporaryDirectory(prefix="flower-app-") as folder:
-            found[name] = run(name, options.rounds, Path(folder))
+            found[name] = run(name, options.rounds, options.nodes, Path(folder))
     if options.json:
         print(json.dumps(found))
         return
-    print(f"{options.rounds} rounds, {NODES} clients, all bytes of the whole run\n")
+    print(f"{options.rounds} rounds, {options.nodes} clients, all bytes of the whole run\n")
     print(f"{'':8}{'records down':>16}{'records up':>16}{'TCP down':>16}{'TCP up':>16}{'accuracy':>10}")
     for name, row in found.items():
         sizes = [row[level][way] for level in ("records", "TCP payload") for way in ("down", "up")]

@@ -16,7 +16,7 @@ def main(grid: Grid, context: Context) -> None:
     torch.manual_seed(0)
     arrays = ArrayRecord(Net().state_dict())
     strategy = FedReuseStrategy({"name": "fed_ef", "codec": {"name": "top_k", "ratio": 0.05}}, downlink={"model": "delta"},
-        fraction_evaluate=0.0, min_available_nodes=4,
+        fraction_evaluate=0.0, min_available_nodes=context.run_config["num-clients"],
     )
     result = strategy.start(
         grid=grid,
