@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from flwr.app import Message
 
-from fedreuse.core.bench import Work
 from fedreuse.deploy import app_clients
-from fedreuse.deploy.app_clients import AppClients, ToldPopulation
+from fedreuse.deploy.app_clients import ToldPopulation
 from fedreuse.deploy.frame import Frame
 from fedreuse.deploy.message import content_of, frame_of, others_of
 from fedreuse.deploy.strategy import FedReuseStrategy
@@ -63,6 +62,7 @@ def _again(frame: Frame) -> Frame:
         lambda frame: replace(frame, body=frame.body[:-1]),
         lambda frame: replace(frame, run="another"),
         lambda frame: replace(frame, client=2),
+        lambda frame: replace(frame, facts={}),
         _again,
     ],
 )
@@ -101,10 +101,3 @@ def test_nodes_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     strategy = FedReuseStrategy(min_available_nodes=3, fraction_evaluate=0.0)
     strategy.start(grid, record_of(FEDERATION), 1)
     assert {row.client for row in strategy.ledger.rows} == {0, 1, 2}
-
-
-def test_work_is_numbers_or_nothing() -> None:
-    assert app_clients._work({**vars(Work(3, 4)), "seconds": 1.5}) == Work(3, 4, seconds=1.5)
-    for told in (None, {}, {"flops": 1}, {**vars(Work()), "flops": "many"}):
-        assert app_clients._work(told) == Work()
-    assert AppClients.close is not None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from flwr.app import Message
 
-from fedreuse.deploy import grid_executor
+from fedreuse.deploy import grid_executor, post
 from fedreuse.deploy.flat_config import to_flat
 from fedreuse.deploy.flower_server import serve
 from fedreuse.deploy.frame import Frame
@@ -28,7 +28,8 @@ CONFIG = tiny(rounds={"count": 2, "cohort": 6})
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid_executor, "_RETRY_SECONDS", 0.0)
-    monkeypatch.setattr(grid_executor, "_POLL_SECONDS", 0.001)
+    for module in (grid_executor, post):
+        monkeypatch.setattr(module, "_POLL_SECONDS", 0.001)
 
 
 def federation(folder: Path, **options: object) -> tuple[FakeGrid, dict[str, object]]:

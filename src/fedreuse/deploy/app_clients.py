@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, MessageType, MetricRecord, RecordDict
 
-from fedreuse.core.bench import Work
 from fedreuse.core.population import Population
 from fedreuse.deploy.existing_app import AGREEMENT, MISSING, PARTITION, REFUSED
-from fedreuse.deploy.frame import ANYBODY, Frame
+from fedreuse.deploy.frame import ANYBODY, Frame, work_of
 from fedreuse.deploy.message import content_of, open_reply, others_of
 from fedreuse.deploy.post import collect
 from fedreuse.engine.executors.executor import Reply
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
     from flwr.serverapp import Grid
 
+    from fedreuse.core.bench import Metrics
+    from fedreuse.core.model import Model
     from fedreuse.deploy.agreement import Agreement
 
 __all__ = ["AppClients", "ToldPopulation"]
@@ -108,6 +109,11 @@ class AppClients:
                 if (reply := self._read(client, frame, requests[client])) is not None:
                     yield reply
 
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        """Never asked: an app evaluates by itself."""
+        del model, num_examples
+        raise RunError("an existing app is evaluated by Flower's own messages")
+
     def end_round(self, acks: Mapping[int, int]) -> None:
         """The clients' own disks follow the commit rule."""
 
@@ -174,18 +180,10 @@ class AppClients:
         try:
             if frame.client != client:
                 raise WireError(f"it speaks for client {frame.client}")
-            envelope = Envelope.from_bytes(frame.body, self._schema)
+            envelope, work = Envelope.from_bytes(frame.body, self._schema), work_of(frame)
             if envelope.exchange != request.exchange:
                 raise WireError(f"it answers exchange {envelope.exchange}, the question was {request.exchange}")
         except WireError as error:
             _log.warning("round %d: reply of client %d refused: %s", self._mail.round_number, client, error)
             return None
-        return Reply(client, envelope, _work(frame.facts.get("work")))
-
-
-def _work(told: Any) -> Work:
-    """What a client says that it computed; anything else than numbers counts as nothing."""
-    names = {field.name for field in fields(Work)}
-    if not isinstance(told, dict) or told.keys() != names:
-        return Work()
-    return Work(**told) if all(type(number) in (int, float) for number in told.values()) else Work()
+        return Reply(client, envelope, work)

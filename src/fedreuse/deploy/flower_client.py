@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
 from collections.abc import Mapping
-from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flwr.app import Message
@@ -17,17 +13,15 @@ from flwr.clientapp import ClientApp
 from fedreuse.deploy.flat_config import from_flat
 from fedreuse.deploy.frame import Frame
 from fedreuse.deploy.message import content_of, frame_of
+from fedreuse.deploy.own_disk import alone, load, run_folder
 from fedreuse.deploy.roster import facts_of
 from fedreuse.engine.client_store import DiskStore
 from fedreuse.engine.ports import client_answer
-from fedreuse.engine.records import ClientRecord
-from fedreuse.errors import ConfigError, RunDirectoryError, WireError
+from fedreuse.errors import ConfigError
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from flwr.app import Context
 
     from fedreuse.runs.config import RunConfig
@@ -58,7 +52,7 @@ class _Client:
     def __init__(self, context: Context) -> None:
         self.config, _ = from_flat(context.run_config)
         self.number = _number(context.node_config, self.config)
-        self.folder = Path(str(context.node_config.get("store", "") or _home()))
+        self._context = context
         prepared = self.config.task.prepare(self.config.seed)
         data = prepared.data
         network = initial_network(self.config.network, data.shape, data.num_classes, self.config.seed)
@@ -74,31 +68,14 @@ class _Client:
     def answer(self, frame: Frame) -> Frame:
         request = Envelope.from_bytes(frame.body, self.schema)
         bench = self.trainer.bench(self.number, request.round_number)
-        folder = self.folder / _safe(frame.run)
+        folder = run_folder(self._context, frame.run)
         store = DiskStore(folder, self.schema)
-        with _alone(folder / f"client-{self.number}.lock"):
-            known = _load(store, self.number)
+        with alone(folder / f"client-{self.number}.lock"):
+            known = load(store, self.number)
             envelope, record = client_answer(self.config.build_method(), request, known, bench, self.number)
             if record is not known:
                 store.save(self.number, record)
         return Frame(frame.run, self.number, {"work": asdict(bench.work)}, envelope.to_bytes())
-
-
-def _load(store: DiskStore, client: int) -> ClientRecord:
-    """What the client remembers; a damaged memory is a lost one, and the server will be told."""
-    try:
-        return store.load(client)
-    except RunDirectoryError as error:
-        _log.warning("client %d lost its memory: %s", client, error)
-        return ClientRecord()
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """One process at a time: a request that was given up may still be worked on when the next one comes."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _number(node_config: Mapping[str, Any], config: RunConfig) -> int:
@@ -109,14 +86,3 @@ def _number(node_config: Mapping[str, Any], config: RunConfig) -> int:
             "start the node with --node-config 'partition-id=0'"
         )
     return number
-
-
-def _safe(run: str) -> str:
-    """The run's name as a folder; it came from outside."""
-    if not (run.isascii() and run.isalnum()) or len(run) > 64:
-        raise WireError(f"{run[:80]!r} is not the name of a run")
-    return run
-
-
-def _home() -> Path:
-    return Path(os.environ.get("FEDREUSE_HOME", str(Path.home() / ".fedreuse"))) / "clients"

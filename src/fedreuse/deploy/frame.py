@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import msgpack
 
+from fedreuse.core.bench import Work
 from fedreuse.errors import WireError
 
-__all__ = ["ANYBODY", "FRAME_VERSION", "Frame"]
+__all__ = ["ANYBODY", "FRAME_VERSION", "Frame", "work_of"]
 
 FRAME_VERSION = 1
 ANYBODY = -1
@@ -57,3 +58,14 @@ class Frame:
         if not (isinstance(run, str) and type(client) is int and isinstance(facts, dict)):
             raise WireError("malformed frame: run, client or facts of a wrong type")
         return Frame(run, client, facts, data[end:])
+
+
+def work_of(frame: Frame) -> Work:
+    """What a client says that it computed; numbers, or it is refused."""
+    told = frame.facts.get("work")
+    kinds = {field.name: (int if field.type == "int" else float) for field in fields(Work)}
+    if not isinstance(told, dict) or told.keys() != kinds.keys():
+        raise WireError("it does not say what was computed")
+    if not all(type(told[name]) is kind and 0 <= told[name] < float("inf") for name, kind in kinds.items()):
+        raise WireError("it says that something impossible was computed")
+    return Work(**told)

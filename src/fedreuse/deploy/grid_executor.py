@@ -6,17 +6,17 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flwr.app import Message
 
-from fedreuse.core.bench import Work
 from fedreuse.deploy.counters import MeterReader
-from fedreuse.deploy.frame import Frame
+from fedreuse.deploy.frame import Frame, work_of
 from fedreuse.deploy.message import content_of, open_reply
 from fedreuse.deploy.options import Deployment
+from fedreuse.deploy.post import collect
 from fedreuse.deploy.roster import Roster, facts_of
 from fedreuse.engine.executors.executor import Reply, Site, TooFewReplies, evaluate_here
 from fedreuse.engine.ports import EVALUATE
@@ -197,23 +197,8 @@ class GridExecutor:
             self._log(f"round {self._round}: client {client} did not answer within {waited:g} s")
 
     def _collect(self, messages: list[Message]) -> Iterator[tuple[int, Message]]:
-        """Send, then pull until everybody answered or the time is over; each message has at most one reply."""
-        if not messages:
-            return
-        nodes = [message.metadata.dst_node_id for message in messages]
-        waiting = {
-            message_id: node
-            for message_id, node in zip(self._grid.push_messages(messages), nodes, strict=True)
-            if message_id
-        }
-        deadline = time.monotonic() + self._options.timeout_seconds
-        while waiting and time.monotonic() < deadline:
-            for reply in self._grid.pull_messages(list(waiting)):
-                node = waiting.pop(reply.metadata.reply_to_message_id, None)
-                if node is not None:
-                    yield node, reply
-            if waiting:
-                time.sleep(_POLL_SECONDS)
+        """Replies with the nodes that were asked, until the time is over."""
+        return collect(self._grid, messages, self._options.timeout_seconds)
 
     def _read(self, message: Message, client: int, request: Envelope) -> Reply:
         """A reply that is this client's, of this run, to this exchange, and no larger than can be."""
@@ -227,14 +212,4 @@ class GridExecutor:
         envelope = Envelope.from_bytes(frame.body, self._site.schema)
         if (envelope.round_number, envelope.exchange) != (request.round_number, request.exchange):
             raise WireError(f"it answers exchange {envelope.exchange}, the question was exchange {request.exchange}")
-        return Reply(client, envelope, _work(frame.facts.get("work")))
-
-
-def _work(told: Any) -> Work:
-    """What a client says that it computed; numbers, or it is refused."""
-    kinds = {field.name: (int if field.type == "int" else float) for field in fields(Work)}
-    if not isinstance(told, dict) or told.keys() != kinds.keys():
-        raise WireError("it does not say what was computed")
-    if not all(type(told[name]) is kind and 0 <= told[name] < float("inf") for name, kind in kinds.items()):
-        raise WireError("it says that something impossible was computed")
-    return Work(**told)
+        return Reply(client, envelope, work_of(frame))

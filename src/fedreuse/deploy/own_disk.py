@@ -25,7 +25,7 @@ _log = logging.getLogger("flwr")
 
 def run_folder(context: Context, run: str) -> Path:
     """The folder of a run: below `store` of the node config, or FEDREUSE_HOME, or the user's home."""
-    if not run.isalnum() or len(run) > 64:  # it came from outside
+    if not (run.isascii() and run.isalnum()) or len(run) > 64:  # it came from outside
         raise WireError(f"{run[:80]!r} is not the name of a run")
     home = os.environ.get("FEDREUSE_HOME", str(Path.home() / ".fedreuse"))
     folder = Path(str(context.node_config.get("store", "") or Path(home) / "clients")) / run
