@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -49,22 +50,6 @@ def main(grid, context):
 '''
 
 
-class MeteredFederation(LocalFederation):
-    """Every node behind a relay of its own."""
-
-    def __enter__(self):
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.meter = TransportMeter("relay", ("127.0.0.1", self.port), self.num_nodes, self.folder / "counters")
-        return super().__enter__()
-
-    def node_address(self, node):
-        return self.meter.address(node)
-
-    def stop(self):
-        super().stop()
-        self.meter.close()
-
-
 def run(name, num_rounds, num_nodes, folder):
     """One app to its end: bytes of records and of TCP payload, and the accuracy of its final model."""
     app = shutil.copytree(HERE / name, folder / "app")
@@ -72,18 +57,31 @@ def run(name, num_rounds, num_nodes, folder):
     project = (app / "pyproject.toml").read_text()
     project = project.replace("digits_app.server_app:app", "digits_app.measured:app")
     (app / "pyproject.toml").write_text(project + f'report-file = "{folder / "report.json"}"\n')
-    with MeteredFederation(folder / "federation", num_nodes) as federation:
+    with metered(folder / "federation", num_nodes) as federation:
         federation.launch(
             app, {"num-rounds": num_rounds, "num-clients": num_nodes, "model-file": str(folder / "model.npz")}
         )
         report = wait(folder / "report.json", federation, 300 + 120 * num_rounds)
-        counters = federation.meter.counters
+        counters = federation.line.counters
         nodes = range(num_nodes)
         payload = {way: sum(counters.read(node, way)["transport"] for node in nodes) for way in ("down", "up")}
     if report["error"]:
         raise SystemExit(f"{name}: the server app failed: {report['error']}")
     records = {way: sum(n for key, n in report["bytes"].items() if key.endswith(way)) for way in ("down", "up")}
     return {"records": records, "TCP payload": payload, "accuracy": accuracy(folder / "model.npz")}
+
+
+@contextmanager
+def metered(folder, num_nodes):
+    """A federation that is up, every node behind a relay of its own."""
+    folder.mkdir(parents=True)
+    federation = LocalFederation(folder, num_nodes)
+    federation.line = TransportMeter("relay", ("127.0.0.1", federation.port), num_nodes, folder / "counters")
+    try:
+        with federation:
+            yield federation
+    finally:
+        federation.line.close()
 
 
 def wait(path, federation, seconds):

@@ -13,7 +13,7 @@ app = ClientApp()
 def train(msg: Message, context: Context):
     net = Net()
     net.load_state_dict(msg.content["arrays"].to_torch_state_dict())
-    partition, partitions = context.node_config["partition-id"], context.node_config["num-partitions"]
+    partition, partitions = context.node_config["partition-id"], context.run_config["num-clients"]
     loader = load_data(partition, partitions, seed=msg.content["config"]["server-round"])
     loss = train_fn(net, loader, context.run_config["local-epochs"], msg.content["config"]["lr"])
     metrics = MetricRecord({"train_loss": loss, "num-examples": len(loader.dataset)})
