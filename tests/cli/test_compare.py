@@ -84,7 +84,7 @@ def test_a_configuration_is_pointed_to_run(invoke: Invoke, tiny: Path) -> None:
 def test_a_run_that_fails_does_not_stop_the_others_but_the_command_fails(
     invoke: Invoke, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fedreuse.studies import study as module
+    from fedreuse.studies import running as module
 
     real = module.run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from fedreuse.core.method import Link
 from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.executors.pool import Pool
+from fedreuse.engine.executors.ray import Ray
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.lbgm import Lbgm
@@ -28,6 +29,7 @@ from fedreuse.testing.conformance import (
     check_table,
 )
 from fedreuse.testing.quadratic import quadratic_schema
+from tests.cluster import ray_cluster
 from tests.conformance.cases import CASES
 
 CARDS = Path(__file__).parents[2] / "docs" / "methods"
@@ -40,7 +42,18 @@ LINKS = [
     Lbgm(0.9, codec=TopK(0.3), residual=True),
     Lbgm(0.9, "model"),
 ]
-EXECUTORS = [Serial("fast"), Serial("strict"), Pool(2)]
+EXECUTORS = [Serial("fast"), Serial("strict"), Pool(2), Ray(2)]
+MARKS: dict[type, list[pytest.MarkDecorator]] = {
+    Pool: [pytest.mark.slow],
+    Ray: [pytest.mark.slow, pytest.mark.filterwarnings("ignore")],
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[object]:
+    """Ray, started once for all checks."""
+    with ray_cluster(2) as nodes:
+        yield nodes
 
 
 def test_every_method_has_a_case_and_every_case_a_card() -> None:
@@ -72,11 +85,12 @@ def test_store(kind: str, check: Callable[..., None], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("check", EXECUTOR_CHECKS.values(), ids=EXECUTOR_CHECKS.keys())
-@pytest.mark.parametrize(
-    "executor",
-    [pytest.param(e, marks=[] if isinstance(e, Serial) else [pytest.mark.slow], id=repr(e)) for e in EXECUTORS],
-)
-def test_executor(executor: ExecutorConfig, check: Callable[[ExecutorConfig], None]) -> None:
+@pytest.mark.parametrize("executor", [pytest.param(e, marks=MARKS.get(type(e), []), id=repr(e)) for e in EXECUTORS])
+def test_executor(
+    executor: ExecutorConfig, check: Callable[[ExecutorConfig], None], request: pytest.FixtureRequest
+) -> None:
+    if isinstance(executor, Ray):
+        request.getfixturevalue("cluster")
     check(executor)
 
 

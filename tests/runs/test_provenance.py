@@ -57,7 +57,7 @@ def test_the_instruction_set_is_told() -> None:
 def test_where_the_kernel_tells_nothing_python_does(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Path.exists
     monkeypatch.setattr(Path, "exists", lambda self: False if str(self) == "/proc/cpuinfo" else whole(self))
-    assert provenance()["cpu"] == {"model": platform.processor(), "instruction_set": platform.machine()}
+    assert provenance()["cpu"] == {"model": platform.processor(), "instruction_set": [platform.machine()]}
 
 
 def test_a_package_that_is_not_installed_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,15 @@
-"""Studies: expanded and parsed in full before anything starts; what is complete stays; what failed is told."""
+"""Studies: expanded and parsed in full before anything starts."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from fedreuse.errors import ConfigError, RunError
-from fedreuse.report.results import read_runs
-from fedreuse.studies import study as module
-from fedreuse.studies.study import expand, load_study, run_study
+from fedreuse.errors import ConfigError
+from fedreuse.studies.study import expand, load_study
 
 BASE: dict[str, Any] = {
     "task": {"name": "digits", "clients": 4, "partition": {"name": "iid"}},
@@ -97,50 +94,3 @@ def test_mistakes_name_axis_and_label(plain: dict[str, Any], text: str, tmp_path
     with pytest.raises(ConfigError) as refused:
         expand(plain, "s", tmp_path)
     assert text in str(refused.value)
-
-
-def test_what_is_incomplete_runs_and_a_report_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = expand({"base": BASE, "axes": {"method": METHODS}}, "s")
-    seen: list[tuple[int, str]] = []
-
-    def watch(number: int, planned: module.StudyRun) -> None:
-        seen.append((number, planned.variant))
-
-    real = module.run
-    calls: list[str] = []
-
-    def failing(config: Any, place: Path, **options: Any) -> Any:
-        calls.append(place.name)
-        if not config.uplink:
-            raise RunError("the model is no longer finite")
-        return real(config, place, **options)
-
-    monkeypatch.setattr(module, "run", failing)
-    first, second = run_study(study, tmp_path / "out", watch)
-    assert first.error == "the model is no longer finite"
-    assert not second.error
-    assert not second.was_complete
-    monkeypatch.setattr(module, "run", real)
-    first, second = run_study(study, tmp_path / "out", watch)
-    assert (first.was_complete, second.was_complete) == (False, True)
-    assert seen == [(1, "dense FedAvg"), (2, "Top-K"), (1, "dense FedAvg")]
-    assert [result.variant for result in read_runs(tmp_path / "out")] == ["dense FedAvg", "Top-K"]
-    listed = json.loads((tmp_path / "out" / "study.json").read_text())
-    assert [run["run_id"] for run in listed["runs"]] == [run.config.run_id for run in study.runs]
-
-
-def test_another_runner_may_stand_in_the_place_of_the_simulation(tmp_path: Path) -> None:
-    study = expand({"base": {**BASE, "method": "fedavg"}, "axes": {"seed": [1, 2]}}, "seeds")
-    asked = []
-
-    def elsewhere(config: Any, place: Path, observer: object) -> Any:
-        asked.append((config.seed, place.parent, observer))
-        if config.seed == 2:
-            raise RunError("no such luck")
-        return module.run(config, place)
-
-    first, second = run_study(study, tmp_path, runner=elsewhere)
-    assert asked == [(1, tmp_path, None), (2, tmp_path, None)]
-    assert (first.was_complete, second.error) == (False, "no such luck")
-    assert next(run_study(study, tmp_path, runner=elsewhere)).was_complete
-    assert len(asked) == 2  # what is complete is not run again

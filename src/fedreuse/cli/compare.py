@@ -15,9 +15,19 @@ from fedreuse.errors import RunError
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
-    from fedreuse.studies.study import Outcome, Runner, Study, StudyRun
+    from fedreuse.studies.running import Outcome, Runner
+    from fedreuse.studies.study import Study, StudyRun
 
-__all__ = ["compare_command", "finish", "run_all", "show_comparison"]
+__all__ = ["Jobs", "compare_command", "finish", "run_all", "show_comparison"]
+
+
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", min=1, help="How many runs at a time (default: what ends sooner; the results are the same).",
+        show_default=False,
+    ),
+]  # fmt: skip
 
 
 @app.command("compare", epilog="Example: fedreuse compare configs/demo.yaml rounds.count=10 --out runs/short")
@@ -36,6 +46,7 @@ def compare_command(
     rank: Annotated[
         bool, typer.Option("--rank", help="Sort by test score, and show the savings in every direction.")
     ] = False,
+    jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
     """Run every combination of a study's axes, and show them side by side.
@@ -50,7 +61,7 @@ def compare_command(
         planned = replace(planned, rank="test")
     place = out or Path("runs") / planned.name
     on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
-    failed = run_all(planned, place, as_json)
+    failed = run_all(planned, place, as_json, jobs=jobs)
     finish(planned, place, failed, as_json)
 
 
@@ -71,13 +82,15 @@ def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) 
     return results
 
 
-def run_all(study: Study, place: Path, as_json: bool = False, runner: Runner | None = None) -> list[Outcome]:
+def run_all(
+    study: Study, place: Path, as_json: bool = False, *, jobs: int | None = None, runner: Runner | None = None
+) -> list[Outcome]:
     """Run what is incomplete, and tell how it goes; returns the runs that failed."""
     from fedreuse.cli.progress import Watcher, duration
     from fedreuse.report.results import read_run
     from fedreuse.report.tables import score
     from fedreuse.runs.directory import RunDirectory
-    from fedreuse.studies.study import run_study
+    from fedreuse.studies.running import run_study
 
     count = len(study.runs)
     complete = sum(RunDirectory(place / planned.folder).is_complete for planned in study.runs)
@@ -85,13 +98,17 @@ def run_all(study: Study, place: Path, as_json: bool = False, runner: Runner | N
     typer.echo(f"study {study.name}: {count} runs into {place}{kept}", err=as_json)
     failed = []
     with Watcher(stderr=as_json, pause_seconds=10.0) as watcher:
+        watchers: dict[int, Watcher] = {}
 
         def watch(number: int, planned: StudyRun) -> Watcher:
-            watcher.title = f"[{number}/{count}] {planned.title}"
-            return watcher
+            watchers[number] = watcher.beside(f"[{number}/{count}]", planned.title)
+            return watchers[number]
 
-        for number, outcome in enumerate(run_study(study, place, watch, runner), start=1):
+        for outcome in run_study(study, place, watch, jobs, watcher.say, runner):
+            number = outcome.number
             title = f"[{number}/{count}] {outcome.run.title}"
+            if number in watchers:
+                watchers[number].done()
             if outcome.error:
                 failed.append(outcome)
                 watcher.say(f"{title}: failed: {outcome.error}")
@@ -99,7 +116,7 @@ def run_all(study: Study, place: Path, as_json: bool = False, runner: Runner | N
             result = read_run(outcome.directory)
             how = "complete already" if outcome.was_complete else f"done in {duration(result.seconds)}"
             watcher.say(f"{title}: {how}, test {result.metric} {score(result.test_score, result.metric)}")
-    return failed
+    return sorted(failed, key=lambda outcome: outcome.number)
 
 
 def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:

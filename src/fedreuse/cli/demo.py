@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
-from fedreuse.cli.compare import finish, run_all
+from fedreuse.cli.compare import Jobs, finish, run_all
 from fedreuse.cli.output import program, show_lines
 from fedreuse.errors import RunError
 
@@ -34,6 +34,7 @@ def demo_command(
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="The folder of the runs.")] = Path("runs/demo"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete the demo's earlier runs and start over.")] = False,
+    jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare dense FedAvg, Top-K, Top-K with error feedback and DG-FedReuse on handwritten digits.
@@ -48,7 +49,7 @@ def demo_command(
     if fresh:
         _delete_runs(study, out)
     on_interrupt(context, "the rounds so far are safe; `fedreuse demo` goes on from there")
-    results = finish(study, out, run_all(study, out, as_json), as_json)
+    results = finish(study, out, run_all(study, out, as_json, jobs=jobs), as_json)
     _require_learnt(results)
     if not as_json:
         _say_what_next(results)

@@ -203,7 +203,7 @@ def _run_study(
         def on_nodes(one: RunConfig, directory: Path, observer: Observer | None) -> RunDirectory:
             return run_on(federation, one, replace(options, out=str(directory), resume=True), observer)
 
-        failed = run_all(study, place, as_json, on_nodes)
+        failed = run_all(study, place, as_json, runner=on_nodes)
     finish(study, place, failed, as_json)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from copy import copy
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,15 @@ _BOUNDARY = "update_fields"
 
 
 class Watcher:
-    """An observer of runs, one after another. Use it as a context, so that the bar is cleared whatever happens."""
+    """An observer of a run; `beside` makes those of others on the same screen.
+
+    Use it as a context, so that the bars are cleared whatever happens.
+    """
 
     def __init__(self, title: str = "", stderr: bool = False, pause_seconds: float = 0.0) -> None:
         """Lines come at most every so many seconds; `stderr` keeps standard output for JSON."""
         self.title = title
+        self._head = ""
         self._stderr = stderr
         self._pause_seconds = pause_seconds
         is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
@@ -48,6 +53,18 @@ class Watcher:
         if self._bar is not None:
             self._bar.stop()
 
+    def beside(self, head: str, title: str) -> Watcher:
+        """An observer of one of several runs; `head` is short enough to stand before a bar."""
+        other = copy(self)
+        other.title, other._head, other._task = f"{head} {title}", head, None
+        return other
+
+    def done(self) -> None:
+        """Take away the bar of a run that ended."""
+        if self._bar is not None and self._task is not None:
+            self._bar.remove_task(self._task)
+        self._task = None
+
     def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
         """Take up what earlier rounds have spent."""
         plain = config.to_plain()
@@ -62,11 +79,10 @@ class Watcher:
             if first_round > 1:
                 self._say(f"going on after round {first_round - 1}")
             return
-        if self._task is not None:
-            self._bar.remove_task(self._task)
+        self.done()
         if self.title:
             self.say(self.title)
-        self._task = self._bar.add_task("", total=self._count, completed=self._done_before, told="")
+        self._task = self._bar.add_task("", total=self._count, completed=self._done_before, told="", head=self._head)
 
     def round_done(self, row: Mapping[str, Any]) -> None:
         """Show where the run stands."""
@@ -125,6 +141,7 @@ class _Round(TextColumn):
 
 def _bar(stderr: bool) -> Progress:
     return Progress(
+        TextColumn("{task.fields[head]}", markup=False),
         BarColumn(bar_width=8),
         _Round(),
         TextColumn("{task.fields[told]}", markup=False),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fedreuse.core.bench import SplitName
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.method import Method
-    from fedreuse.engine.executors.executor import Executor, Site
+    from fedreuse.engine.executors.executor import Executor, RunExecutor, Site
     from fedreuse.engine.ports import WhichModel
     from fedreuse.engine.records import ServerRecord
     from fedreuse.schema import ModelSchema
@@ -90,7 +90,7 @@ def evaluate_clients(
     return {client: metrics for client, metrics in answers.items() if metrics is not None}
 
 
-def start_evaluator(site: Site) -> Executor:
+def start_evaluator(site: Site) -> RunExecutor:
     """Plays the clients in this process, where every split can be reached, and loses nobody."""
     return Serial().start(replace(site, faults=NoFaults()))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import fedreuse
+from fedreuse.engine.cpu import cpu
 
 __all__ = ["provenance"]
 
@@ -25,7 +26,7 @@ def provenance() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "platform": platform.platform(),
-        "cpu": _cpu(),
+        "cpu": cpu(),
         "cores": os.cpu_count(),
         "torch_threads": 1,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
@@ -37,17 +38,6 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _cpu() -> dict[str, Any]:
-    info = Path("/proc/cpuinfo")
-    if not info.exists():
-        return {"model": platform.processor(), "instruction_set": platform.machine()}
-    lines = [line.partition(":") for line in info.read_text().splitlines() if ":" in line]
-    fields = {name.strip(): text.strip() for name, _, text in lines}
-    wanted = ("avx", "avx2", "avx512f", "fma", "amx_tile")
-    flags = [flag for flag in wanted if flag in fields.get("flags", "").split()]
-    return {"model": fields.get("model name", platform.processor()), "instruction_set": [platform.machine(), *flags]}
 
 
 def _code_state() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A study: a base configuration plus axes, expanded and parsed before anything starts; then what is incomplete runs.
+"""A study: a base configuration plus axes, expanded and parsed before anything starts.
 
 base: digits.yaml                       # a mapping, or a file beside the study
 axes:
@@ -15,26 +15,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fedreuse.errors import ConfigError, RunDirectoryError, RunError, suggest
+from fedreuse.errors import ConfigError, RunDirectoryError, suggest
 from fedreuse.files import write_whole
 from fedreuse.runs.config import RunConfig, load, read_yaml, with_overrides
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.launch import run
 from fedreuse.studies.changes import merge, points
 
-if TYPE_CHECKING:
-    from fedreuse.runs.launch import Observer
+__all__ = ["Study", "StudyRun", "expand", "load_study"]
 
-__all__ = ["Outcome", "Runner", "Study", "StudyRun", "expand", "load_study", "run_study"]
-
-Runner = Callable[[RunConfig, Path, "Observer | None"], RunDirectory]
-"""Runs a configuration into a directory, or goes on with it."""
 _KEYS = ("base", "axes", "rank")
 _RANKS = ("test", "validation")
 _FROM, _AXES = "from", "axes."
@@ -88,16 +81,6 @@ class Study:
             raise RunDirectoryError(f"{out} cannot be written ({error}); choose another --out") from None
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one run of a study; `error` says why it failed."""
-
-    run: StudyRun
-    directory: RunDirectory
-    was_complete: bool = False
-    error: str = ""
-
-
 def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
     """A study from a YAML file; `key=value` overrides change the base, `axes.key=value` an axis."""
     file = Path(path)
@@ -119,33 +102,6 @@ def expand(plain: Mapping[str, Any], name: str, folder: Path = Path(), overrides
     ]
     _require_distinct(runs, name)
     return Study(name, tuple(runs), _rank(plain, name))
-
-
-def run_study(
-    study: Study,
-    out: str | Path,
-    watch: Callable[[int, StudyRun], Observer | None] = lambda *_: None,
-    runner: Runner | None = None,
-) -> Iterator[Outcome]:
-    """Run what is incomplete and yield every run in order; a run that fails does not stop the others.
-
-    A `runner` stands in the place of the simulation: a federation of real nodes, for example.
-    """
-    place = Path(out)
-    study.write(place)
-    for number, planned in enumerate(study.runs, start=1):
-        directory = RunDirectory(place / planned.folder)
-        was_complete = directory.is_complete
-        try:
-            observer = None if was_complete else watch(number, planned)
-            if runner is None or was_complete:
-                directory = run(planned.config, directory.path, resume=True, observer=observer)
-            else:
-                directory = runner(planned.config, directory.path, observer)
-        except RunError as error:
-            yield Outcome(planned, directory, error=str(error))
-        else:
-            yield Outcome(planned, directory, was_complete)
 
 
 def _planned(base: Mapping[str, Any], point: Mapping[str, tuple[str, Any]], name: str) -> StudyRun:

@@ -23,7 +23,7 @@ from fedreuse.core.model import Model
 from fedreuse.core.needs import Needs
 from fedreuse.engine.checkpoint import Checkpointer
 from fedreuse.engine.client_store import ClientStore, DiskStore
-from fedreuse.engine.executors.executor import Executor, ExecutorConfig, Reply, Site
+from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Fate, Listed, ListedFault, RandomFaults
 from fedreuse.engine.records import ClientMemory, ClientRecord, Kept
@@ -554,12 +554,12 @@ class _Lost:
 class _Backwards:
     """A serial executor whose replies come in the opposite order."""
 
-    def start(self, site: Site) -> Executor:
+    def start(self, site: Site) -> RunExecutor:
         return _BackwardsExecutor(Serial().start(site))
 
 
 class _BackwardsExecutor:
-    def __init__(self, inner: Executor) -> None:
+    def __init__(self, inner: RunExecutor) -> None:
         self._inner = inner
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +24,8 @@ __all__ = ["MortalSetup"]
 class MortalSetup:
     """A setup whose process is killed when it plays a client in a round, the first `num_deaths` times.
 
-    `folder` is where the deaths are counted, because a dead process remembers nothing.
+    With a delay, death comes so many seconds later, whatever the process does then. `folder` is where the deaths are
+    counted, because a dead process remembers nothing.
     """
 
     setup: WorkerSetup
@@ -31,6 +33,7 @@ class MortalSetup:
     round_number: int
     client: int
     num_deaths: int = 1
+    delay_seconds: float = 0.0
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
         """The inner setup; death comes with the bench."""
@@ -41,7 +44,14 @@ class MortalSetup:
                 deaths = len(list(Path(self.folder).iterdir()))
                 if deaths < self.num_deaths:
                     (Path(self.folder) / str(deaths)).touch()
-                    os.kill(os.getpid(), signal.SIGKILL)
+                    _die(self.delay_seconds)
             return inner.bench(client, round_number)
 
         return replace(inner, bench=mortal)
+
+
+def _die(delay_seconds: float) -> None:
+    if delay_seconds:
+        threading.Timer(delay_seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -27,7 +27,7 @@ from fedreuse.corrections import Correction
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import ClientStore, MemoryStore
 from fedreuse.engine.evaluation import Question, evaluate_clients, start_evaluator
-from fedreuse.engine.executors.executor import Executor, ExecutorConfig, Reply, Site, WorkerSetup, Workplace
+from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site, WorkerSetup, Workplace
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, NoFaults
 from fedreuse.engine.ports import WhichModel
@@ -310,7 +310,7 @@ class Session:
         self.round_number = 0
         self.models = [self.model]
         self._checkpointer = Checkpointer(self.schema, None, setting.tensors)
-        self._executor: Executor | None = None
+        self._executor: RunExecutor | None = None
 
     @property
     def model(self) -> Model:
@@ -370,7 +370,7 @@ class Session:
         other._checkpointer = Checkpointer(self.schema, other.record, self.setting.tensors)
         return other
 
-    def _start(self) -> Executor:
+    def _start(self) -> RunExecutor:
         return _Watched(self.setting.executor.start(self._site()), self.crossings)
 
     def _site(self) -> Site:
@@ -383,7 +383,7 @@ class Session:
 class _Watched:
     """An executor that notes what crosses."""
 
-    def __init__(self, inner: Executor, crossings: list[Crossing]) -> None:
+    def __init__(self, inner: RunExecutor, crossings: list[Crossing]) -> None:
         self._inner = inner
         self._crossings = crossings
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fedreuse.wire.envelope import Envelope
 
 __all__ = [
-    "BenchFactory", "Executor", "ExecutorConfig", "Look", "Reply", "Site", "TooFewReplies", "WorkerSetup", "Workplace",
-    "evaluate_here", "executors", "parts_of",
+    "BenchFactory", "Executor", "ExecutorConfig", "Look", "Reply", "RunExecutor", "Site", "TooFewReplies",
+    "WorkerSetup", "Workplace", "evaluate_here", "executors", "parts_of",
 ]  # fmt: skip
 
 BenchFactory = Callable[[int, int], Bench]
@@ -99,10 +99,6 @@ class Executor(Protocol):
         """One wave of requests and replies."""
         ...
 
-    def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        """A model on the run's validation examples."""
-        ...
-
     def close(self) -> None:
         """Let go of whatever plays the clients."""
         ...
@@ -112,10 +108,18 @@ class Executor(Protocol):
         ...
 
 
+class RunExecutor(Executor, Protocol):
+    """The executor of a run, which has validation examples of its own."""
+
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        """A model on the run's validation examples."""
+        ...
+
+
 class ExecutorConfig(Protocol):
     """What the registry of executors holds."""
 
-    def start(self, site: Site) -> Executor:
+    def start(self, site: Site) -> RunExecutor:
         """An executor at work."""
         ...
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from multiprocessing.connection import Connection
 
-    from fedreuse.engine.executors.executor import Executor, Site, WorkerSetup
+    from fedreuse.engine.executors.executor import RunExecutor, Site, WorkerSetup
     from fedreuse.engine.executors.player import Answer, Job
     from fedreuse.engine.executors.shared_memory import Area, ArrayPlace, EnvelopePlace
     from fedreuse.wire.envelope import Envelope
@@ -45,7 +45,7 @@ class Pool:
         """Somebody works."""
         require(self.workers == "auto" or self.workers >= 1, "executor.workers must be at least 1", self.workers)
 
-    def start(self, site: Site) -> Executor:
+    def start(self, site: Site) -> RunExecutor:
         """An executor at work."""
         count = len(os.sched_getaffinity(0)) if self.workers == "auto" else self.workers
         if self.workers == "auto" and count == 1:

@@ -1,0 +1,200 @@
+"""The same clients on Ray actors, on this machine or on a cluster: the same bits as the serial executor.
+
+Ray schedules, carries data and models (once per node, in its object store) and notices who is lost. Who is lost is
+replaced as soon as there is room for another; the client it played is done again by whoever is free.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from fedreuse.engine.cpu import cpu
+from fedreuse.engine.executors.crew import CrewExecutor
+from fedreuse.engine.executors.executor import executors
+from fedreuse.engine.executors.player import Failure, Player
+from fedreuse.engine.executors.shared_memory import lay_out_arrays, lay_out_envelopes, open_arrays
+from fedreuse.errors import ConfigError, FedreuseError, RunError, require
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import numpy as np
+
+    from fedreuse.engine.executors.executor import Site, WorkerSetup
+    from fedreuse.engine.executors.player import Answer, Job
+    from fedreuse.engine.executors.shared_memory import ArrayPlace, EnvelopePlace
+    from fedreuse.wire.envelope import Envelope
+
+__all__ = ["ActorCrew", "Ray"]
+
+
+@executors.register("ray")
+@dataclass(frozen=True)
+class Ray:
+    """Ray actors, one CPU each; `address` is null for this machine alone, `auto` or `host:port` for a cluster."""
+
+    workers: int | Literal["auto"] = "auto"
+    address: str | None = None
+
+    def __post_init__(self) -> None:
+        """Somebody works."""
+        require(self.workers == "auto" or self.workers >= 1, "executor.workers must be at least 1", self.workers)
+
+    def start(self, site: Site) -> CrewExecutor:
+        """An executor at work."""
+        if site.setup is None:
+            raise ConfigError("executor ray needs a task that other processes can build; use executor: serial")
+        ray = _import_ray()
+        is_ours = _connect(ray, self.address, self.workers)
+        count = int(ray.cluster_resources().get("CPU", 1)) if self.workers == "auto" else self.workers
+        return CrewExecutor(site, ActorCrew(ray, is_ours, site, site.setup, count))
+
+
+class ActorCrew:
+    """Workers that are Ray actors."""
+
+    def __init__(self, ray: Any, is_ours: bool, site: Site, setup: WorkerSetup, count: int) -> None:
+        """`is_ours` tells whether Ray was started, or joined, for this run and is left at its end."""
+        self._ray, self._is_ours, self._warn = ray, is_ours, site.warn
+        layout, places = lay_out_arrays(site.arrays)
+        self._shared = ray.put(layout.to_array()), places
+        self._setup = setup
+        self._actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Actor)
+        self._is_mixed = False
+        self._stillborn = 0
+        self._actors: list[Any] = [None] * count
+        self._starting: dict[Any, int] = {}
+        self._busy: dict[Any, int] = {}
+        for number in range(count):
+            self._start(number)
+
+    @contextmanager
+    def place(self, envelopes: Sequence[Envelope]) -> Iterator[tuple[list[EnvelopePlace], Any]]:
+        """Envelopes in the object store, which brings them once to every node that asks."""
+        layout, places = lay_out_envelopes(envelopes)
+        yield places, self._ray.put(layout.to_array())
+
+    def idle(self) -> list[int]:
+        """Who is ready and has nothing to do."""
+        if self._starting:
+            ready, _ = self._ray.wait(list(self._starting), num_returns=len(self._starting), timeout=0)
+            for reference in ready:
+                self._greet(reference)
+        absent = {*self._starting.values(), *self._busy.values()}
+        return [number for number in range(len(self._actors)) if number not in absent]
+
+    def give(self, worker: int, job: Job, area: Any) -> None:
+        """Let a worker begin."""
+        self._busy[self._actors[worker].do.remote(job, area)] = worker
+
+    def wait(self) -> Iterator[tuple[int, Answer | None]]:
+        """Wait until something happens."""
+        ready, _ = self._ray.wait([*self._busy, *self._starting], num_returns=1)
+        for reference in ready:
+            if reference in self._starting:
+                self._greet(reference)
+                continue
+            number = self._busy.pop(reference)
+            answer: Answer | None = self._get(reference)
+            if answer is None:
+                self._start(number)
+            yield number, answer
+
+    def close(self) -> None:
+        """Everybody goes home."""
+        for actor in self._actors:
+            with suppress(Exception):  # one that is lost cannot be sent home
+                self._ray.kill(actor)
+        self._actors, self._shared = [], None  # type: ignore[assignment]  # nothing is asked of a closed crew
+        if self._is_ours:
+            self._ray.shutdown()
+
+    def _start(self, number: int) -> None:
+        """Ask Ray for an actor; where and when it starts is Ray's choice."""
+        self._actors[number] = self._actor.remote(self._setup, *self._shared)
+        self._starting[self._actors[number].ready.remote()] = number
+
+    def _greet(self, reference: Any) -> None:
+        """Somebody is ready, failed, or was lost before it could begin."""
+        number = self._starting.pop(reference)
+        told = self._get(reference)
+        if told is None:
+            self._stillborn += 1
+            if self._stillborn > 2 * len(self._actors):
+                raise RunError("Ray actors end before they can work; see Ray's logs, or use executor: pool")
+            self._start(number)
+        elif isinstance(told, Failure):
+            error = told.error
+            raise error if isinstance(error, FedreuseError) else RunError(f"a worker failed:\n{error}")
+        else:
+            self._stillborn = 0
+            if told != cpu()["instruction_set"] and not self._is_mixed:
+                self._is_mixed = True
+                self._warn(f"the cluster mixes CPU types ({told} beside ours): bits may differ from run to run")
+
+    def _get(self, reference: Any) -> Any:
+        """What an actor answered; None if it, or its node, was lost."""
+        try:
+            return self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
+            raise RunError(f"a Ray actor failed: {error}") from None
+        except self._ray.exceptions.RayError:
+            return None
+
+
+class Actor:
+    """A worker as Ray runs it."""
+
+    def __init__(self, setup: WorkerSetup, shared: np.ndarray, places: Mapping[str, ArrayPlace]) -> None:
+        """Build once; what goes wrong is told when asked."""
+        self._failure: Failure | None = None
+        try:
+            self._player = Player(setup(open_arrays(shared, places)))
+        except Exception as error:
+            self._failure = Failure.of(error)
+
+    def ready(self) -> Failure | list[str]:
+        """What went wrong, or which instructions this CPU has."""
+        instructions: list[str] = cpu()["instruction_set"]
+        return self._failure or instructions
+
+    def do(self, job: Job, area: np.ndarray) -> Answer:
+        """A job whose arrays Ray has brought here."""
+        return self._player.do(job, area)
+
+
+def _import_ray() -> Any:
+    # nothing is reported to anybody, and Ray's advice on devices is not ours to follow
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise ConfigError(
+            "executor ray needs Ray, which is not installed; `pip install 'fedreuse[cluster]'`, or use executor: pool"
+        ) from None
+    return ray
+
+
+def _connect(ray: Any, address: str | None, workers: int | Literal["auto"]) -> bool:
+    """Start Ray on this machine, or join a cluster; False if this process is part of one already."""
+    if ray.is_initialized():
+        return False
+    start: Callable[..., object] = ray.init
+    quiet = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
+    if address is None:
+        # as many slots as workers, even on fewer cores: what runs where is decided by who asked for it
+        slots = {} if workers == "auto" else {"num_cpus": workers}
+        start("local", _node_ip_address="127.0.0.1", **slots, **quiet)
+        return True
+    try:
+        start(address, log_to_driver=False, configure_logging=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise RunError(
+            f"executor.address is {address!r}, but no Ray cluster answers there ({error}); start one with "
+            "`ray start --head`, or set executor.address: null for this machine alone"
+        ) from None
+    return True

@@ -1,0 +1,121 @@
+"""A study at work: what is incomplete runs, one after another on all cores, or side by side on one core each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from fedreuse.errors import RunError
+from fedreuse.runs.config import RunConfig
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.launch import run
+from fedreuse.studies.side_by_side import Task, fits_one_core, pays, run_side_by_side
+
+if TYPE_CHECKING:
+    from fedreuse.runs.launch import Observer
+    from fedreuse.studies.study import Study, StudyRun
+
+__all__ = ["Outcome", "Runner", "run_study"]
+
+_SHORT_SECONDS = 5.0
+Watch = Callable[[int, "StudyRun"], "Observer | None"]
+Runner = Callable[[RunConfig, Path, "Observer | None"], RunDirectory]
+"""Runs a configuration into a directory, or goes on with it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one run of a study, by its number; `error` says why it failed."""
+
+    number: int
+    run: StudyRun
+    directory: RunDirectory
+    was_complete: bool = False
+    error: str = ""
+
+
+def run_study(
+    study: Study,
+    out: str | Path,
+    watch: Watch = lambda *_: None,
+    jobs: int | None = None,
+    say: Callable[[str], object] = str,
+    runner: Runner | None = None,
+) -> Iterator[Outcome]:
+    """Run what is incomplete and yield every run as it ends; a run that fails does not stop the others.
+
+    `jobs` runs at a time; None measures the first one and chooses what ends sooner. The results are the same. Where
+    a `runner` stands in the place of the simulation (a federation of real nodes), runs go one after another.
+    """
+    place = Path(out)
+    study.write(place)
+    waiting = []
+    for number, planned in enumerate(study.runs, start=1):
+        directory = RunDirectory(place / planned.folder)
+        if directory.is_complete:
+            run(planned.config, directory.path, resume=True)  # looks whether it is the same configuration
+            yield Outcome(number, planned, directory, was_complete=True)
+        else:
+            waiting.append(Task(number, planned.config, directory))
+    if runner is None:
+        yield from _run_waiting(study, waiting, watch, jobs, say)
+    else:
+        for task in waiting:
+            yield _run_here(task, study, watch, runner)
+
+
+def _run_waiting(
+    study: Study, waiting: list[Task], watch: Watch, jobs: int | None, say: Callable[[str], object]
+) -> Iterator[Outcome]:
+    # a process for a run takes seconds to start, so that short ones are done sooner here
+    took = 0.0
+    while waiting and jobs is None and took < _SHORT_SECONDS:
+        began = monotonic()
+        yield _run_here(waiting.pop(0), study, watch)
+        took = monotonic() - began
+    if not waiting:
+        return
+    cores = len(os.sched_getaffinity(0))
+    count = _num_beside(waiting, cores) if jobs is None else (len(waiting) if jobs > 1 else 0)
+    beside, rest = waiting[:count], waiting[count:]
+    say(_choice(len(beside), len(rest), jobs or cores, cores))
+    for task, error in run_side_by_side(
+        beside, jobs or cores, lambda task: watch(task.number, study.runs[task.number - 1])
+    ):
+        yield Outcome(task.number, study.runs[task.number - 1], task.directory, error=error)
+    for task in rest:
+        yield _run_here(task, study, watch)
+
+
+def _num_beside(waiting: Sequence[Task], cores: int) -> int:
+    """How many of the next runs go side by side; the last few may end sooner if their rounds are split."""
+    if not all(fits_one_core(task.config.executor) for task in waiting):
+        return 0
+    cohort = min(task.config.rounds.cohort for task in waiting)
+    whole = len(waiting) // cores * cores
+    return next((count for count in (len(waiting), whole) if pays(count, cores, cohort)), 0)
+
+
+def _choice(num_beside: int, num_rest: int, num_processes: int, cores: int) -> str:
+    """How the runs that are left use the cores."""
+    beside = f"{num_beside} runs side by side, {num_processes} at a time on one core each"
+    rest = f"{num_rest} {'run' if num_rest == 1 else 'runs one after another'}, rounds split over {cores} cores"
+    parts = [text for number, text in ((num_beside, beside), (num_rest, rest)) if number]
+    return f"to go: {'; then '.join(parts)}"
+
+
+def _simulate(config: RunConfig, place: Path, observer: Observer | None) -> RunDirectory:
+    return run(config, place, resume=True, observer=observer)
+
+
+def _run_here(task: Task, study: Study, watch: Watch, runner: Runner = _simulate) -> Outcome:
+    planned = study.runs[task.number - 1]
+    try:
+        directory = runner(task.config, task.directory.path, watch(task.number, planned))
+    except RunError as error:
+        return Outcome(task.number, planned, task.directory, error=str(error))
+    return Outcome(task.number, planned, directory)

@@ -1,0 +1,159 @@
+"""Whole runs side by side, one process and one core each: nothing to wait for at the end of a round.
+
+Processes stay for the next run. They end when this one does, however it ends; what they were at goes on from its last
+checkpoint when the study is run again.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import ceil
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.engine.executors.player import Failure
+from fedreuse.engine.executors.pool import Pool
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.engine.processes import Process
+from fedreuse.errors import RunError
+from fedreuse.runs.config import RunConfig, load
+from fedreuse.runs.launch import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from fedreuse.engine.executors.executor import ExecutorConfig
+    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.runs.launch import Observer
+
+__all__ = ["Task", "fits_one_core", "pays", "run_side_by_side"]
+
+_SPLIT_EFFICIENCY = 0.95
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run to be done: its number in the study, its configuration, its directory."""
+
+    number: int
+    config: RunConfig
+    directory: RunDirectory
+
+
+def fits_one_core(executor: ExecutorConfig) -> bool:
+    """Whether the configuration leaves open how many cores a run takes, or wants one only."""
+    return isinstance(executor, Serial) or executor == Pool()
+
+
+def pays(num_runs: int, num_cores: int, cohort: int) -> bool:
+    """Whether so many runs end sooner side by side than one after another, each split over all cores.
+
+    Side by side they take ceil(runs / cores) times one run. Split, each takes one run / cores, more if the cohort does
+    not divide by the cores and somebody waits at the end of every round.
+    """
+    if num_cores < 2 or num_runs < 2:
+        return False
+    efficiency = _SPLIT_EFFICIENCY * cohort / (num_cores * ceil(cohort / num_cores))
+    return ceil(num_runs / num_cores) < num_runs / (num_cores * efficiency)
+
+
+def run_side_by_side(
+    tasks: Sequence[Task], num_processes: int, watch: Callable[[Task], Observer | None]
+) -> Iterator[tuple[Task, str]]:
+    """Every task and, if it failed, why, in the order in which they end."""
+    waiting = list(tasks)
+    at_work: dict[Connection, tuple[Process, Task, Observer | None]] = {}
+    free: list[Process] = []
+    try:
+        while waiting or at_work:
+            while waiting and len(at_work) < num_processes:
+                process = free.pop() if free else Process(_serve)
+                task = waiting.pop(0)
+                at_work[process.connection] = process, task, watch(task)
+                _give(process, task)
+            for connection in wait(list(at_work)):
+                assert isinstance(connection, Connection)
+                process, task, observer = at_work[connection]
+                end = _hear(process, task, observer)
+                if end is None:
+                    continue
+                del at_work[connection]
+                if end.is_alive:
+                    free.append(process)
+                yield task, end.error
+    finally:
+        for process in [*free, *(process for process, _, _ in at_work.values())]:
+            process.end(at_once=process not in free)
+
+
+@dataclass(frozen=True)
+class _End:
+    """Of a run: why it failed, if it did, and whether its process can take another."""
+
+    error: str = ""
+    is_alive: bool = True
+
+
+def _give(process: Process, task: Task) -> None:
+    # one core for each run: as many are at work as there are cores
+    alone = replace(task.config, executor=task.config.executor if task.config.executor != Pool() else Serial())
+    with suppress(OSError):  # a dead process is noticed when it is listened to
+        process.connection.send((alone.to_plain(), task.directory.path))
+
+
+def _hear(process: Process, task: Task, observer: Observer | None) -> _End | None:
+    """What a process says of its run; None while it goes on."""
+    try:
+        kind, content = process.connection.recv()
+    except (EOFError, OSError):
+        process.end(at_once=True)
+        why = f"its process ended (exit code {process.exit_code()}; -9 often means out of memory)"
+        return _End(f"{why}; the same command goes on from its last checkpoint", is_alive=False)
+    if kind == "started" and observer is not None:
+        observer.started(task.config, task.directory, content)
+    elif kind == "round" and observer is not None:
+        observer.round_done(content)
+    elif kind == "failed":
+        if isinstance(content.error, str | RunError):
+            return _End(str(content.error))
+        raise content.error
+    return _End() if kind == "done" else None
+
+
+class _Reporter:
+    """An observer that tells another process."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:  # noqa: ARG002 - known there
+        self._connection.send(("started", first_round))
+
+    def round_done(self, row: Mapping[str, Any]) -> None:
+        self._connection.send(("round", dict(row)))
+
+
+def _serve(connection: Connection) -> None:
+    """A process's life: one run after another, until left alone; then it ends at once, whatever it is at."""
+    tasks, has_task = [], threading.Semaphore(0)
+
+    def listen() -> None:
+        with suppress(EOFError, OSError):
+            while True:
+                tasks.append(connection.recv())
+                has_task.release()
+        os._exit(1)  # a run can be killed anywhere: its checkpoint holds
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        has_task.acquire()
+        config, path = tasks.pop(0)
+        try:
+            run(load(config), path, resume=True, observer=_Reporter(connection))
+        except Exception as error:
+            connection.send(("failed", Failure.of(error)))
+        else:
+            connection.send(("done", None))

@@ -1,0 +1,114 @@
+"""Ray actors give the same bits as the serial executor, also when an actor or a whole node is lost."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+import pytest
+
+from fedreuse.engine.executors.executor import Site
+from fedreuse.engine.executors.player import Failure
+from fedreuse.engine.executors.ray import Actor, Ray, _connect
+from fedreuse.engine.faults import RandomFaults
+from fedreuse.errors import ConfigError, RunError
+from fedreuse.registry import parse
+from fedreuse.testing.mortal import MortalSetup
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
+from tests.cluster import ray_cluster
+from tests.federation import build, is_same
+
+FEDERATION = QuadraticFederation.draw(training=QuadraticTraining(noise=0.1))
+FAULTS = RandomFaults(lost=0.1, late=0.1)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with ray_cluster(2, 2) as nodes:
+        yield nodes
+
+
+def play(method: str, num_rounds: int = 5, **setting) -> Session:
+    return Session(FEDERATION, build(method), Setting(cohort=4, faults=FAULTS, **setting)).advance(num_rounds)
+
+
+def test_what_cannot_be_is_refused(monkeypatch):
+    with pytest.raises(ConfigError, match="workers must be at least 1"):
+        Ray(0)
+    with pytest.raises(ConfigError, match=r"executor\.address"):
+        parse(Ray, {"address": 7}, "executor")
+    session = Session(FEDERATION, build("fedavg"), Setting())
+    with pytest.raises(ConfigError, match="executor: serial"):
+        Ray(2).start(Site(FEDERATION.workplace(session.method), session.store, FAULTS, 1))
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"pip install 'fedreuse\[cluster\]'"):
+        Ray(2).start(session._site())
+
+
+def test_an_address_where_nobody_is_is_told():
+    class Nobody:
+        @staticmethod
+        def is_initialized() -> bool:
+            return False
+
+        @staticmethod
+        def init(address, **options):
+            raise ConnectionError("nobody there")
+
+    with pytest.raises(RunError, match=r"executor\.address is 'far:1', but no Ray cluster answers.*ray start --head"):
+        _connect(Nobody, "far:1", 2)
+
+
+def test_this_machine_alone_is_loopback_and_tells_nobody():
+    asked = {}
+
+    class Local:
+        @staticmethod
+        def is_initialized() -> bool:
+            return False
+
+        @staticmethod
+        def init(address, **options):
+            asked.update(options, address=address)
+
+    assert _connect(Local, None, 3)
+    assert (asked["address"], asked["_node_ip_address"], asked["num_cpus"]) == ("local", "127.0.0.1", 3)
+    assert asked["include_dashboard"] is False
+
+
+def test_an_actor_tells_what_went_wrong_when_it_was_built():
+    import numpy as np
+
+    def broken(arrays):
+        raise RunError("no data here")
+
+    told = Actor(broken, np.zeros(1, np.uint8), {}).ready()
+    assert isinstance(told, Failure)
+    assert str(told.error) == "no data here"
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_same_bits_as_serial_when_an_actor_is_killed_and_when_a_node_is_lost(cluster, tmp_path):
+    # an actor killed while it plays a client
+    client = FEDERATION.cohort(2, 4).clients[1]
+    wrap = partial(MortalSetup, folder=str(tmp_path), round_number=2, client=client)
+    wounded = Session(
+        FEDERATION, build("scaffold"), Setting(cohort=4, faults=FAULTS, executor=Ray(2), wrap_setup=wrap)
+    ).advance(5)
+    wounded.close()
+    alone = play("scaffold")
+    assert is_same(wounded.model, alone.model)
+    assert wounded.ledger.events == alone.ledger.events
+    assert len(list(tmp_path.iterdir())) == 1
+    assert f"a worker died on client {client}" in wounded.warnings[0]
+
+    # a node lost with everybody on it: four actors on two nodes, two of them are gone, and there is no room for others
+    session = Session(FEDERATION, build("dg_fedreuse"), Setting(cohort=4, faults=FAULTS, executor=Ray(4)))
+    session.advance(2)
+    cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
+    session.advance(3)
+    session.close()
+    alone = play("dg_fedreuse")
+    assert is_same(session.model, alone.model)
+    assert session.ledger.events == alone.ledger.events

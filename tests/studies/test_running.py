@@ -1,0 +1,138 @@
+"""Studies at work: what is complete stays, what failed is told, and every way to use the cores gives the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fedreuse.engine.executors.pool import Pool
+from fedreuse.errors import RunError
+from fedreuse.report.results import read_runs
+from fedreuse.studies import running as module
+from fedreuse.studies.running import run_study
+from fedreuse.studies.study import StudyRun, expand
+from tests.studies.test_study import BASE, METHODS
+from tests.tiny import results
+
+
+def test_what_is_incomplete_runs_and_a_report_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = expand({"base": BASE, "axes": {"method": METHODS}}, "s")
+    seen: list[tuple[int, str]] = []
+
+    def watch(number: int, planned: StudyRun) -> None:
+        seen.append((number, planned.variant))
+
+    real = module.run
+    calls: list[str] = []
+
+    def failing(config: Any, place: Path, **options: Any) -> Any:
+        calls.append(place.name)
+        if not config.uplink:
+            raise RunError("the model is no longer finite")
+        return real(config, place, **options)
+
+    monkeypatch.setattr(module, "run", failing)
+    first, second = run_study(study, tmp_path / "out", watch)
+    assert first.error == "the model is no longer finite"
+    assert not second.error
+    assert not second.was_complete
+    monkeypatch.setattr(module, "run", real)
+    kept, ran = run_study(study, tmp_path / "out", watch)
+    assert [(outcome.number, outcome.was_complete) for outcome in (kept, ran)] == [(2, True), (1, False)]
+    assert seen == [(1, "dense FedAvg"), (2, "Top-K"), (1, "dense FedAvg")]
+    assert [result.variant for result in read_runs(tmp_path / "out")] == ["dense FedAvg", "Top-K"]
+    listed = json.loads((tmp_path / "out" / "study.json").read_text())
+    assert [run["run_id"] for run in listed["runs"]] == [run.config.run_id for run in study.runs]
+
+
+def test_another_runner_may_stand_in_the_place_of_the_simulation(tmp_path: Path) -> None:
+    study = expand({"base": {**BASE, "method": "fedavg"}, "axes": {"seed": [1, 2]}}, "seeds")
+    asked = []
+
+    def elsewhere(config: Any, place: Path, observer: object) -> Any:
+        asked.append((config.seed, place.parent, observer))
+        if config.seed == 2:
+            raise RunError("no such luck")
+        return module.run(config, place)
+
+    first, second = run_study(study, tmp_path, runner=elsewhere)
+    assert asked == [(1, tmp_path, None), (2, tmp_path, None)]
+    assert (first.was_complete, second.error) == (False, "no such luck")
+    assert next(run_study(study, tmp_path, runner=elsewhere)).was_complete
+    assert len(asked) == 2  # what is complete is not run again
+
+
+@pytest.mark.slow
+def test_side_by_side_ends_in_the_bits_of_one_after_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = expand({"base": BASE, "axes": {"method": METHODS, "seed": [1, 2]}}, "s")
+    told: list[str] = []
+    rounds: dict[int, list[int]] = {}
+
+    class Watcher:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def started(self, config: Any, directory: Any, first_round: int) -> None:
+            rounds[self.number] = []
+
+        def round_done(self, row: Any) -> None:
+            rounds[self.number].append(row["round"])
+
+    beside = list(run_study(study, tmp_path / "beside", lambda number, _: Watcher(number), 2, told.append))
+    assert sorted(outcome.number for outcome in beside) == [1, 2, 3, 4]
+    assert rounds == {number: [1] for number in (1, 2, 3, 4)}
+    assert told == ["to go: 4 runs side by side, 2 at a time on one core each"]
+    for outcome in run_study(study, tmp_path / "alone", jobs=1):
+        assert results(tmp_path / "beside" / outcome.run.folder) == results(outcome.directory)
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_takes_its_run_with_it_and_no_other(tmp_path: Path) -> None:
+    axes = {"seed": [1, 3], "data": {"digits": {}, "none": {"task": {"name": f"{__name__}:Deadly", "clients": 4}}}}
+    study = expand({"base": BASE, "axes": axes}, "s")
+    outcomes = {outcome.number: outcome for outcome in run_study(replace(study, runs=study.runs[:3]), tmp_path, jobs=2)}
+    assert [outcomes[number].error == "" for number in (1, 2, 3)] == [True, False, True]
+    assert "its process ended (exit code 9;" in outcomes[2].error
+
+
+@dataclass(frozen=True)
+class Deadly:
+    """A dataset that ends the process that reads it."""
+
+    def load(self, folder: Any) -> Any:
+        os._exit(9)
+
+
+def test_the_first_run_is_measured_and_short_ones_stay_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = expand({"base": BASE, "axes": {"seed": [1, 2, 3, 4, 5]}}, "s")
+    taken: list[list[int]] = []
+
+    def beside(tasks: Any, num_processes: int, watch: Any) -> Any:
+        taken.append([task.number for task in tasks])
+        return [(task, "") for task in tasks]
+
+    monkeypatch.setattr(module, "run", lambda *_, **__: None)
+    monkeypatch.setattr(module, "run_side_by_side", beside)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    told: list[str] = []
+    assert len(list(run_study(study, tmp_path, say=told.append))) == 5
+    assert (taken, told) == ([], [])  # nothing takes long
+    monkeypatch.setattr(module, "_SHORT_SECONDS", 1e-12)
+    assert [outcome.number for outcome in run_study(study, tmp_path, say=told.append)] == [1, 2, 3, 4, 5]
+    assert taken == [[2, 3, 4, 5]]
+    assert told == ["to go: 4 runs side by side, 2 at a time on one core each"]
+    # three are left after the first of four: two side by side, the last on both cores
+    told.clear()
+    short = replace(study, runs=study.runs[:4])
+    list(run_study(short, tmp_path, say=told.append))
+    assert told == ["to go: 2 runs side by side, 2 at a time on one core each; then 1 run, rounds split over 2 cores"]
+    # who asks for a number of workers gets them, one run after another
+    told.clear()
+    asked = tuple(replace(run, config=replace(run.config, executor=Pool(2))) for run in study.runs)
+    list(run_study(replace(study, runs=asked), tmp_path, say=told.append))
+    assert told == ["to go: 4 runs one after another, rounds split over 2 cores"]
