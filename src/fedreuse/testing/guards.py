@@ -53,11 +53,16 @@ def unchanged(what: str, *trees: object) -> Iterator[None]:
 
 def guarded(method: Method) -> Method:
     """The same method; a half or link that changes what it was given fails."""
-    links = {
-        direction: {group: _guarded_link(link) for group, link in getattr(method, direction).items()}
-        for direction in ("uplink", "downlink")
-    }
-    return Method(_GuardedServer(method.server), _GuardedClient(method.client), **links)
+    uplink, downlink = (
+        {group: _guarded_link(link) for group, link in side.items()} for side in (method.uplink, method.downlink)
+    )
+    return replace(
+        method,
+        server=_GuardedServer(method.server),
+        client=_GuardedClient(method.client),
+        uplink=uplink,
+        downlink=downlink,
+    )
 
 
 @dataclass(frozen=True)
