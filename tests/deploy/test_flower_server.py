@@ -54,3 +54,16 @@ def test_a_failure_is_told_in_the_state_file(tmp_path: Path) -> None:
         serve(FakeGrid(tmp_path, flat, range(5)), flat)
     state = json.loads((tmp_path / "out" / STATE_FILE).read_text())
     assert (state["state"], "missing: [5]" in state["error"]) == ("failed", True)
+
+
+def test_personal_models_are_evaluated_where_they_live(tmp_path: Path) -> None:
+    config = tiny(method={"name": "ditto"}, rounds={"count": 2, "cohort": 6, "evaluate_every": 1})
+    flat = to_flat(config, Deployment(out=str(tmp_path / "deployed")))
+    directory = serve(FakeGrid(tmp_path, flat, range(6)), flat)
+    simulated = run(config, tmp_path / "simulated")
+    assert directory.metric("personal_validation_score")[1].tolist() == (
+        simulated.metric("personal_validation_score")[1].tolist()
+    )
+    assert results(directory)["model"] == results(simulated)["model"]
+    # client-local test data is dealt in simulation alone
+    assert set(directory.summary["personal_test"].values()) == {None}
