@@ -25,7 +25,7 @@ from fedreuse.wire.masks import num_rows
 if TYPE_CHECKING:
     from fedreuse.core.bench import Metrics
     from fedreuse.core.model import Model
-    from fedreuse.engine.executors.executor import Executor, ExecutorConfig, Reply, Site
+    from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site
     from fedreuse.schema import ModelSchema, Schema, TensorSpec
     from fedreuse.tensors import Tensors
     from fedreuse.wire.envelope import Envelope
@@ -85,13 +85,13 @@ class Watch:
     rounds: frozenset[int]
     found: list[Share] = field(default_factory=list)
 
-    def start(self, site: Site) -> Executor:
+    def start(self, site: Site) -> RunExecutor:
         """The executor, watched."""
         return _Watched(self.inner.start(site), self, site.schema)
 
 
 class _Watched:
-    def __init__(self, inner: Executor, watch: Watch, schema: ModelSchema) -> None:
+    def __init__(self, inner: RunExecutor, watch: Watch, schema: ModelSchema) -> None:
         self._inner, self._watch, self._schema = inner, watch, schema
         self._held: dict[tuple[int, int], Mapping[str, Tensors]] = {}
         self._seen: dict[int, Any] = {}
