@@ -141,6 +141,9 @@ def seeds() -> dict[str, bytes]:
             some = drop_rows(update, {model.weights.specs[0].name: (0, 2)})
             found[f"{name}-rows-{which}"] = _seed(encode(some, model.weights, rng), which)
             found[f"{name}-zeros-{which}"] = _seed(encode(zeros(model.weights), model.weights, rng), which)
+        for kind in ("fp16", "bf16", "int8", "int4"):
+            narrow = codecs.parse({"name": "narrow", "values": kind}, "codec")
+            found[f"narrow-{kind}-{which}"] = _seed(narrow.encode(update, model.weights, rng), which)
         found |= _link_seeds(update, model.weights, which)
     whole = {"update": None, "buffers": pack_tensors(_held(BUFFERS), BUFFERS)}
     whole["counters"] = pack_tensors(Tensors(COUNTERS, np.array([2**40])), COUNTERS)

@@ -118,6 +118,15 @@ def test_every_codec_about_some_rows(name: str, sent: Tensors, gone: set[int]) -
             assert there.tobytes() == some[spec.name].tobytes()
 
 
+@pytest.mark.parametrize("values", ["fp16", "bf16", "int8", "int4"])
+@given(tensors(), st.sampled_from(["dense", "nonzero", "top_k"]), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_narrow_values(values: str, sent: Tensors, inner: str, is_packed: bool) -> None:
+    spec = {"name": "narrow", "values": values, "codec": inner}
+    codec = codecs.parse({"name": "packed", "codec": spec} if is_packed else spec, "codec")
+    agree(codec.encode(sent, sent.schema, np.random.default_rng(0)), sent.schema)
+
+
 @st.composite
 def held_tensors(draw: st.DrawFn) -> tuple[Tensors, Tensors]:
     """An update and what the receiver holds: ordinary differences, or any bits against any bits."""

@@ -12,6 +12,7 @@ from fedreuse.errors import ConfigError
 from fedreuse.registry import part
 from fedreuse.wire.block import BITMAP, DENSE, PAIRS, Block
 from fedreuse.wire.narrow import Kind, narrow_block
+from fedreuse.wire.rows import ROWS, within_rows
 
 if TYPE_CHECKING:
     from fedreuse.schema import Schema, TensorSpec
@@ -48,6 +49,8 @@ class Narrow:
     def _round(self, block: Block, spec: TensorSpec) -> Block:
         if not block.count or np.dtype(spec.dtype).kind != "f":
             return block
+        if block.mode is ROWS:
+            return within_rows(block, spec, self._round)
         if block.mode not in (DENSE, PAIRS, BITMAP):
             raise ConfigError(
                 f"narrow rounds numbers at full width, but its codec makes the mode {block.mode.name}; "

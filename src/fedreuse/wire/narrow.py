@@ -48,7 +48,7 @@ def _place(size: int, count: int) -> str:
 
 
 def _round(values: np.ndarray, kind: str) -> tuple[np.ndarray, ...]:
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         if kind == "fp16":
             return (values.astype("<f2"),)
         if kind == "bf16":
@@ -110,15 +110,20 @@ def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | 
     positions = None
     if place != "all":
         positions = positions_of(where, spec.size) if place == "bitmap" else where
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite arrives so, and is refused
+        return positions, _widen(fields, kind, block.count).astype(spec.dtype)
+
+
+def _widen(fields: list[np.ndarray], kind: str, count: int) -> np.ndarray:
     if kind == "fp16":
-        return positions, fields[0].astype(spec.dtype)
+        return fields[0]
     if kind == "bf16":
-        return positions, (fields[0].astype("<u4") << 16).view("<f4").astype(spec.dtype)
+        return (fields[0].astype("<u4") << 16).view("<f4")
     scale = float(fields[0][0])
     if len(fields) == 1:
-        return positions, np.full(block.count, scale, spec.dtype)
-    levels = unpack_bits(fields[1], _BITS[kind], block.count).astype(np.int64) - (_LEVELS[kind] + 1)
-    return positions, (levels * scale).astype(spec.dtype)
+        return np.full(count, scale)
+    levels = unpack_bits(fields[1], _BITS[kind], count).astype(np.int64) - (_LEVELS[kind] + 1)
+    return levels * scale
 
 
 NARROW = add_mode(Mode(22, "narrow", _read, _decode, mask_fields=(0, 1)))

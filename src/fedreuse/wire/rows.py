@@ -13,9 +13,11 @@ from fedreuse.wire.block import ABSENT, MODES, Block, Mode, Notes, Take, add_mod
 from fedreuse.wire.packed import PACKED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fedreuse.schema import TensorSpec
 
-__all__ = ["ROWS", "rows_block"]
+__all__ = ["ROWS", "rows_block", "within_rows"]
 
 
 def rows_block(inner: Block, rows: tuple[int, ...], num_rows: int) -> Block:
@@ -24,6 +26,14 @@ def rows_block(inner: Block, rows: tuple[int, ...], num_rows: int) -> Block:
     marks[list(rows)] = True
     code = np.array([inner.mode.code], np.uint8)
     return Block(ROWS, inner.count, (np.packbits(marks, bitorder="little"), code, *inner.fields))
+
+
+def within_rows(block: Block, spec: TensorSpec, change: Callable[[Block, TensorSpec], Block]) -> Block:
+    """The same rows with another block about them: `change` sees the inner block and the smaller tensor."""
+    marks, code, *fields = block.fields
+    rows = np.flatnonzero(np.unpackbits(marks, count=spec.shape[0], bitorder="little"))
+    inner = Block(MODES[int(code[0])], block.count, tuple(fields))
+    return rows_block(change(inner, _narrow(spec, len(rows))), tuple(rows.tolist()), spec.shape[0])
 
 
 def _read_rows(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
