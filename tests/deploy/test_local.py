@@ -25,6 +25,8 @@ def test_a_local_federation_gives_the_bits_of_a_simulation_and_stops(tmp_path: P
         while not state.exists() or json.loads(state.read_text())["state"] == "running":
             federation.check()
             time.sleep(0.2)
+        while not federation.has_ended():  # Flower notices a moment later
+            time.sleep(0.2)
     run(config, tmp_path / "simulated")
     assert results(tmp_path / "out") == results(tmp_path / "simulated")
     assert list(federation.processes()) == []

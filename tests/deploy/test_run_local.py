@@ -80,3 +80,12 @@ def test_a_server_app_that_died_is_noticed(tmp_path: Path) -> None:
     state(tmp_path, state="running", process=2**22 + 1)
     with pytest.raises(RunError, match="died; the rounds so far are safe, go on with --resume"):
         list(follow(LocalFederation(tmp_path, 1), RunDirectory(tmp_path), tiny(), None))
+
+
+def test_a_server_app_that_never_began_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0)
+    federation, answers = LocalFederation(tmp_path, 1), [False, True]
+    monkeypatch.setattr(federation, "has_ended", lambda: answers.pop(0))
+    with pytest.raises(RunError, match="ended before it began"):
+        list(follow(federation, RunDirectory(tmp_path / "out"), tiny(), None))
+    assert answers == []

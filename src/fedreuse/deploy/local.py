@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -59,6 +60,7 @@ class LocalFederation:
         self.superlink: subprocess.Popen[bytes] | None = None
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
         self._mark = token_hex(8)
+        self._run = ""
 
     def __enter__(self) -> LocalFederation:
         """Start everything."""
@@ -97,7 +99,12 @@ class LocalFederation:
     def launch(self, app: Path, overrides: Mapping[str, Any] | None = None) -> None:
         """Hand an app to the SuperLink, which starts its server app."""
         changes = " ".join(f"{key}={_toml_value(value)}" for key, value in (overrides or {}).items())
-        self.flower("run", str(app.absolute()), _CONNECTION, *(["--run-config", changes] if changes else []))
+        told = self.flower("run", str(app.absolute()), _CONNECTION, *(["--run-config", changes] if changes else []))
+        self._run = "".join(re.findall(r"started run (\d+)", told)[:1])
+
+    def has_ended(self) -> bool:
+        """Whether the app that was launched last has ended, in whatever way."""
+        return "finished:" in self.flower("list", _CONNECTION, "--run-id", self._run, "--format", "json")
 
     def flower(self, *arguments: str) -> str:
         """Call Flower's command line, which talks to our SuperLink."""

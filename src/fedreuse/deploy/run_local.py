@@ -92,10 +92,7 @@ def follow(
     federation: LocalFederation, directory: RunDirectory, config: RunConfig, observer: Observer | None
 ) -> Iterator[Mapping[str, Any]]:
     """The rows of the rounds as they become safe, until the server app ends; a failure is raised with its reason."""
-    began = time.monotonic()
-    while not (state := _state(directory.path)):
-        _check(federation, directory, state, time.monotonic() - began)
-        time.sleep(_POLL_SECONDS)
+    _await_start(federation, directory)
     seen = len(_rows(directory))
     if observer is not None:
         observer.started(config, directory, seen + 1)
@@ -106,7 +103,18 @@ def follow(
         seen = len(rows)
         if state["state"] == "finished":
             return
-        _check(federation, directory, state, time.monotonic() - began)
+        _check(federation, directory, state)
+        time.sleep(_POLL_SECONDS)
+
+
+def _await_start(federation: LocalFederation, directory: RunDirectory) -> None:
+    asked = time.monotonic()
+    while not _state(directory.path):
+        federation.check()
+        if time.monotonic() - asked > _PATIENCE_SECONDS:
+            if federation.has_ended() and not _state(directory.path):
+                raise RunError(f"the server app ended before it began; see {federation.folder / 'superlink.log'}")
+            asked = time.monotonic()
         time.sleep(_POLL_SECONDS)
 
 
@@ -114,15 +122,13 @@ def _rows(directory: RunDirectory) -> list[dict[str, Any]]:
     return directory.metrics() if (directory.path / "provenance.json").exists() else []
 
 
-def _check(federation: LocalFederation, directory: RunDirectory, state: Mapping[str, Any], seconds: float) -> None:
+def _check(federation: LocalFederation, directory: RunDirectory, state: Mapping[str, Any]) -> None:
     federation.check()
-    if state.get("state") == "failed":
+    if state["state"] == "failed":
         raise RunError(str(state["error"]))
     log = federation.folder / "superlink.log"
-    if state and not Path(f"/proc/{state['process']}").exists() and _state(directory.path) == state:
+    if not Path(f"/proc/{state['process']}").exists() and _state(directory.path) == state:
         raise RunError(f"the server app died; the rounds so far are safe, go on with --resume. See {log}")
-    if not state and seconds > _PATIENCE_SECONDS and "finished" in federation.flower("list"):
-        raise RunError(f"the server app ended before it began; see {log}")
 
 
 def _state(place: Path) -> dict[str, Any]:
