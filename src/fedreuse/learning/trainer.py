@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
@@ -81,7 +82,7 @@ class Trainer:
         self.loss, self.metric = objective
         self.training, self.validation = clients
         self._data = data
-        self._inputs, self._labels = _tensor(data.train.inputs), _labels(data.train.labels)
+        self._inputs, self._labels = _in_place(data.train.inputs), _in_place(_whole_numbers(data.train.labels))
         self._dtype: torch.dtype = network.vector.dtype
         self._flops: dict[tuple[str, ...] | None, int] = {}
         self.initial = network.read()
@@ -305,9 +306,20 @@ def _tensor(array: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(whole if whole.flags.writeable else whole.copy())
 
 
+def _in_place(array: np.ndarray) -> torch.Tensor:
+    """The data of a task, which are many and never written to: not copied, though others may only let us read them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(np.ascontiguousarray(array))
+
+
 def _labels(array: np.ndarray) -> torch.Tensor:
+    return _tensor(_whole_numbers(array))
+
+
+def _whole_numbers(labels: np.ndarray) -> np.ndarray:
     """Labels as torch's losses want them: whole numbers of 64 bits."""
-    return _tensor(array.astype(np.int64, copy=False) if np.issubdtype(array.dtype, np.integer) else array)
+    return labels.astype(np.int64, copy=False) if np.issubdtype(labels.dtype, np.integer) else labels
 
 
 def _gradient_of(network: FlatNetwork) -> torch.Tensor:

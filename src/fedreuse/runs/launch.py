@@ -24,7 +24,7 @@ from fedreuse.core.population import Population
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start_evaluator
-from fedreuse.engine.executors.executor import Site, TooFewReplies, Workplace
+from fedreuse.engine.executors.executor import Site, TooFewReplies, WorkersLost, Workplace
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.tensor_store import TensorStore
@@ -186,6 +186,7 @@ class _Run:
 
     def _converse(self, cohort: Cohort) -> ServerRecord:
         """One round, tried again as long as too few answered and the executor is willing."""
+        seen = len(self.ledger.rows), len(self.ledger.events)
         while True:
             try:
                 return run_round(self.method, self.record, cohort, self.executor, self.ledger, self.schema)
@@ -193,6 +194,11 @@ class _Run:
                 if not few.may_retry:
                     raise
                 self.record = replace(self.record, exchange=few.exchange)
+            except WorkersLost:  # a fault of the machine: whole rounds that wait for their checkpoint get it now
+                del self.ledger.rows[seen[0] :], self.ledger.events[seen[1] :]
+                if self.rows:
+                    self._checkpoint(cohort.round_number - 1)
+                raise
 
     def _measure(self, number: int, seen: tuple[int, int], began: float) -> dict[str, Any]:
         model = self.method.server.model(self.record.state)

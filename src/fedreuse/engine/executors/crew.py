@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fedreuse.core.bench import Metrics
 from fedreuse.core.model import to_groups
 from fedreuse.engine.executors.costs import Costs
-from fedreuse.engine.executors.executor import parts_of
+from fedreuse.engine.executors.executor import WorkersLost, parts_of
 from fedreuse.engine.executors.player import Answer, ClientJob, Failure, Job, LookJob, Played
 from fedreuse.engine.executors.waves import Waves
 from fedreuse.engine.ports import EVALUATE
@@ -199,7 +199,7 @@ class CrewExecutor:
         deaths[str(job)] = deaths.get(str(job), 0) + 1
         at = f"round {job.round_number}: " if isinstance(job, ClientJob) else ""
         if deaths[str(job)] > _MOST_DEATHS:
-            raise RunError(
+            raise WorkersLost(
                 f"{at}a second worker died on {job} (often that means out of memory). Earlier rounds are safe: "
                 "make room, or have fewer workers (executor.workers), then go on with --resume"
             )

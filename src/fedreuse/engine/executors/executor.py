@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BenchFactory", "Executor", "ExecutorConfig", "Look", "Reply", "RunExecutor", "Site", "TooFewReplies",
-    "WorkerSetup", "Workplace", "evaluate_here", "executors", "parts_of",
+    "WorkerSetup", "WorkersLost", "Workplace", "evaluate_here", "executors", "parts_of",
 ]  # fmt: skip
 
 BenchFactory = Callable[[int, int], Bench]
@@ -90,6 +90,10 @@ class TooFewReplies(RunError):
         super().__init__(message)
         self.arrived, self.may_retry = arrived, may_retry
         self.exchange = 0
+
+
+class WorkersLost(RunError):
+    """Workers that die of what they are given: the round cannot be finished, and earlier ones are whole."""
 
 
 class Executor(Protocol):
