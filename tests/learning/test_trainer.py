@@ -24,7 +24,7 @@ from fedreuse.learning.networks.network import OwnNetwork
 from fedreuse.learning.objectives import Accuracy, CrossEntropy
 from fedreuse.learning.optimizers import Adam, Exponential, Sgd
 from fedreuse.learning.partitions import ClientIndex
-from fedreuse.learning.trainer import Local, TorchBench, Trainer, initial_network
+from fedreuse.learning.trainer import Local, TorchBench, Trainer, device_of, initial_network
 from fedreuse.randomness import stream
 from fedreuse.registry import parse
 from fedreuse.tensors import Tensors, to_arrays
@@ -613,3 +613,10 @@ def test_one_thread() -> None:
 def test_settings_that_are_refused(spec: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse(Local, spec, "local")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_cuda_is_refused_where_there_is_none():
+    assert device_of("cpu") == torch.device("cpu")
+    with pytest.raises(ConfigError, match=r"local\.device is cuda, but torch finds no CUDA device here"):
+        device_of("cuda")

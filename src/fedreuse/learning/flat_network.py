@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 
 __all__ = ["FlatNetwork", "schema_of"]
 
+_HOST = torch.device("cpu")
+
 
 class FlatNetwork:
     """Owns a module and the memory behind it."""
 
-    def __init__(self, module: nn.Module) -> None:
-        """The module's own initial values are kept."""
+    def __init__(self, module: nn.Module, device: torch.device = _HOST) -> None:
+        """The module's own initial values are kept; it must be on the device already."""
         self.module = module
         self.schema = schema_of(module)
-        self._weights = _Flat(self.schema.weights)
-        self._gradient = _Flat(self.schema.weights)
-        self._buffers = _Flat(self.schema.buffers)
-        self._counters = _Flat(self.schema.counters)
+        self._device = device
+        self._weights = _Flat(self.schema.weights, device)
+        self._gradient = _Flat(self.schema.weights, device)
+        self._buffers = _Flat(self.schema.buffers, device)
+        self._counters = _Flat(self.schema.counters, device)
         self._parameters = dict(_trainable(module))
         for name, parameter in self._parameters.items():
             self._weights.views[name].copy_(parameter.data)
@@ -45,6 +48,10 @@ class FlatNetwork:
             _set_buffer(module, name, flat.views[name])
         self.vector = nn.Parameter(self._weights.vector)
         self.vector.grad = self._gradient.vector
+
+    def on(self, device: torch.device) -> FlatNetwork:
+        """The same network there; this one is not to be used any more, unless it is there already."""
+        return self if device == self._device else FlatNetwork(self.module.to(device), device)
 
     def load(self, model: Model) -> None:
         """Take over a model's values."""
@@ -63,12 +70,12 @@ class FlatNetwork:
     def read_gradient(self, names: Collection[str]) -> Tensors:
         """A copy of the gradient with respect to some weights."""
         part = self.schema.weights.subset(names)
-        pieces = [self._gradient.views[spec.name].numpy().reshape(-1) for spec in part]
+        pieces = [self._gradient.views[spec.name].cpu().numpy().reshape(-1) for spec in part]
         return Tensors(part, np.concatenate(pieces) if pieces else np.empty(0, part.dtype))
 
     def place(self, tensors: Tensors) -> torch.Tensor:
         """A weight-shaped vector in the order of `vector`."""
-        flat = _Flat(self.schema.weights)
+        flat = _Flat(self.schema.weights, self._device)
         flat.write(to_dense(tensors).values)
         return flat.vector
 
@@ -79,33 +86,45 @@ class FlatNetwork:
 
 
 class _Flat:
-    """One flat torch vector, a view per tensor, and the way to and from schema order."""
+    """One flat torch vector, a view per tensor, and the way to and from schema order.
 
-    def __init__(self, schema: Schema) -> None:
-        self.vector = torch.zeros(schema.size, dtype=getattr(torch, schema.dtype.name))
+    On another device than the host's the way leads through a second vector here; on the host both are the same.
+    """
+
+    def __init__(self, schema: Schema, device: torch.device) -> None:
+        self._here = torch.zeros(schema.size, dtype=getattr(torch, schema.dtype.name))
+        self.vector = self._here.to(device)
         self.views: dict[str, torch.Tensor] = {}
-        self._array = self.vector.numpy()
+        self._array = self._here.numpy()
         self._permuted: list[tuple[int, int, np.ndarray]] = []
         for spec, start in zip(schema, schema.offsets, strict=False):
-            piece = self.vector[start : start + spec.size]
+            self.views[spec.name] = _view(self.vector[start : start + spec.size], spec.shape)
             if len(spec.shape) == 4:
-                out, inner, height, width = spec.shape
-                view = piece.view(out, height, width, inner).permute(0, 3, 1, 2)
-                self._permuted.append((start, start + spec.size, view.numpy()))
-            else:
-                view = piece.view(spec.shape)
-            self.views[spec.name] = view
+                here = _view(self._here[start : start + spec.size], spec.shape)
+                self._permuted.append((start, start + spec.size, here.numpy()))
 
     def write(self, values: np.ndarray) -> None:
         self._array[:] = values
         for start, stop, view in self._permuted:
             view[...] = values[start:stop].reshape(view.shape)
+        if self.vector is not self._here:
+            self.vector.copy_(self._here)
 
     def read(self) -> np.ndarray:
+        if self.vector is not self._here:
+            self._here.copy_(self.vector)
         values = self._array.copy()
         for start, stop, view in self._permuted:
             values[start:stop] = view.reshape(-1)
         return values
+
+
+def _view(piece: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """A piece of a flat vector as a tensor; the weights of convolutions lie channels-last."""
+    if len(shape) != 4:
+        return piece.view(shape)
+    out, inner, height, width = shape
+    return piece.view(out, height, width, inner).permute(0, 3, 1, 2)
 
 
 def schema_of(module: nn.Module) -> ModelSchema:

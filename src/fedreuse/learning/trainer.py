@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count, islice
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -15,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fedreuse.core.bench import BatchPlan, Metrics, SplitName, Trained, Work
 from fedreuse.core.model import Model
-from fedreuse.errors import RunError, require
+from fedreuse.errors import ConfigError, RunError, require
 from fedreuse.learning.allocator import keep_freed_memory
 from fedreuse.learning.augmentation import crop_and_flip
 from fedreuse.learning.flat_network import FlatNetwork
@@ -33,20 +35,21 @@ if TYPE_CHECKING:
     from fedreuse.schema import ModelSchema
     from fedreuse.tensors import Tensors
 
-__all__ = ["Local", "TorchBench", "Trainer", "initial_network"]
+__all__ = ["Local", "TorchBench", "Trainer", "device_of", "initial_network"]
 
 _EVALUATION_BATCH = 1000
 
 
 @dataclass(frozen=True)
 class Local:
-    """How a client trains: epochs, batch size, optimiser, learning rate over rounds, clipping."""
+    """How a client trains: epochs, batch size, optimiser, learning rate over rounds, clipping, on which device."""
 
     epochs: int = 3
     batch: int = 128
     optimizer: Optimizer = part(optimizers, "sgd")
     lr_schedule: LearningRate = part(learning_rates, "constant")
     clip_norm: float | None = None
+    device: Literal["cpu", "cuda"] = "cpu"
 
     def __post_init__(self) -> None:
         """Training does something."""
@@ -76,16 +79,17 @@ class Trainer:
         """`clients` are the training and validation indices; one torch thread, for speed and for equal bits."""
         torch.set_num_threads(1)
         keep_freed_memory()
-        self.network = network
+        self._device = device_of(local.device)
+        self.network = network.on(self._device)
         self.local = local
         self.seed = seed
         self.loss, self.metric = objective
         self.training, self.validation = clients
         self._data = data
         self._inputs, self._labels = _in_place(data.train.inputs), _in_place(_whole_numbers(data.train.labels))
-        self._dtype: torch.dtype = network.vector.dtype
+        self._dtype: torch.dtype = self.network.vector.dtype
         self._flops: dict[tuple[str, ...] | None, int] = {}
-        self.initial = network.read()
+        self.initial = self.network.read()
         self._local: dict[SplitName, tuple[Split, ClientIndex]] = {}
 
     def deal(self, name: SplitName, split: Split, index: ClientIndex) -> None:
@@ -111,18 +115,19 @@ class Trainer:
         inputs = self._inputs[at]
         if augment is not None:
             inputs = crop_and_flip(inputs, augment)
-        return self.normalise(inputs), self._labels[at]
+        return self.normalise(inputs), self._labels[at].to(self._device)
 
     def normalise(self, inputs: torch.Tensor) -> torch.Tensor:
         """uint8 images become (x / 255 - mean) / std, channels last; other inputs stay as they are.
 
         Floating point takes the network's precision.
         """
+        inputs = inputs.to(self._device)
         if inputs.dtype != torch.uint8:
             return inputs.to(self._dtype) if inputs.is_floating_point() else inputs
         per_channel = (1, -1, *[1] * (inputs.dim() - 2))
-        mean = torch.tensor(self._data.mean).view(per_channel)
-        std = torch.tensor(self._data.std).view(per_channel)
+        mean = torch.tensor(self._data.mean, device=self._device).view(per_channel)
+        std = torch.tensor(self._data.std, device=self._device).view(per_channel)
         scaled = inputs.float().div_(255).sub_(mean).div_(std).to(self._dtype)
         return scaled.contiguous(memory_format=torch.channels_last) if scaled.dim() == 4 else scaled
 
@@ -141,13 +146,18 @@ class Trainer:
             at = _tensor(np.arange(len(self._labels)) if index is None else index)
             inputs, labels = self._inputs[at], self._labels[at]
         loss, score = 0.0, 0.0
-        with torch.inference_mode():
+        with torch.inference_mode(), self.precision():
             for start in range(0, len(labels), _EVALUATION_BATCH):
                 some = slice(start, start + _EVALUATION_BATCH)
+                wanted = labels[some].to(self._device)
                 outputs = self.network.module(self.normalise(inputs[some]))
-                loss += float(self.loss(outputs, labels[some])) * len(labels[some])
-                score += float(self.metric(outputs, labels[some]))
+                loss += float(self.loss(outputs, wanted)) * len(wanted)
+                score += float(self.metric(outputs, wanted))
         return Metrics(len(labels), loss, score)
+
+    def precision(self) -> AbstractContextManager[object]:
+        """Mixed precision on CUDA, as in the paper; on a CPU everything is computed in the network's own."""
+        return nullcontext() if self._device.type == "cpu" else torch.autocast(self._device.type, torch.bfloat16)
 
     def flops_per_example(self, names: Collection[str] | None) -> int:
         """FLOPs of one forward and backward pass (None: all weights), counted once on two examples."""
@@ -201,7 +211,9 @@ class TorchBench:
         for index in self._batches(self.rng(purpose), local.batch, epochs, steps):
             inputs, labels = trainer.batch(index, augment)
             _gradient_of(network).zero_()
-            trainer.loss(network.module(inputs), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            with trainer.precision():
+                loss = trainer.loss(network.module(inputs), labels)
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             if local.clip_norm is not None:
                 _clip(_gradient_of(network), local.clip_norm)
             correct.before_step()
@@ -239,7 +251,9 @@ class TorchBench:
         num_gradients = num_examples = 0
         for index in self._batches(rng, plan.batch_size or trainer.local.batch, 1, plan.num_batches):
             inputs, labels = trainer.batch(index, augment)
-            trainer.loss(network.module(inputs), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            with trainer.precision():
+                loss = trainer.loss(network.module(inputs), labels)
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             num_gradients += 1
             num_examples += len(index)
         network.differentiate(None)
@@ -298,6 +312,15 @@ class _Corrector:
             target.add_(self._vector - self._anchor, alpha=factor * self._pull)
         if self._shift is not None:
             target.add_(self._shift, alpha=factor)
+
+
+def device_of(name: str) -> torch.device:
+    """Where a process computes; workers are spread over the CUDA devices by their process numbers."""
+    if name == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise ConfigError("local.device is cuda, but torch finds no CUDA device here; set local.device: cpu")
+    return torch.device("cuda", os.getpid() % torch.cuda.device_count())
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
