@@ -77,50 +77,50 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
     """Six clients: a round of spoiled replies, a round of failing nodes, a round of lost memories, a killed server."""
     timeout = 90 * PATIENCE
     plan: Plan = {
-        0: {2: "garbage", 3: "hold"},
-        1: {2: "too_large", 3: "hold"},
-        2: {2: "not_finite", 3: "hold"},
-        3: {2: "wrong_run", 3: f"wait {timeout + 20}", 5: "wrong_client"},
-        4: {2: "duplicate", 3: "cut_short", 4: "wipe"},
-        5: {3: "wait 5", 4: "corrupt"},
+        0: {2: "garbage", 4: "hold"},
+        1: {2: "too_large", 4: "hold"},
+        2: {2: "not_finite", 4: "hold"},
+        3: {2: "wrong_run", 4: f"wait {timeout + 20}", 7: "wrong_client"},
+        4: {2: "duplicate", 4: "cut_short", 6: "wipe"},
+        5: {2: "wait 5", 6: "corrupt"},
     }
-    trial = trial_of(tmp_path, 6, 7, plan, timeout)
+    trial = trial_of(tmp_path, 6, 8, plan, timeout)
     with trial:
         trial.launch()
         for client in (0, 1, 2):
-            trial.wait_for_hold(client, 3)
+            trial.wait_for_hold(client, 4)
         trial.signal_node(0, signal.SIGKILL)
         trial.signal_node(1, signal.SIGSTOP)
-        trial.release(1, 3)
+        trial.release(1, 4)
         trial.meter.cut(2)
-        trial.release(2, 3)
-        trial.wait_for_round(3)
+        trial.release(2, 4)
+        trial.wait_for_round(4)
         trial.federation.start_node(0)
         trial.signal_node(1, signal.SIGCONT)
         trial.meter.mend(2)
         cured = time.monotonic()
-        trial.wait_for_round(4)
+        trial.wait_for_round(6)
         time.sleep(1)
-        trial.kill_server()  # in the middle of round 5
+        trial.kill_server()  # in the middle of round 7
         killed = time.monotonic()
         trial.launch(resume=True)
         trial.wait_for_end()
     faults = [
         Fault("reply is garbage", 0, 2),
-        Fault("reply is cut short", 4, 3),
+        Fault("reply is cut short", 4, 4),
         Fault("reply is too large", 1, 2),
         Fault("reply is not finite", 2, 2),
         Fault("reply of a wrong run", 3, 2),
-        Fault("reply for another client", 3, 5),
+        Fault("reply for another client", 3, 7),
         Fault("reply duplicated (that of the round before)", 4, 2),
-        Fault("reply late", 3, 3),
-        Fault("node slow", 5, 3),
-        Fault("node killed, restarted", 0, 3, cured),
-        Fault("node hung (stopped), goes on", 1, 3, cured),
-        Fault("node partitioned, joined again", 2, 3, cured),
-        Fault("store wiped", 4, 4),
-        Fault("store corrupt", 5, 4),
-        Fault("server app killed, resumed", 5, 5, killed, RESUMED),
+        Fault("reply late", 3, 4),
+        Fault("node slow", 5, 2),
+        Fault("node killed, restarted", 0, 4, cured),
+        Fault("node hung (stopped), goes on", 1, 4, cured),
+        Fault("node partitioned, joined again", 2, 4, cured),
+        Fault("store wiped", 4, 6),
+        Fault("store corrupt", 5, 6),
+        Fault("server app killed, resumed", 5, 7, killed, RESUMED),
     ]
     findings = {fault.name: trial.finding(fault) for fault in faults}
     publish("Every fault", list(findings.values()))
@@ -132,8 +132,8 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
         one.rounds_lost >= 1 for name, one in findings.items() if name.startswith(("node k", "node h", "node p"))
     )
     assert all(findings[f"store {how}"].happened.startswith("the client said so") for how in ("wiped", "corrupt"))
-    assert {event.outcome for event in RunDirectory.open(trial.out).events() if event.round_number == 7} == {"fresh"}
-    assert_nothing_was_lost(trial, {4: {4, 5}})
+    assert {event.outcome for event in RunDirectory.open(trial.out).events() if event.round_number == 8} == {"fresh"}
+    assert_nothing_was_lost(trial, {6: {4, 5}})
 
 
 @pytest.mark.deploy
