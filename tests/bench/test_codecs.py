@@ -55,5 +55,5 @@ def test_speeds_by_hand() -> None:
     packed = {**row, "codec": "packed", "encode_seconds": [0.02, 0.04, 0.05]}
     (table,) = bench.tables([row, packed])
     # 1 MB in 10, 20, 40 ms: 100, 50, 25 MB/s
-    assert table.rows[0] == ("top_k", "250,000", "0.2500", "0.500", "50 (25 to 100)", "100", "20.0")
-    assert table.rows[2][4] == "100 (50 to 100)"  # 10, 20, 10 ms beyond top_k
+    assert table.rows[0] == ("top_k", "250,000", "0.500", "50 (25-100)", "100", "20.0")
+    assert table.rows[2][3] == "100 (50-100)"  # 10, 20, 10 ms beyond top_k

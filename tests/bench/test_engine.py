@@ -23,17 +23,17 @@ def test_ratios_by_hand() -> None:
     rounds, found = tables(rows)
     assert rounds.rows[1][3] == "100"  # 3,100 examples in 31 seconds
     cells = {cells[0]: cells[1] for cells in found.rows}
-    assert cells["engine, serial / bare loop, 1 process"] == "1.050 (1.000 to 1.100)"
-    assert cells["engine, pool of 2 / bare loop, 2 processes"] == "1.100 (1.100 to 1.100)"
+    assert cells["engine, serial / bare loop, 1 process"] == "1.050 (1.000-1.100)"
+    assert cells["engine, pool of 2 / bare loop, 2 processes"] == "1.100 (1.100-1.100)"
     # engine 11 / 5.5 = 2 and 20 / 11 = 1.818, bare loop 2 and 2: 1 and 0.909
-    assert cells["gain of two workers, engine / bare loop"] == "0.955 (0.909 to 1.000)"
+    assert cells["gain of two workers, engine / bare loop"] == "0.955 (0.909-1.000)"
     assert cells["DG-FedReuse, serial / FedAvg, all rounds together"] == "0.500"
     assert found.rows[-2][3] == "at most 0.500 fresh + 0.10"
 
 
 def test_resnet_shows_what_is_outside_local_sgd() -> None:
     _, found = tables([row("bare loop, 1 process", [9.0, 19.0]), row("engine, serial", [10.0, 20.0])])
-    assert found.rows[-1][:2] == ("share of the serial round outside local SGD", "0.075 (0.050 to 0.100)")
+    assert found.rows[-1][:2] == ("share of the serial round outside local SGD", "0.075 (0.050-0.100)")
 
 
 @pytest.mark.slow

@@ -23,6 +23,6 @@ def test_ratios_are_taken_within_a_pass() -> None:
 
 
 def test_a_number_is_shown_with_its_range() -> None:
-    assert shown([1.0, 3.0, 2.0], 1) == "2.0 (1.0 to 3.0)"
+    assert shown([1.0, 3.0, 2.0], 1) == "2.0 (1.0-3.0)"
     assert shown([1234.5], 1) == "1,234.5"
     assert shown([]) == "-"

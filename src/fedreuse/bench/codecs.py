@@ -138,7 +138,7 @@ def _context(given: Update) -> LinkContext:
 def tables(rows: Sequence[Row]) -> list[Table]:
     """Sizes and speeds by network."""
     networks = list(dict.fromkeys(row["network"] for row in rows))
-    headers = ("codec", "message B", "of dense", "of modelled", "encode MB/s", "decode MB/s", "encode ms")
+    headers = ("codec", "message B", "of modelled", "encode MB/s", "decode MB/s", "encode ms")
     found = []
     for network in networks:
         chosen = [row for row in rows if row["network"] == network]
@@ -157,7 +157,6 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row["codec"],
         f"{size:,}",
-        f"{size / dense:.4f}",
         f"{size / row['modelled_bytes']:.3f}",
         shown([dense / 1e6 / seconds for seconds in row["encode_seconds"]], 0),
         shown([dense / 1e6 / seconds for seconds in row["decode_seconds"]], 0),
@@ -174,4 +173,4 @@ def _without_selection(rows: Sequence[Row]) -> tuple[str, ...] | None:
     beyond = [max(packed - plain, 1e-9) for packed, plain in pairs]
     dense = by_codec["packed"]["dense_bytes"]
     speeds = shown([dense / 1e6 / seconds for seconds in beyond], 0)
-    return ("packed beyond top_k", "-", "-", "-", speeds, "-", f"{1e3 * median(beyond):.1f}")
+    return ("packed beyond top_k", "-", "-", speeds, "-", f"{1e3 * median(beyond):.1f}")

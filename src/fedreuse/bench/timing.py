@@ -37,4 +37,4 @@ def shown(sample: Sequence[float], places: int = 2) -> str:
         return "-"
     if len(sample) == 1:
         return f"{sample[0]:,.{places}f}"
-    return f"{median(sample):,.{places}f} ({min(sample):,.{places}f} to {max(sample):,.{places}f})"
+    return f"{median(sample):,.{places}f} ({min(sample):,.{places}f}-{max(sample):,.{places}f})"

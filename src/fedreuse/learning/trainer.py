@@ -296,6 +296,7 @@ class _Corrector:
         self._pull = 0.0 if correction is None else correction.pull
         has_anchor = correction is not None and correction.anchor is not None and self._pull
         self._anchor = network.place(correction.anchor) if has_anchor else None  # type: ignore[union-attr,arg-type]
+        self._away = torch.empty_like(self._vector) if has_anchor else self._vector
         has_shift = correction is not None and correction.shift is not None
         self._shift = network.place(correction.shift) if has_shift else None  # type: ignore[union-attr,arg-type]
 
@@ -309,7 +310,8 @@ class _Corrector:
 
     def _add_to(self, target: torch.Tensor, factor: float) -> None:
         if self._anchor is not None:
-            target.add_(self._vector - self._anchor, alpha=factor * self._pull)
+            torch.sub(self._vector, self._anchor, out=self._away)
+            target.add_(self._away, alpha=factor * self._pull)
         if self._shift is not None:
             target.add_(self._shift, alpha=factor)
 

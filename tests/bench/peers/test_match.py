@@ -38,7 +38,7 @@ def test_speeds_and_ratios_by_hand() -> None:
     (table,) = match.tables(rows)
     assert table.rows == (
         ("fedreuse, pool of 2", "100", "-", "100", "-", "-"),
-        ("pfl-research 0.6, 2 threads", "40", "2.50 (2.00 to 3.00)", "-", "-", "at least 1.7"),
+        ("pfl-research 0.6, 2 threads", "40", "2.50 (2.00-3.00)", "-", "-", "at least 1.7"),
     )
 
 
