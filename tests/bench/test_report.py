@@ -36,6 +36,6 @@ def test_an_unknown_bench_is_refused() -> None:
         tables_of(Results("x", {}, []))
 
 
-@pytest.mark.parametrize("home", sorted(set(HOMES.values()) - {"scale", "memory"}))
+@pytest.mark.parametrize("home", sorted(set(HOMES.values())))
 def test_every_bench_has_its_module(home: str) -> None:
     assert find_spec(f"fedreuse.bench.{home}") is not None

@@ -28,10 +28,10 @@ ROWS = [
 def test_ratios_by_hand() -> None:
     grown, shared = tables(ROWS)
     # 1.1 / 1.0 and 2.0 / 2.0, each within its pass: the median of 1.1 and 1.0 is 1.05
-    assert grown.rows[1][:6] == ("fed_ef", "1,000,000", "100", "1.2", "400", "1.550 (1.100 to 2.000)")
-    assert grown.rows[1][7] == "1.05 (1.00 to 1.10)"
+    assert grown.rows[1][:6] == ("fed_ef", "1,000,000", "100", "1.2", "400", "1.550 (1.100-2.000)")
+    assert grown.rows[1][7] == "1.05 (1.00-1.10)"
     # 10 / 0.1 = 100 and 18 / 0.2 = 90
-    assert shared.rows[1][8] == "95.00 (90.00 to 100.00)"
+    assert shared.rows[1][8] == "95.00 (90.00-100.00)"
 
 
 def test_the_growth_is_drawn(tmp_path: Path) -> None:
