@@ -2,8 +2,8 @@
 
     python examples/flower_app/run.py [--rounds 5] [--nodes 4] [--app before|after]
 
-One SuperLink and its SuperNodes, loopback only. Each node reaches the SuperLink through a relay that counts TCP payload;
-a grid that counts stands in front of the strategy. Neither app is changed for it.
+One SuperLink and its SuperNodes, loopback only. Each node reaches the SuperLink through a relay that counts TCP
+payload; a grid that counts stands in front of the strategy. Neither app is changed for it.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def run(name, num_rounds, num_nodes, folder):
         federation.launch(
             app, {"num-rounds": num_rounds, "num-clients": num_nodes, "model-file": str(folder / "model.npz")}
         )
-        report = wait(folder / "report.json", federation, 300 + 120 * num_rounds)
+        report = wait(folder / "report.json", federation, 300 + 300 * num_rounds)
         counters = federation.line.counters
         nodes = range(num_nodes)
         payload = {way: sum(counters.read(node, way)["transport"] for node in nodes) for way in ("down", "up")}
