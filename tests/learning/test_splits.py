@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,18 +24,21 @@ from fedreuse.learning.splits import SealedSplit, draw, hold_out, local_test
 from fedreuse.randomness import stream
 
 
-def rng_of(client: int) -> np.random.Generator:
-    return stream(3, "validation", 0, client)
-
-
 class Streams:
-    """The clients' streams of another seed."""
+    """The clients' streams of a seed, each asked on its own."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
-    def __call__(self, client: int) -> np.random.Generator:
-        return stream(self.seed, "validation", 0, client)
+    def __call__(self, clients: Sequence[int], counts: np.ndarray) -> np.ndarray:
+        drawn = [
+            stream(self.seed, "validation", 0, client).random(count)
+            for client, count in zip(clients, counts, strict=True)
+        ]
+        return np.concatenate([np.empty(0), *drawn])
+
+
+numbers_of = Streams(3)
 
 
 def one_client(labels: list[int]) -> ClientIndex:
@@ -42,7 +46,7 @@ def one_client(labels: list[int]) -> ClientIndex:
 
 
 def held_labels(labels: list[int], share: float) -> list[int]:
-    _, validation = hold_out(one_client(labels), np.array(labels), share, rng_of)
+    _, validation = hold_out(one_client(labels), np.array(labels), share, numbers_of)
     return sorted(np.array(labels)[validation.indices].tolist())
 
 
@@ -85,7 +89,7 @@ def test_tiny_clients(num_examples: int, share: float, expected: int) -> None:
 def test_equal_remainders_do_not_favour_a_label() -> None:
     # 400 clients with five examples of five classes hold out one each: 80 per class, standard deviation 8
     index = ClientIndex(np.arange(401) * 5, np.arange(2000))
-    _, validation = hold_out(index, np.arange(2000) % 5, 0.2, rng_of)
+    _, validation = hold_out(index, np.arange(2000) % 5, 0.2, numbers_of)
     counts = np.bincount(np.arange(2000)[validation.indices] % 5, minlength=5)
     assert validation.sizes.tolist() == [1] * 400
     assert np.abs(counts - 80).max() < 5 * 8
@@ -100,7 +104,7 @@ def test_disjoint_complete_and_stratified(labels_of: list[list[int]], share: flo
     sizes = [len(labels) for labels in labels_of]
     labels = np.array([label for own in labels_of for label in own], dtype=np.int64)
     index = ClientIndex(np.cumsum([0, *sizes]), np.arange(len(labels)), redraws=2)
-    train, validation = hold_out(index, labels, share, rng_of)
+    train, validation = hold_out(index, labels, share, numbers_of)
     assert (train.redraws, validation.redraws) == (2, 2)
     for client, size in enumerate(sizes):
         kept, held = train.of(client), validation.of(client)
@@ -118,16 +122,16 @@ def test_a_client_does_not_depend_on_the_others() -> None:
     both = ClientIndex(np.array([0, 80, 200]), np.arange(200))
     alone = ClientIndex(np.array([0, 0, 120]), np.arange(80, 200))
     assert (
-        hold_out(both, labels, 0.15, rng_of)[1].of(1).tolist()
-        == hold_out(alone, labels, 0.15, rng_of)[1].of(1).tolist()
+        hold_out(both, labels, 0.15, numbers_of)[1].of(1).tolist()
+        == hold_out(alone, labels, 0.15, numbers_of)[1].of(1).tolist()
     )
 
 
 def test_streams_decide_and_repeat() -> None:
     labels = np.arange(300) % 3
     index = Iid().split(labels, 5, stream(1, "partition"))
-    first = hold_out(index, labels, 0.2, rng_of)
-    again = hold_out(index, labels, 0.2, rng_of)
+    first = hold_out(index, labels, 0.2, numbers_of)
+    again = hold_out(index, labels, 0.2, numbers_of)
     other = hold_out(index, labels, 0.2, Streams(4))
     assert [part.digest for part in first] == [part.digest for part in again]
     assert first[1].digest != other[1].digest
@@ -142,8 +146,8 @@ def test_which_examples_of_a_class_go_is_drawn() -> None:
 
 
 def test_no_share_holds_out_nothing_and_draws_nothing_for_a_million() -> None:
-    def never(client: int) -> np.random.Generator:
-        raise AssertionError(client)
+    def never(clients: Sequence[int], counts: np.ndarray) -> np.ndarray:
+        raise AssertionError(clients, counts)
 
     index = Iid().split(np.zeros(1_000_000, dtype=np.int64), 1_000_000, stream(1, "partition"))
     train, validation = hold_out(index, np.zeros(1_000_000, dtype=np.int64), 0.0, never)
@@ -155,7 +159,7 @@ def test_no_share_holds_out_nothing_and_draws_nothing_for_a_million() -> None:
 def test_ten_percent_of_a_skewed_thousand() -> None:
     labels = np.arange(60_000) % 10
     index = Dirichlet(0.1, on_small="move").split(labels, 1000, stream(1, "partition"))
-    train, validation = hold_out(index, labels, 0.1, rng_of)
+    train, validation = hold_out(index, labels, 0.1, numbers_of)
     assert len(train.indices) + len(validation.indices) == 60_000
     assert validation.sizes.tolist() == [(size + 5) // 10 for size in index.sizes]
 
@@ -163,7 +167,7 @@ def test_ten_percent_of_a_skewed_thousand() -> None:
 @pytest.mark.parametrize("share", [-0.1, 1.0, 1.5, float("nan")])
 def test_a_share_must_leave_something(share: float) -> None:
     with pytest.raises(ConfigError, match=r"task\.validation must be at least 0 and below 1, got"):
-        hold_out(one_client([0, 1]), np.array([0, 1]), share, rng_of)
+        hold_out(one_client([0, 1]), np.array([0, 1]), share, numbers_of)
 
 
 # SealedSplit

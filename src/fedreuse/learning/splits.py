@@ -16,7 +16,7 @@ from fedreuse.learning.data import digest_of
 from fedreuse.learning.partitions import ClientIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from fedreuse.learning.data import Split
@@ -25,7 +25,7 @@ __all__ = ["Opening", "SealedSplit", "draw", "hold_out", "local_test"]
 
 
 def hold_out(
-    index: ClientIndex, labels: np.ndarray, share: float, rng_of: Callable[[int], np.random.Generator]
+    index: ClientIndex, labels: np.ndarray, share: float, numbers_of: Callable[[Sequence[int], np.ndarray], np.ndarray]
 ) -> tuple[ClientIndex, ClientIndex]:
     """Train and validation examples of every client, stratified by label.
 
@@ -35,15 +35,16 @@ def hold_out(
     from the classes with the largest fractional parts, and among equal ones from a class drawn at random, so
     that tiny clients do not all hold out the lowest label. Which examples of a class go is drawn too.
 
-    `rng_of(client)` is the client's own stream, asked once and only if the client holds out anything. The
-    share is taken as the nearest fraction with a denominator of at most a million, and counted exactly.
+    `numbers_of(clients, counts)` gives the first so many numbers of each client's own stream, one client after
+    the other; it is asked for those alone that hold out anything. The share is taken as the nearest
+    fraction with a denominator of at most a million, and counted exactly.
     """
     require(0 <= share < 1, "task.validation must be at least 0 and below 1", share)
     ratio = min(Fraction(str(share)).limit_denominator(10**6), Fraction(999_999, 10**6))
     counts = _counts(index.sizes, ratio)
     if not counts.any():
         return index, ClientIndex(np.zeros_like(index.offsets), np.empty(0, dtype=np.int64), index.redraws)
-    is_held_out = _choose(index, labels[index.indices], counts, ratio, _draw_keys(index, counts, rng_of))
+    is_held_out = _choose(index, labels[index.indices], counts, ratio, _draw_keys(index, counts, numbers_of))
     return _where(index, ~is_held_out), _where(index, is_held_out)
 
 
@@ -161,12 +162,13 @@ def _counts(sizes: np.ndarray, ratio: Fraction) -> np.ndarray:
     return counts
 
 
-def _draw_keys(index: ClientIndex, counts: np.ndarray, rng_of: Callable[[int], np.random.Generator]) -> np.ndarray:
+def _draw_keys(
+    index: ClientIndex, counts: np.ndarray, numbers_of: Callable[[Sequence[int], np.ndarray], np.ndarray]
+) -> np.ndarray:
     """A random number for every example of the clients that hold out something."""
     keys = np.zeros(len(index.indices))
-    for client in np.flatnonzero(counts).tolist():
-        start, end = index.offsets[client], index.offsets[client + 1]
-        keys[start:end] = rng_of(client).random(end - start)
+    holders = np.flatnonzero(counts)
+    keys[np.repeat(counts > 0, index.sizes)] = numbers_of(holders.tolist(), index.sizes[holders])
     return keys
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from fedreuse.learning.data import Data, Dataset, datasets
 from fedreuse.learning.objectives import Loss, Metric, losses, metrics
 from fedreuse.learning.partitions import IndexFile, Partition, partitions
 from fedreuse.learning.splits import SealedSplit, draw, hold_out
+from fedreuse.many_streams import first_numbers
 from fedreuse.randomness import stream
 from fedreuse.registry import named_plain, parse, part
 
@@ -65,9 +67,7 @@ class Task:
         dealt = self.partition.split(data.train.labels[used], self.clients, stream(seed, "partition"))
         index = dataclasses.replace(dealt, indices=used[dealt.indices])
         share = 0.0 if data.validation is not None else self.validation
-        training, validation = hold_out(
-            index, data.train.labels, share, lambda client: stream(seed, "validation", 0, client)
-        )
+        training, validation = hold_out(index, data.train.labels, share, partial(first_numbers, seed, "validation"))
         official = data.validation if self.validation else None
         sealed = SealedSplit(data.test)
         open_data = dataclasses.replace(data, test=_no_examples(data.test), validation=None)
