@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from flwr.app import Array, ArrayRecord, Context, RecordDict
 
 from fedreuse.deploy.counting_grid import CountingGrid
@@ -75,6 +76,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.mark.slow
 def test_both_learn_and_the_changed_one_sends_less(load: Any, tmp_path: Path) -> None:
+    torch.set_num_threads(1)  # as everywhere in the suite: threads that wait for each other are slower than one
     sizes = {}
     for name in ("before", "after"):
         server, client = load(name)
