@@ -17,12 +17,20 @@ from fedreuse.cli import app
 from fedreuse.errors import ConfigError, RunError, WireError
 from tests.cli.conftest import Invoke
 
-COMMANDS = ["demo", "run", "compare", "show", "list", "describe", "export", "sizes", "new-method"]
+COMMANDS = ["demo", "run", "compare", "show", "list", "describe", "export", "sizes", "new-method", "wire", "deploy"]
+FLOWER_COMMANDS = ["superlink", "supernode"]
+"""They become a program of Flower's, which speaks for itself."""
+BENCH_COMMANDS = ["engine", "peers", "codecs", "scale", "memory"]
 DATA_COMMANDS = ["list", "fetch", "check"]
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
 
 
-@pytest.mark.parametrize("words", [[name] for name in COMMANDS] + [["data", name] for name in DATA_COMMANDS])
+@pytest.mark.parametrize(
+    "words",
+    [[name] for name in COMMANDS]
+    + [["data", name] for name in DATA_COMMANDS]
+    + [["bench", name] for name in BENCH_COMMANDS],
+)
 def test_every_command_has_help_with_an_example_and_speaks_json(invoke: Invoke, words: list[str]) -> None:
     shown = invoke(*words, "--help")
     assert shown.exit_code == 0
@@ -30,9 +38,16 @@ def test_every_command_has_help_with_an_example_and_speaks_json(invoke: Invoke, 
     assert "--json" in shown.stdout
 
 
+@pytest.mark.parametrize("words", [*([name] for name in FLOWER_COMMANDS), ["bench", "report"]])
+def test_commands_that_answer_nothing_have_an_example_too(invoke: Invoke, words: list[str]) -> None:
+    shown = invoke(*words, "--help")
+    assert shown.exit_code == 0
+    assert f"Example: fedreuse {' '.join(words)}" in " ".join(shown.stdout.split())
+
+
 def test_no_command_is_forgotten_here() -> None:
     group = typer.main.get_command(app)
-    assert set(group.commands) == {*COMMANDS, "data"}  # type: ignore[attr-defined]
+    assert set(group.commands) == {*COMMANDS, *FLOWER_COMMANDS, "bench", "data"}  # type: ignore[attr-defined]
     assert set(group.commands["data"].commands) == set(DATA_COMMANDS)  # type: ignore[attr-defined]
 
 

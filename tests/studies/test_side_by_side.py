@@ -38,7 +38,7 @@ def test_who_leaves_the_cores_open_may_have_one():
 
 @pytest.mark.slow
 def test_a_mistake_of_the_user_stops_everything_and_nobody_is_left(tmp_path):
-    config = tiny(task={"limit": 7})
+    config = tiny("rounds.count=100000")
     far = tiny(task={"limit": 9999})
     tasks = [Task(n, c, SimpleNamespace(path=tmp_path / str(n))) for n, c in ((1, config), (2, far))]
     with pytest.raises(ConfigError, match=r"task\.limit is 9,999"):

@@ -159,12 +159,14 @@ def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
     )  # fmt: skip
     kept = "Signature: what a client of DG-FedReuse keeps."
     show_table(Table("Sizes, measured on encoded blocks", headers, cells, upload + kept))
-    codecs = tuple(rows[0].codecs)
-    uploads = tuple((row.dataset, *(f"{row.codecs[name]['upload_bytes']:,}" for name in codecs)) for row in rows)
-    savings = tuple((row.dataset, *(f"{row.codecs[name]['saving']:.2%}" for name in codecs)) for row in rows)
+    names = tuple(rows[0].codecs)
+    uploads = tuple((name, *(f"{row.codecs[name]['upload_bytes']:,}" for row in rows)) for name in names)
+    savings = tuple((name, *(f"{row.codecs[name]['saving']:.2%}" for row in rows)) for name in names)
+    columns = ("codec", *(row.dataset for row in rows))
     measured = (
         "Each codec with its defaults, and this ratio where it has one. The update is Gaussian noise: no coordinate "
-        "is zero, so `nonzero` saves nothing; what an entropy code saves depends on the update, so take it as a guide."
+        "is zero, so `nonzero` saves nothing; what an entropy code saves depends on the update, so take it as a guide. "
+        "`packed` changes what travels, not the fields: see `fedreuse wire`."
     )
-    show_table(Table("The other codecs: upload in B", ("dataset", *codecs), uploads))
-    show_table(Table("The other codecs: saving", ("dataset", *codecs), savings, measured))
+    show_table(Table("The other codecs: upload in B", columns, uploads))
+    show_table(Table("The other codecs: saving", columns, savings, measured))
