@@ -13,6 +13,7 @@ from flwr.serverapp import ServerApp
 
 from fedreuse.deploy.flat_config import from_flat
 from fedreuse.deploy.grid_executor import GridClients
+from fedreuse.files import write_whole
 from fedreuse.runs.launch import run
 
 if TYPE_CHECKING:
@@ -53,9 +54,8 @@ def serve(grid: Grid, flat: Mapping[str, Any]) -> RunDirectory:
 
 
 def _tell(place: Path, state: str, error: str = "") -> None:
-    beside = place / f".{STATE_FILE}.part"
-    beside.write_text(json.dumps({"state": state, "process": os.getpid(), "error": error}) + "\n")
-    beside.replace(place / STATE_FILE)
+    told = json.dumps({"state": state, "process": os.getpid(), "error": error}) + "\n"
+    write_whole(place / STATE_FILE, told.encode())
 
 
 class _Log:

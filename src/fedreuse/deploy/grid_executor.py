@@ -21,6 +21,7 @@ from fedreuse.deploy.roster import Roster, facts_of
 from fedreuse.engine.executors.executor import Reply, Site, TooFewReplies, evaluate_here
 from fedreuse.engine.ports import EVALUATE
 from fedreuse.errors import RunError, WireError
+from fedreuse.files import write_whole
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _instance(directory: Path, is_resumed: bool) -> str:
     if is_resumed and path.exists():
         return str(json.loads(path.read_text())["instance"])
     instance = secrets.token_hex(8)
-    path.write_text(json.dumps({"instance": instance}) + "\n")
+    write_whole(path, (json.dumps({"instance": instance}) + "\n").encode())
     return instance
 
 
