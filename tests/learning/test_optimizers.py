@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from math import cos, pi
 
 import numpy as np
@@ -18,10 +20,10 @@ from fedreuse.randomness import stream
 def steps(optimizer: Sgd | Adam, start: float, gradient: float, count: int, lr: float | None = None) -> list[float]:
     vector = torch.nn.Parameter(torch.tensor([start], dtype=torch.float64))
     vector.grad = torch.full_like(vector.data, gradient)
-    made = optimizer.make(vector, optimizer.lr if lr is None else lr)
+    step = optimizer.stepper(vector, optimizer.lr if lr is None else lr)
     found = []
     for _ in range(count):
-        made.step()
+        step()
         found.append(float(vector.detach()))
     return found
 
@@ -67,7 +69,7 @@ def test_one_flat_step_is_torchs_step_on_the_unmodified_module(name: str) -> Non
         theirs = torch.optim.Adam(
             plain.parameters(), rule.lr, weight_decay=rule.weight_decay, foreach=False, fused=False
         )
-    ours = rule.make(flat.vector, rule.lr)
+    step = rule.stepper(flat.vector, rule.lr)
     rng = stream(1, "gradients")
     for _ in range(5):
         for (name_, mine), their in zip(flat.module.named_parameters(), plain.parameters(), strict=True):
@@ -75,7 +77,7 @@ def test_one_flat_step_is_torchs_step_on_the_unmodified_module(name: str) -> Non
             assert mine.grad is not None, name_
             mine.grad.copy_(drawn)
             their.grad = drawn
-        ours.step()
+        step()
         theirs.step()
         for mine, their in zip(flat.module.parameters(), plain.parameters(), strict=True):
             torch.testing.assert_close(mine, their, rtol=1e-6, atol=1e-7)
@@ -139,3 +141,15 @@ def test_rates_over_rounds(spec: dict[str, object], wanted: dict[int, float]) ->
 def test_rates_out_of_range_are_refused(spec: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         learning_rates.parse(spec, "local.lr_schedule")
+
+
+def test_a_step_does_not_import_torchs_compiler() -> None:
+    """Over a second of every short-lived client process."""
+    code = (
+        "import sys, torch; from fedreuse.learning.optimizers import Adam, Sgd\n"
+        "for rule in (Sgd(), Adam()):\n"
+        "    vector = torch.nn.Parameter(torch.ones(3)); vector.grad = torch.ones(3)\n"
+        "    rule.stepper(vector, 0.1)()\n"
+        "assert 'torch._dynamo' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -56,7 +56,7 @@ class BareLoop:
         network.module.train()
         gradient = network.vector.grad
         assert gradient is not None
-        optimizer = local.optimizer.make(network.vector, local.optimizer.lr)
+        step = local.optimizer.stepper(network.vector, local.optimizer.lr)
         index = self.clients.of(client)
         shuffle = stream(seed, "batches", round_number, client)
         augment = stream(seed, "augment batches", round_number, client)
@@ -70,7 +70,7 @@ class BareLoop:
                 gradient.zero_()
                 outputs = network.module(images.contiguous(memory_format=torch.channels_last))
                 cross_entropy(outputs, self.labels[at]).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
-                optimizer.step()
+                step()
         return network.read()
 
 

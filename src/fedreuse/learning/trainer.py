@@ -203,7 +203,7 @@ class TorchBench:
         network.module.train()
         _seed_torch(trainer.seed, f"torch {purpose}", self._round, self._client)
         lr = local.optimizer.lr * local.lr_schedule.factor(self._round)
-        optimizer = local.optimizer.make(network.vector, lr)
+        step = local.optimizer.stepper(network.vector, lr)
         correct = _Corrector(network, correction, lr)
         augment = self.rng(f"augment {purpose}") if trainer.is_augmented else None
         epochs = local.epochs if steps is None else None
@@ -217,7 +217,7 @@ class TorchBench:
             if local.clip_norm is not None:
                 _clip(_gradient_of(network), local.clip_norm)
             correct.before_step()
-            optimizer.step()
+            step()
             correct.after_step()
             num_steps += 1
             num_examples += len(index)
