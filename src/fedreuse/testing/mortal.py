@@ -1,10 +1,11 @@
-"""Workers that die on purpose: what an executor must survive."""
+"""Workers that die or dawdle on purpose: what an executor must survive."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from fedreuse.core.bench import Bench
     from fedreuse.engine.executors.executor import WorkerSetup, Workplace
 
-__all__ = ["MortalSetup"]
+__all__ = ["DrowsySetup", "MortalSetup"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,31 @@ class MortalSetup:
             return inner.bench(client, round_number)
 
         return replace(inner, bench=mortal)
+
+
+@dataclass(frozen=True)
+class DrowsySetup:
+    """A setup whose process sleeps before it plays anybody in a round: time to take its machine away.
+
+    A file per client in `folder` says so, with the number of the process that started the sleeper (in Ray: the node).
+    """
+
+    setup: WorkerSetup
+    folder: str
+    round_number: int
+    seconds: float
+
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
+        """The inner setup; sleep comes before the bench."""
+        inner = self.setup(arrays)
+
+        def drowsy(client: int, round_number: int) -> Bench:
+            if round_number == self.round_number:
+                (Path(self.folder) / str(client)).write_text(str(os.getppid()))
+                time.sleep(self.seconds)
+            return inner.bench(client, round_number)
+
+        return replace(inner, bench=drowsy)
 
 
 def _die(delay_seconds: float) -> None:

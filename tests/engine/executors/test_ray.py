@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 
 from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.player import Failure
-from fedreuse.engine.executors.ray import Actor, Ray, _connect
+from fedreuse.engine.executors.ray import Actor, Ray, _connect, _import_ray
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.errors import ConfigError, RunError
 from fedreuse.registry import parse
-from fedreuse.testing.mortal import MortalSetup
+from fedreuse.testing.mortal import DrowsySetup, MortalSetup
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.cluster import ray_cluster
 from tests.federation import build, is_same
@@ -46,17 +49,13 @@ def test_what_cannot_be_is_refused(monkeypatch):
 
 
 def test_an_address_where_nobody_is_is_told():
-    class Nobody:
-        @staticmethod
-        def is_initialized() -> bool:
-            return False
-
-        @staticmethod
-        def init(address, **options):
-            raise ConnectionError("nobody there")
-
-    with pytest.raises(RunError, match=r"executor\.address is 'far:1', but no Ray cluster answers.*ray start --head"):
-        _connect(Nobody, "far:1", 2)
+    """Real Ray, which would go on trying for minutes."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        address = f"127.0.0.1:{reserved.getsockname()[1]}"
+        said = rf"executor\.address is '{address}', but no Ray cluster answers.*ray start --head"
+        with pytest.raises(RunError, match=said):
+            _connect(_import_ray(), address, 2)
 
 
 def test_this_machine_alone_is_loopback_and_tells_nobody():
@@ -103,12 +102,30 @@ def test_same_bits_as_serial_when_an_actor_is_killed_and_when_a_node_is_lost(clu
     assert len(list(tmp_path.iterdir())) == 1
     assert f"a worker died on client {client}" in wounded.warnings[0]
 
-    # a node lost with everybody on it: four actors on two nodes, two of them are gone, and there is no room for others
-    session = Session(FEDERATION, build("dg_fedreuse"), Setting(cohort=4, faults=FAULTS, executor=Ray(4)))
+    # a node lost with everybody on it, while somebody plays there; there is no room for others
+    asleep = tmp_path / "asleep"
+    asleep.mkdir()
+    wrap = partial(DrowsySetup, folder=str(asleep), round_number=3, seconds=3.0)
+    session = Session(
+        FEDERATION, build("dg_fedreuse"), Setting(cohort=4, faults=FAULTS, executor=Ray(4), wrap_setup=wrap)
+    )
     session.advance(2)
-    cluster.remove_node(cluster.worker_nodes.copy().pop(), allow_graceful=False)
-    session.advance(3)
+    with ThreadPoolExecutor(1) as other:
+        lost = other.submit(lose_node_of_a_sleeper, cluster, asleep)
+        session.advance(3)
+        lost.result()
     session.close()
+    assert any("died on client" in warning for warning in session.warnings)
     alone = play("dg_fedreuse")
     assert is_same(session.model, alone.model)
     assert session.ledger.events == alone.ledger.events
+
+
+def lose_node_of_a_sleeper(cluster, asleep):
+    node = cluster.worker_nodes.copy().pop()
+    (raylet,) = node.all_processes["raylet"]
+    deadline = time.monotonic() + 60
+    while str(raylet.process.pid) not in {path.read_text() for path in asleep.iterdir()}:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    cluster.remove_node(node, allow_graceful=False)

@@ -7,6 +7,7 @@ replaced as soon as there is room for another; the client it played is done agai
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from fedreuse.wire.envelope import Envelope
 
 __all__ = ["ActorCrew", "Ray"]
+
+_PATIENCE = 10.0  # seconds for a connection to another machine
 
 
 @executors.register("ray")
@@ -191,10 +194,18 @@ def _connect(ray: Any, address: str | None, workers: int | Literal["auto"]) -> b
         start("local", _node_ip_address="127.0.0.1", **slots, **quiet)
         return True
     try:
+        _knock(address)
         start(address, log_to_driver=False, configure_logging=False)
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise RunError(
             f"executor.address is {address!r}, but no Ray cluster answers there ({error}); start one with "
             "`ray start --head`, or set executor.address: null for this machine alone"
         ) from None
     return True
+
+
+def _knock(address: str) -> None:
+    """See that somebody listens there: Ray itself would go on trying for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
