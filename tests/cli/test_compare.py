@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,6 +17,7 @@ import yaml
 
 from fedreuse.errors import RunError
 from tests.cli.conftest import TINY, Invoke
+from tests.tiny import results
 
 AXES = {
     "method": {"dense": {"method": "fedavg", "uplink": None}, "Top-K": {"uplink.update.ratio": 0.1}},
@@ -127,3 +135,55 @@ def test_a_ranking_fits_the_page(invoke: Invoke, study: Path, tmp_path: Path) ->
     assert scores == sorted(scores, reverse=True)
     assert all(variant["is_approximate"] for variant in told["variants"])
     assert {"saving_down (messages)", "client_flops", "server_megabytes"} <= set(told["variants"][0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_killed", [False, True], ids=["Ctrl-C", "killed"])
+def test_stopped_in_the_middle_it_leaves_nobody_and_goes_on(
+    invoke: Invoke, study: Path, tmp_path: Path, is_killed: bool
+) -> None:
+    """A real process with two runs at a time, as a terminal would start and stop it."""
+    whole = invoke("compare", study, "rounds.count=30", "--out", tmp_path / "whole", "--jobs", "1")
+    assert whole.exit_code == 0, whole.stderr
+    command = [sys.executable, "-m", "fedreuse", "compare", study, "rounds.count=30", "--out", tmp_path / "out"]
+    process = subprocess.Popen(
+        [*map(str, command), "--jobs", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    until(lambda: sum(is_begun(run) for run in (tmp_path / "out").glob("*-s*")) >= 2)
+    if is_killed:
+        process.kill()
+    else:
+        os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    if not is_killed:
+        assert process.returncode == 130
+        assert "the rounds so far are safe; the same command goes on from there" in said
+    until(lambda: not members(process.pid))
+    assert len(list((tmp_path / "out").glob("*/COMPLETE"))) < 4
+    again = invoke("compare", study, "rounds.count=30", "--out", tmp_path / "out", "--jobs", "2")
+    assert again.exit_code == 0, again.stderr
+    for run in (tmp_path / "whole").glob("*-s*"):
+        assert results(tmp_path / "out" / run.name) == results(run)
+
+
+def is_begun(run: Path) -> bool:
+    return (run / "checkpoint.sqlite").exists() and not (run / "COMPLETE").exists()
+
+
+def members(session: int) -> list[int]:
+    """Processes of a session, by /proc."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session and fields[0] != "Z":
+                found.append(int(stat.parent.name))
+    return found
+
+
+def until(is_so: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -1,0 +1,5 @@
+"""`python -m fedreuse`: the command line."""
+
+from fedreuse.cli import main
+
+main()
