@@ -14,7 +14,13 @@ from tests.cli.conftest import Invoke
 
 ROWS = [
     {"contender": "bare loop, 1 process", "seconds": [9.0], "cpu_seconds": [9.0]},
-    {"contender": "engine, serial", "seconds": [10.0], "cpu_seconds": [10.0], "examples": [100]},
+    {
+        "contender": "engine, serial",
+        "seconds": [10.0],
+        "cpu_seconds": [10.0],
+        "examples": [100],
+        "client_seconds": [9.0],
+    },
 ]
 
 

@@ -196,7 +196,7 @@ class TorchBench:
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
     ) -> Trained:
         """Local training from a model: the configured epochs, or a number of steps."""
-        trainer, began = self._trainer, perf_counter()
+        trainer = self._trainer
         network, local = trainer.network, trainer.local
         network.load(start)
         network.differentiate(None)
@@ -208,6 +208,7 @@ class TorchBench:
         augment = self.rng(f"augment {purpose}") if trainer.is_augmented else None
         epochs = local.epochs if steps is None else None
         num_steps = num_examples = 0
+        began = perf_counter()
         for index in self._batches(self.rng(purpose), local.batch, epochs, steps):
             inputs, labels = trainer.batch(index, augment)
             _gradient_of(network).zero_()
@@ -221,10 +222,9 @@ class TorchBench:
             correct.after_step()
             num_steps += 1
             num_examples += len(index)
-        flops = num_examples * trainer.flops_per_example(None)
-        trained = network.read()
-        self.work += Work(num_steps, num_examples, 0, 0, flops, perf_counter() - began)
-        return Trained(trained, num_steps, len(self._index), lr, local.optimizer.momentum)
+        seconds = perf_counter() - began
+        self.work += Work(num_steps, num_examples, 0, 0, num_examples * trainer.flops_per_example(None), seconds)
+        return Trained(network.read(), num_steps, len(self._index), lr, local.optimizer.momentum)
 
     def gradient(
         self,
