@@ -6,12 +6,18 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from fedreuse.core.message import EMPTY, Event, Events, Message
+from fedreuse.core.message import EMPTY, Answer, Event, Events, Message
+from fedreuse.schema import Schema
 
 
 def test_a_bare_message() -> None:
     message = Message("train")
-    assert (dict(message.groups), dict(message.values), message.keep) == ({}, {}, False)
+    assert (dict(message.groups), dict(message.values), message.keep, message.answers) == ({}, {}, False, ())
+
+
+def test_an_answer_in_words() -> None:
+    assert str(Answer("finished")) == "finished (nothing)"
+    assert str(Answer("update", {"update": Schema()}, {"per_step": float})) == "update (update, per_step: float)"
 
 
 def test_nothing_can_be_changed() -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
@@ -72,11 +73,19 @@ def _not_finite(honest: Frame, schema: ModelSchema, _disk: Path) -> bytes:
     return replace(honest, body=replace(envelope, parcels=parcels).to_bytes()).to_bytes()
 
 
+def _changed(honest: Frame, schema: ModelSchema, **changes: Any) -> bytes:
+    """A well-formed reply that is not what was asked for."""
+    envelope = Envelope.from_bytes(honest.body, schema)
+    return replace(honest, body=replace(envelope, **changes).to_bytes()).to_bytes()
+
+
 SPOILED: dict[str, Callable[[Frame, ModelSchema, Path], bytes]] = {
     "garbage": lambda _honest, _schema, _disk: b"\xde\xad" * 5000,
     "cut_short": lambda honest, _schema, _disk: honest.to_bytes()[:-7],
     "too_large": lambda honest, _schema, _disk: honest.to_bytes() + bytes(8 << 20),
     "not_finite": _not_finite,
+    "wrong_kind": lambda honest, schema, _disk: _changed(honest, schema, kind="score"),
+    "no_groups": lambda honest, schema, _disk: _changed(honest, schema, parcels={}),
     "wrong_run": lambda honest, _schema, _disk: replace(honest, run="0" * 16).to_bytes(),
     "wrong_client": lambda honest, _schema, _disk: replace(honest, client=honest.client + 1).to_bytes(),
     "duplicate": lambda _honest, _schema, disk: (disk / "last-reply").read_bytes(),

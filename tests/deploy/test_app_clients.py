@@ -55,6 +55,11 @@ def _again(frame: Frame) -> Frame:
     return replace(frame, body=replace(envelope, exchange=9).to_bytes())
 
 
+def _other(frame: Frame) -> Frame:
+    envelope = Envelope.from_bytes(frame.body, FEDERATION.schema)
+    return replace(frame, body=replace(envelope, kind="score").to_bytes())
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -64,9 +69,10 @@ def _again(frame: Frame) -> Frame:
         lambda frame: replace(frame, client=2),
         lambda frame: replace(frame, facts={}),
         _again,
+        _other,
     ],
 )
-def test_nonsense_is_a_lost_reply(tmp_path: Path, spoil) -> None:
+def test_nonsense_is_a_lost_reply(tmp_path: Path, caplog: pytest.LogCaptureFixture, spoil) -> None:
     def spoiled(request: Message, reply: Message) -> Message:
         if request.metadata.group_id == "1" and request.metadata.dst_node_id == FIRST_NODE + 1:
             content = content_of(spoil(frame_of(reply)))
@@ -75,6 +81,7 @@ def test_nonsense_is_a_lost_reply(tmp_path: Path, spoil) -> None:
         return reply
 
     events = start(tmp_path, spoiled).ledger.events
+    assert "round 1: reply of client 1 refused: " in caplog.text
     assert [(event.round_number, event.client) for event in events if event.outcome == "lost"] == [(1, 1)]
 
 

@@ -53,8 +53,8 @@ def publish(title: str, findings: list[Finding]) -> None:
 
 def test_one_fault_of_each_class(tmp_path: Path) -> None:
     """A spoiled reply, a node killed in the middle of its work, a wiped store, the server app killed and resumed."""
-    plan = {0: {2: "garbage", 3: "hold"}, 1: {2: "wipe"}}
-    trial = trial_of(tmp_path, 3, 4, plan, timeout_seconds=60 * PATIENCE)
+    plan = {0: {2: "garbage", 3: "hold"}, 1: {2: "wipe"}, 2: {4: "wrong_kind"}}
+    trial = trial_of(tmp_path, 3, 5, plan, timeout_seconds=60 * PATIENCE)
     with trial:
         trial.launch()
         trial.wait_for_hold(0, 3)
@@ -64,11 +64,13 @@ def test_one_fault_of_each_class(tmp_path: Path) -> None:
         killed = time.monotonic()
         trial.launch(resume=True)
         trial.wait_for_end()
-    findings = [trial.finding(Fault("reply is garbage", 0, 2)), trial.finding(Fault("store wiped", 1, 2))]
+    faults = [Fault("reply is garbage", 0, 2), Fault("store wiped", 1, 2), Fault("reply of another kind", 2, 4)]
+    findings = [trial.finding(fault) for fault in faults]
     findings.append(trial.finding(Fault("node and server app killed, both started again", 0, 3, killed, RESUMED)))
     publish("One fault of each class", findings)
-    assert [one.rounds_lost for one in findings[:2]] == [1, 1]
+    assert [one.rounds_lost for one in findings[:3]] == [1, 1, 1]
     assert "reply of client 0 refused" in trial.log()
+    assert "reply of client 2 refused: it says 'score' (" in trial.log()
     assert_nothing_was_lost(trial, {2: {1}})
 
 
@@ -77,9 +79,9 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
     """Six clients: a round of spoiled replies, a round of failing nodes, a round of lost memories, a killed server."""
     timeout = 90 * PATIENCE
     plan: Plan = {
-        0: {2: "garbage", 4: "hold"},
+        0: {2: "garbage", 4: "hold", 7: "wrong_kind"},
         1: {2: "too_large", 4: "hold"},
-        2: {2: "not_finite", 4: "hold"},
+        2: {2: "not_finite", 4: "hold", 7: "no_groups"},
         3: {2: "wrong_run", 4: f"wait {timeout + 20}", 7: "wrong_client"},
         4: {2: "duplicate", 4: "cut_short", 6: "wipe"},
         5: {2: "wait 5", 6: "corrupt"},
@@ -110,6 +112,8 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
         Fault("reply is cut short", 4, 4),
         Fault("reply is too large", 1, 2),
         Fault("reply is not finite", 2, 2),
+        Fault("reply of another kind", 0, 7),
+        Fault("reply without its groups", 2, 7),
         Fault("reply of a wrong run", 3, 2),
         Fault("reply for another client", 3, 7),
         Fault("reply duplicated (that of the round before)", 4, 2),

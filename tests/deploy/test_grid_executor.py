@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flwr.app import Message
 
 from fedreuse.deploy import grid_executor, post
 from fedreuse.deploy.flat_config import to_flat
+from fedreuse.deploy.flower_client import _Client
 from fedreuse.deploy.flower_server import serve
 from fedreuse.deploy.frame import Frame
 from fedreuse.deploy.message import content_of, frame_of
@@ -18,6 +20,7 @@ from fedreuse.deploy.options import Deployment
 from fedreuse.errors import RunError
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.wire.envelope import Envelope
 from tests.deploy.fake_grid import FIRST_NODE, FakeGrid
 from tests.tiny import results, tiny
 
@@ -74,6 +77,30 @@ def test_a_bad_reply_is_a_lost_one_and_the_log_says_why(tmp_path: Path, spoil: S
     run(tiny(faults=lost, rounds={"count": 2, "cohort": 6}), tmp_path / "simulated")
     deployed, simulated = results(directory), results(tmp_path / "simulated")
     assert [deployed[key] == simulated[key] for key in ("model", "ledger", "events")] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"kind": "score"}, "it says 'score' ('update', 'buffers', 'counters'), the question was for update (update, "),
+        ({"parcels": {}}, "it says 'update' (nothing), the question was for update (update, "),
+    ],
+)
+def test_a_wellformed_reply_that_is_no_answer_is_a_lost_one(tmp_path: Path, changes: Any, reason: str) -> None:
+    grid, flat = federation(tmp_path)
+    schema = _Client(grid.contexts[FIRST_NODE]).schema
+
+    def other(frame: Frame) -> Frame:
+        return replace(frame, body=replace(Envelope.from_bytes(frame.body, schema), **changes).to_bytes())
+
+    grid.spoil = spoil_once(FIRST_NODE + 2, other)
+    directory = serve(grid, flat)
+    assert f"round 1: reply of client 2 refused: {reason}" in (directory.path / "log.txt").read_text()
+    assert [row.client for row in directory.ledger() if row.status == "refused"] == [2]
+    lost = {"name": "listed", "entries": [{"round": 1, "client": 2, "fate": "lost"}]}
+    run(tiny(faults=lost, rounds={"count": 2, "cohort": 6}), tmp_path / "simulated")
+    deployed, simulated = results(directory), results(tmp_path / "simulated")
+    assert (deployed["model"], deployed["events"]) == (simulated["model"], simulated["events"])
 
 
 def test_an_answer_to_an_earlier_exchange_is_refused(tmp_path: Path) -> None:

@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 
 from fedreuse.codecs.dense import Dense
-from fedreuse.core.message import Message
+from fedreuse.core.message import Answer, Message
 from fedreuse.core.method import LinkContext, Method
 from fedreuse.core.model import to_groups
 from fedreuse.engine.ports import FORGOT, ServerPort, client_answer
 from fedreuse.engine.records import ClientRecord, ServerRecord
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.tensors import Tensors, is_equal
+from fedreuse.tensors import Tensors, is_equal, pick, zeros
 from fedreuse.testing.quadratic import QuadraticFederation
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel
@@ -96,7 +97,7 @@ def test_numbers_that_are_none_are_refused() -> None:
     bad = Tensors(SCHEMA.weights, np.full(12, np.inf))
     parcels = {"update": Dense().encode(bad, SCHEMA.weights, np.random.default_rng(0))}
     _, refused = server.unpack({0: Envelope("update", 1, 1, parcels=parcels)})
-    assert refused == {0: "group update holds infinite or undefined numbers"}
+    assert refused == server.diverged == {0: "group update holds infinite or undefined numbers"}
     assert server.finish(None).contacts == {}
 
 
@@ -107,6 +108,50 @@ def test_an_update_above_the_norm_bound_is_refused() -> None:
         server = port(replace(build("fedavg"), max_norm=bound))
         server.pack({0: Message("train", MODEL)})
         assert server.unpack({0: Envelope("update", 1, 1, parcels=parcels)})[1] == refused
+
+
+UPDATE = Answer("update", {"update": SCHEMA.weights, "buffers": SCHEMA.buffers}, {"steps": int})
+
+
+def parcel(names: tuple[str, ...] | None = None, group: str = "update") -> Parcel:
+    whole = zeros(SCHEMA.of_group(group))
+    part = whole if names is None else pick(whole, names)
+    return Dense().encode(part, SCHEMA.of_group(group), np.random.default_rng(0))
+
+
+HONEST = Envelope("update", 1, 1, parcels={"update": parcel(), "buffers": parcel(group="buffers")}, values={"steps": 3})
+
+
+def test_a_reply_that_is_the_answer_is_absorbed() -> None:
+    server = port(build("fedavg"))
+    server.pack({0: Message("train", MODEL, answers=(Answer("passed"), UPDATE))})
+    messages, refused = server.unpack({0: HONEST})
+    assert (list(messages[0].groups), messages[0].values, refused) == (["update", "buffers"], {"steps": 3}, {})
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"kind": "score"}, "it says 'score' ('update', 'buffers', 'steps': int), the question was for "),
+        ({"kind": "x" * 60}, f"it says '{'x' * 40}' ("),
+        ({"kind": "passed"}, "it says 'passed' ('update', 'buffers', 'steps': int), the question was for "),
+        ({"parcels": {}}, "it says 'update' ('steps': int), the question was for passed (nothing) or update ("),
+        ({"parcels": {"update": HONEST.parcels["update"]}}, "it says 'update' ('update', 'steps': int), "),
+        ({"parcels": {**HONEST.parcels, "control": parcel()}}, "it says 'update' ('update', 'buffers', 'control', "),
+        ({"values": {}}, "it says 'update' ('update', 'buffers'), "),
+        ({"values": {"steps": 3, "more": 1}}, "it says 'update' ('update', 'buffers', 'steps': int, 'more': int), "),
+        ({"values": {"steps": 3.0}}, "it says 'update' ('update', 'buffers', 'steps': float), the question was for "),
+        ({"parcels": {**HONEST.parcels, "update": parcel(("fc.bias",))}}, "group update lacks body.weight, fc.weight"),
+    ],
+)  # fmt: skip
+def test_a_reply_that_is_no_answer_is_refused_without_a_trace(changes: dict[str, Any], reason: str) -> None:
+    server = port(replace(build("fedavg"), uplink={"update": Counting()}))
+    server.pack({0: Message("train", MODEL, answers=(Answer("passed"), UPDATE))})
+    messages, refused = server.unpack({0: replace(HONEST, **changes)})
+    assert (messages, list(refused), server.diverged) == ({}, [0], {})
+    assert refused[0].startswith(reason)
+    assert server.finish(None).contacts == {}
+    assert list(server.unpack({0: HONEST})[0]) == [0]  # the question still stands
 
 
 def test_silence_of_a_link_that_is_never_silent_is_refused() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
 from fedreuse.accounting.ledger import Ledger
 from fedreuse.core.method import methods
 from fedreuse.engine import rounds
-from fedreuse.engine.executors.executor import Reply
+from fedreuse.engine.executors.executor import Reply, RunExecutor, Site
+from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
@@ -96,6 +98,61 @@ def test_one_diverged_client_alone_in_a_wave_does_not_end_the_run() -> None:
     outcomes = {event.client: event.outcome for event in session.ledger.events if event.round_number == 2}
     assert outcomes.pop(chosen) == "lost"
     assert sorted(outcomes.values()) == ["fresh", "reused"]
+
+
+@dataclass(frozen=True)
+class Misspoken:
+    """A serial executor in which some clients' replies have a kind of their own, from round 2 on."""
+
+    clients: Collection[int]
+    kinds: Collection[str] = ("update", "score")
+
+    def start(self, site: Site) -> Any:
+        return _Misspoken(Serial().start(site), self)
+
+
+class _Misspoken:
+    def __init__(self, inner: RunExecutor, how: Misspoken) -> None:
+        self._inner, self._how = inner, how
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        for reply in self._inner.exchange(requests):
+            said, how = reply.envelope, self._how
+            speaks = reply.client in how.clients and said.kind in how.kinds and said.round_number > 1
+            yield replace(reply, envelope=replace(said, kind="hello")) if speaks else reply
+
+    def end_round(self, acks: Mapping[int, int]) -> None:
+        self._inner.end_round(acks)
+
+
+def test_a_client_that_says_something_else_is_lost_and_the_others_go_on() -> None:
+    session = QuadraticFederation.draw(3).play(build("fedavg"), 3, Setting(cohort=3, executor=Misspoken([1])))
+    outcomes = [event.outcome for event in session.ledger.events if event.client == 1]
+    assert outcomes == ["fresh", "lost", "lost"]
+    assert {event.outcome for event in session.ledger.events if event.client != 1} == {"fresh"}
+
+
+def test_if_everybody_says_something_else_the_run_ends_with_the_reason() -> None:
+    session = QuadraticFederation.draw(2).play(build("fedavg"), 1, Setting(cohort=2, executor=Misspoken([0, 1])))
+    with pytest.raises(RunError, match=r"round 2: every update was refused \(client 0: it says 'hello' \('update', "):
+        session.advance(1)
+
+
+def test_a_score_that_is_none_does_not_end_a_round_in_which_nobody_trains() -> None:
+    # round 2: all are cached and none is chosen; whose score is refused counts as lost, the others are reused
+    setting = Setting(cohort=3, executor=Misspoken([2], ["score"]))
+    session = QuadraticFederation.draw(3, NOISY).play(build("dg_fedreuse", gate=NEVER), 2, setting)
+    outcomes = [event.outcome for event in session.ledger.events if event.round_number == 2]
+    assert outcomes == ["reused", "reused", "lost"]
+
+
+def test_the_only_one_to_train_may_err_where_others_answered() -> None:
+    # round 2: client 2 has no cache and trains at once, to no avail; the others are scored, and reused
+    faults = Listed((ListedFault(1, 2, "lost"),))
+    setting = Setting(cohort=3, executor=Misspoken([2]), faults=faults)
+    session = QuadraticFederation.draw(3, NOISY).play(build("dg_fedreuse", gate=NEVER), 2, setting)
+    outcomes = [event.outcome for event in session.ledger.events if event.round_number == 2]
+    assert outcomes == ["reused", "reused", "lost"]
 
 
 def test_a_lost_store_is_a_new_first_contact() -> None:

@@ -12,6 +12,7 @@ from fedreuse.core.model import to_groups
 from fedreuse.engine.ports import ServerPort, client_answer
 from fedreuse.engine.records import ClientRecord, ServerRecord
 from fedreuse.errors import WireError
+from fedreuse.methods.averaging import update_of
 from fedreuse.tensors import is_finite
 from fedreuse.testing.quadratic import QuadraticFederation
 from fedreuse.wire.envelope import Envelope
@@ -41,7 +42,7 @@ def conversation(link: object) -> tuple[ServerPort, Envelope]:
     record, memory = ServerRecord(None), ClientRecord()
     for number in (1, 2):
         server = ServerPort(method, record, number, FEDERATION.schema, FEDERATION.seed)
-        request = server.pack({0: Message("train", MODEL)})[0]
+        request = server.pack({0: Message("train", MODEL, answers=(update_of(FEDERATION.initial),))})[0]
         reply, memory = client_answer(method, request, memory, FEDERATION.bench(0, number), 0)
         if number == 1:
             server.unpack({0: reply})
@@ -75,6 +76,7 @@ def test_a_changed_reply_is_absorbed_whole_or_leaves_no_trace(link: object, seed
     after = server.finish(None).contacts.get(0)
     assert (0 in messages) != (0 in refused)
     if 0 in messages:
+        assert (messages[0].kind, set(messages[0].groups)) == ("update", {"update", "buffers", "counters"})
         assert all(is_finite(tensors) for tensors in messages[0].groups.values())
         assert after.ack == reply.exchange
     elif server.forgotten:

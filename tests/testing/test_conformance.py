@@ -119,7 +119,19 @@ def test_messages_that_nobody_declared(broken) -> None:
             reply, _ = super().answer(request, state, bench)
             return Message("update", {**reply.groups, "control": reply.groups["update"]}), state
 
-    case = broken(client=Chatty())
+    class Patient(AveragingServer):
+        """Takes any answer."""
+
+        def round(self, state: Any, cohort: Any) -> Any:
+            conversation = super().round(state, cohort)
+            replies = yield {client: replace(asked, answers=()) for client, asked in next(conversation).items()}
+            try:
+                conversation.send(replies)
+            except StopIteration as finished:
+                return finished.value
+
+    case = broken(server=Patient(), client=Chatty())
+    fails("what is no answer is a lost reply", case, r"requests \['train'\] do not say what may answer them")
     fails("only declared messages cross", case, r"\('update', 'up', 'control'\)")
     METHOD_CHECKS["only declared messages cross"](replace(case, says=(*case.says, "update up control")))
 
@@ -201,6 +213,24 @@ def test_swallowed_numbers_are_noticed(broken) -> None:
             return Message("update", {**reply.groups, "update": calm}), state
 
     fails("numbers that are none are refused", broken(client=Soother()), "was absorbed as fresh")
+
+
+def test_a_kind_of_answer_in_two_forms(broken) -> None:
+    class Lenient(AveragingServer):
+        """Takes updates without counters, too."""
+
+        def round(self, state: Any, cohort: Any) -> Any:
+            conversation = super().round(state, cohort)
+            asked = next(conversation)
+            (whole,) = next(iter(asked.values())).answers
+            bare = replace(whole, groups={name: whole.groups[name] for name in ("update", "buffers")})
+            replies = yield {client: replace(request, answers=(whole, bare)) for client, request in asked.items()}
+            try:
+                conversation.send(replies)
+            except StopIteration as finished:
+                return finished.value
+
+    fails("what is no answer is a lost reply", broken(server=Lenient()), r"allow these.*\['update without counters'\]")
 
 
 # the table and the cards

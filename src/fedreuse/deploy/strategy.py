@@ -59,7 +59,7 @@ class FedReuseStrategy(FedAvg):
         plain = {"method": method, "uplink": uplink or {}, "downlink": downlink or {}, "buffers": buffers}
         self.recipe: Recipe = parse(Recipe, plain, "")
         self.seed = seed
-        self.ledger = Ledger()
+        self.ledger = Ledger(warn=_log.warning)
         self._training: _Training | None = None
         _check(self.recipe)
 
@@ -87,7 +87,7 @@ class FedReuseStrategy(FedAvg):
         clients = AppClients(agreement, grid, timeout, max(self.min_available_nodes, self.min_train_nodes))
         here = len(clients.population)
         cohort = min(here, max(int(here * self.fraction_train), self.min_train_nodes))
-        self.ledger = Ledger()
+        self.ledger = Ledger(warn=_log.warning)
         self._training = _Training(agreement, clients, initial_arrays, (num_rounds, cohort), self.ledger)
         return super().start(grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedreuse.core.bench import Metrics
-from fedreuse.core.message import Message
+from fedreuse.core.message import Answer, Message
 from fedreuse.core.model import to_groups
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import NoFaults
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from fedreuse.schema import ModelSchema
 
 __all__ = ["Question", "Spread", "evaluate_clients", "start_evaluator"]
+
+
+_ANSWER = Answer(EVALUATE, values={"examples": int, "loss": float, "score": float})
 
 
 @dataclass(frozen=True)
@@ -81,22 +84,16 @@ def evaluate_clients(
     cohort = question.cohort
     port = ServerPort(method, record, cohort.round_number, schema, cohort.seed)  # dropped after use: nothing counts
     groups = to_groups(method.server.model(record.state), "model")
-    request = Message(EVALUATE, groups, {"model": question.model, "split": question.split})
+    asked = {"model": question.model, "split": question.split}
+    request = Message(EVALUATE, groups, asked, answers=(_ANSWER,))
     outgoing = port.pack(dict.fromkeys(cohort.clients, request))
     arrived = list(executor.exchange(outgoing))
     messages, refused = port.unpack({reply.client: reply.envelope for reply in arrived})
     ledger.note(outgoing, arrived, refused)
-    answers = {client: _metrics(message.values) for client, message in messages.items()}
-    return {client: metrics for client, metrics in answers.items() if metrics is not None}
+    answers = {client: Metrics(**message.values) for client, message in messages.items()}  # type: ignore[arg-type]  # as _ANSWER says
+    return {client: metrics for client, metrics in answers.items() if metrics.examples >= 0}
 
 
 def start_evaluator(site: Site) -> RunExecutor:
     """Plays the clients in this process, where every split can be reached, and loses nobody."""
     return Serial().start(replace(site, faults=NoFaults()))
-
-
-def _metrics(values: Mapping[str, Any]) -> Metrics | None:
-    examples, loss, score = (values.get(name) for name in ("examples", "loss", "score"))
-    if isinstance(examples, int) and examples >= 0 and isinstance(loss, float) and isinstance(score, float):
-        return Metrics(examples, loss, score)
-    return None

@@ -20,9 +20,9 @@ from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from fedreuse.core.bench import Bench, Metrics
-    from fedreuse.core.message import Requests
+    from fedreuse.core.message import Answer, Requests
     from fedreuse.core.method import Link, Method
-    from fedreuse.schema import ModelSchema
+    from fedreuse.schema import ModelSchema, Schema
     from fedreuse.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
@@ -34,6 +34,8 @@ EVALUATE = "evaluate"
 """The kind of a question, and of its answer, that leaves no trace at either end: how good is a model here?"""
 WhichModel = Literal["own", "received", "fine_tuned"]
 _DENSE = Plain()
+_TOLD = 40
+"""Characters of a stranger's word, and words, that a log repeats."""
 Sent = tuple["Parcel | None", Any, "Tensors | None"]
 """A parcel, the sender's end of the link after it, and what the receiver makes of it, where that is of use."""
 
@@ -46,6 +48,7 @@ class _Asked:
     values: Mapping[str, Any]
     held: Mapping[str, Tensors]
     keep: bool
+    answers: tuple[Answer, ...]
 
 
 class ServerPort:
@@ -67,6 +70,8 @@ class ServerPort:
         self._asked: set[int] = set()
         self.forgotten: set[int] = set()
         """Who was asked in this round and said that it lost its memory."""
+        self.diverged: dict[int, str] = {}
+        """Whose numbers were refused in this round, and why."""
         self.exchange = record.exchange
 
     def pack(self, requests: Requests) -> dict[int, Envelope]:
@@ -122,7 +127,7 @@ class ServerPort:
             if delivered is not None:
                 held[group] = delivered
         downlink = {**contact.downlink, **states}
-        self._tentative[client] = _Asked(downlink, message.values, held, message.keep)
+        self._tentative[client] = _Asked(downlink, message.values, held, message.keep, message.answers)
         return Envelope(
             message.kind, self._round, self.exchange, contact.ack, contact.durable_at(self._durable),
             message.keep, parcels, message.values,
@@ -143,6 +148,7 @@ class ServerPort:
 
     def _unpack_one(self, client: int, envelope: Envelope) -> Message:
         contact, asked = self._contact(client), self._tentative[client]
+        answer = _fitting(asked.answers, envelope)
         groups, uplink = {}, dict(contact.uplink)
         for group, parcel in envelope.parcels.items():
             link = self._method.uplink.get(group, _DENSE)
@@ -150,9 +156,9 @@ class ServerPort:
             context = _with_reference(context, link, group, asked.held)
             with np.errstate(all="ignore"):  # what comes of numbers that are none is refused below
                 groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
-            if not is_finite(groups[group]):
-                raise WireError(f"group {group} holds infinite or undefined numbers")
-            self._check_norm(group, groups[group])
+            self._check_numbers(client, group, groups[group])
+            if answer is not None:
+                _check_tensors(group, groups[group], answer.groups[group])
             if after is not None:
                 uplink[group] = after
         durable = contact.durable_at(self._durable)
@@ -161,14 +167,39 @@ class ServerPort:
             self._kept[client] = asked.held
         return Message(envelope.kind, groups, envelope.values)
 
-    def _check_norm(self, group: str, tensors: Tensors) -> None:
+    def _check_numbers(self, client: int, group: str, tensors: Tensors) -> None:
         limit = self._method.max_norm
+        if not is_finite(tensors):
+            self.diverged[client] = f"group {group} holds infinite or undefined numbers"
+            raise WireError(self.diverged[client])
         if limit is not None and group not in BUFFER_GROUPS and (norm := dot(tensors, tensors) ** 0.5) > limit:
-            raise WireError(f"group {group} has norm {norm:.6g}, above max_norm {limit:g}")
+            self.diverged[client] = f"group {group} has norm {norm:.6g}, above max_norm {limit:g}"
+            raise WireError(self.diverged[client])
 
     def _context(self, group: str, client: int, purpose: str, values: Mapping[str, Any]) -> LinkContext:
         rng = stream(self._seed, f"{purpose} {group}", self._round, client)
         return LinkContext(self._schema.of_group(group), self._round, client, rng, values)
+
+
+def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:
+    """The answer that a reply is; one that is none of those that were asked for is refused."""
+    for answer in answers:
+        has_values = envelope.values.keys() == answer.values.keys() and all(
+            isinstance(envelope.values[name], kind) for name, kind in answer.values.items()
+        )
+        if envelope.kind == answer.kind and envelope.parcels.keys() == answer.groups.keys() and has_values:
+            return answer
+    if not answers:
+        return None
+    values = [f"{name[:_TOLD]!r}: {type(value).__name__}" for name, value in envelope.values.items()]
+    said = ", ".join([*(repr(group[:_TOLD]) for group in envelope.parcels), *values][:_TOLD]) or "nothing"
+    wanted = " or ".join(str(answer) for answer in answers)
+    raise WireError(f"it says {envelope.kind[:_TOLD]!r} ({said}), the question was for {wanted}")
+
+
+def _check_tensors(group: str, tensors: Tensors, wanted: Schema) -> None:
+    if missing := wanted.positions.keys() - tensors.schema.positions.keys():
+        raise WireError(f"group {group} lacks {', '.join(sorted(missing))}")
 
 
 def client_answer(

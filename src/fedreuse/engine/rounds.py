@@ -32,7 +32,7 @@ def run_round(
     conversation = method.server.round(record.state, cohort)
     requests = next(conversation)
     reasons: dict[int, str] = {}
-    has_tensors = False
+    has_answers = has_tensors = False
     while True:
         outgoing = port.pack(requests)
         arrived = _delivered(executor, outgoing, ledger, port)
@@ -40,12 +40,13 @@ def run_round(
         messages, refused = port.unpack(in_time)
         ledger.note(outgoing, arrived, refused)
         reasons |= {client: reason for client, reason in refused.items() if client not in port.forgotten}
+        has_answers = has_answers or bool(messages)
         has_tensors = has_tensors or any(message.groups for message in messages.values())
         try:
             requests = conversation.send(messages)
         except StopIteration as finished:
-            if reasons and not has_tensors:
-                raise _refused(cohort.round_number, reasons) from None
+            if (port.diverged and not has_tensors) or (reasons and not has_answers):
+                raise _refused(cohort.round_number, port.diverged or reasons) from None
             state, events = finished.value
             if forget := getattr(method.server, "forget", None):
                 state = reduce(forget, sorted(port.forgotten), state)

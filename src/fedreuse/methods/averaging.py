@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
 from fedreuse.core.values import value
 from fedreuse.corrections import proximal
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fedreuse.core.message import Conversation, Replies
     from fedreuse.core.population import Population, Weighting
 
-__all__ = ["AveragingServer", "AveragingState", "TrainingClient", "average", "updates_of"]
+__all__ = ["AveragingServer", "AveragingState", "TrainingClient", "average", "update_of", "updates_of"]
 
 
 @value
@@ -52,7 +52,7 @@ class AveragingServer:
 
     def round(self, state: AveragingState, cohort: Cohort) -> Conversation[AveragingState]:
         """Ask everybody to train; average the replies that come."""
-        request = Message("train", to_groups(state.model, "model"))
+        request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         replies = yield dict.fromkeys(cohort.clients, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
@@ -93,6 +93,11 @@ def average(updates: Mapping[int, Model], cohort: Cohort, weighting: Weighting, 
     unbiased = population.ht_weights(updates, len(cohort.clients))
     terms = [(unbiased[client], update.weights) for client, update in updates.items()]
     return replace(mean, weights=weighted_sum(terms, schema.weights))
+
+
+def update_of(model: Model) -> Answer:
+    """The answer of a client that trained: an update of all that the model is made of."""
+    return Answer("update", {group: tensors.schema for group, tensors in to_groups(model, "update").items()})
 
 
 def updates_of(replies: Replies, model: Model) -> dict[int, Model]:

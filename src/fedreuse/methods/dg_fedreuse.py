@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedreuse.core.int_map import IntMap
-from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
@@ -27,7 +27,7 @@ from fedreuse.core.values import value
 from fedreuse.corrections import proximal
 from fedreuse.errors import require
 from fedreuse.gates.gate import Gate, gates
-from fedreuse.methods.averaging import average, updates_of
+from fedreuse.methods.averaging import average, update_of, updates_of
 from fedreuse.registry import part
 from fedreuse.server_steps import Sgd
 from fedreuse.tensors import Tensors, add, dot, scale
@@ -121,18 +121,18 @@ class DgServer:
         ages = {client: now - state.rounds[client] for client in cohort.clients if client in state.rounds}
         fresh = gate.certain(ages, cohort)
         doubtful = {client: age for client, age in ages.items() if client not in fresh}
-        model = to_groups(state.model, "model")
+        train = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         if gate.plan is None:
             fresh |= gate.choose({}, doubtful, fresh, cohort)
             scores: dict[int, float] = {}
-            replies = yield dict.fromkeys(sorted(fresh), Message("train", model))
+            replies = yield dict.fromkeys(sorted(fresh), train)
         else:
-            replies = yield _ask(fresh, doubtful, model)
+            replies = yield _ask(fresh, doubtful, train)
             scores = {client: _finite(replies[client].values["score"]) for client in doubtful if client in replies}
             chosen = gate.choose(scores, doubtful, fresh, cohort)
             replies = {client: reply for client, reply in replies.items() if client in fresh}
             if chosen:
-                replies = replies | dict((yield dict.fromkeys(sorted(chosen), Message("train"))))
+                replies = replies | dict((yield dict.fromkeys(sorted(chosen), replace(train, groups={}))))
             fresh |= chosen
         events = self._events(cohort, ages, scores, fresh, replies)
         return self._merge(state, cohort, updates_of(replies, state.model), events)
@@ -247,8 +247,8 @@ def score(proxy: Tensors, signature: Tensors) -> float:
     return float(1 - np.clip(dot(proxy, signature) / (norms + 1e-12), -1, 1))
 
 
-def _ask(certain: Mapping[int, str], doubtful: Mapping[int, int], model: Mapping[str, Tensors]) -> Requests:
-    train, scoring = Message("train", model), Message("score", model, keep=True)
+def _ask(certain: Mapping[int, str], doubtful: Mapping[int, int], train: Message) -> Requests:
+    scoring = Message("score", train.groups, keep=True, answers=(Answer("score", values={"score": float}),))
     return dict.fromkeys(sorted(certain), train) | dict.fromkeys(sorted(doubtful), scoring)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from fedreuse.codecs.codec import Codec, codecs
-from fedreuse.core.message import Message, Replies, Requests
+from fedreuse.core.message import Answer, Message, Replies, Requests
 from fedreuse.core.method import methods
 from fedreuse.core.values import value
 from fedreuse.errors import RunError, require
@@ -155,17 +155,18 @@ class DoCoFlServer(WrapperServer):
         lacking = sorted(client for client in soon if holders.get(client) != newest.round_number)
         if not lacking:
             return {}
-        replies = yield dict.fromkeys(lacking, Message("prefetch", {"anchor": state.source}))
+        answer = Answer("prefetch", values={"digest": int})
+        replies = yield dict.fromkeys(lacking, Message("prefetch", {"anchor": state.source}, answers=(answer,)))
         for client in lacking:
             holders.pop(client, None)
         digest = _digest(newest.weights)
-        for client, reply in replies.items():
-            if reply.values["digest"] != digest:
-                raise RunError(
-                    f"client {client} decodes another anchor than the server holds; downlink.anchor must be the codec "
-                    "of method.anchor, and must not draw at random"
-                )
-        return dict.fromkeys(replies, newest.round_number)
+        agreed = [client for client, reply in replies.items() if reply.values["digest"] == digest]
+        if replies and not agreed:  # one that errs alone merely holds no anchor
+            raise RunError(
+                f"client {min(replies)} decodes another anchor than the server holds; downlink.anchor must be the "
+                "codec of method.anchor, and must not draw at random"
+            )
+        return dict.fromkeys(agreed, newest.round_number)
 
 
 @dataclass(frozen=True)

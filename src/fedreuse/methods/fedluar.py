@@ -22,7 +22,7 @@ from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
 from fedreuse.core.values import value
 from fedreuse.errors import ConfigError, require
-from fedreuse.methods.averaging import average, updates_of
+from fedreuse.methods.averaging import average, update_of, updates_of
 from fedreuse.server_steps import Sgd
 from fedreuse.tensors import Tensors, drop_rows, zeros
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from fedreuse.core.bench import Bench
     from fedreuse.core.cohort import Cohort
-    from fedreuse.core.message import Conversation
+    from fedreuse.core.message import Answer, Conversation
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
     from fedreuse.schema import Schema
@@ -112,7 +112,8 @@ class LuarServer:
         """Say what is left out; average what comes, and repeat what does not."""
         recycled = self._draw(state, cohort)
         values = {"recycled": recycled} if recycled else {}
-        replies = yield dict.fromkeys(cohort.clients, Message("train", to_groups(state.model, "model"), values))
+        request = Message("train", to_groups(state.model, "model"), values, answers=(self._answer(state, recycled),))
+        replies = yield dict.fromkeys(cohort.clients, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
             return state, Events(events)  # nobody answered: the model stands still
@@ -122,6 +123,12 @@ class LuarServer:
         model, num_kept = apply(state.model, replace(mean, weights=move))
         counts = {"kept variances": num_kept, "recycled layers": len(recycled)}
         return LuarState(model, direction, scores), Events(events, counts)
+
+    def _answer(self, state: LuarState, recycled: Collection[int]) -> Answer:
+        """An update without what is left out."""
+        whole = update_of(state.model)
+        layers = [layer for layer in layers_of(state.last.schema, self.config.blocks) if layer.number in recycled]
+        return replace(whole, groups={**whole.groups, "update": without(state.model.weights, layers).schema})
 
     def _draw(self, state: LuarState, cohort: Cohort) -> tuple[int, ...]:
         """R_t, by number."""

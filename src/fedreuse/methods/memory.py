@@ -15,7 +15,7 @@ from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.model import Model, apply, to_groups
 from fedreuse.core.values import value
-from fedreuse.methods.averaging import average, updates_of
+from fedreuse.methods.averaging import average, update_of, updates_of
 from fedreuse.server_steps import ServerStep, Sgd
 from fedreuse.tensors import Tensors, scale, weighted_sum, zeros
 
@@ -72,7 +72,8 @@ class MemoryServer:
         """Ask the cohort (or everybody, as long as a full start remembers nobody), remember, combine, move."""
         is_start = self.starts_full and not state.memory
         asked = range(len(cohort.population)) if is_start else cohort.clients
-        replies = yield dict.fromkeys(asked, Message("train", to_groups(state.model, "model")))
+        request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
+        replies = yield dict.fromkeys(asked, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
             return state, Events(events)  # nobody answered: the model stands still

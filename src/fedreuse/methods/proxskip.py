@@ -21,14 +21,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.values import value
 from fedreuse.corrections import Correction
 from fedreuse.errors import ConfigError, require
-from fedreuse.methods.averaging import average, updates_of
+from fedreuse.methods.averaging import average, update_of, updates_of
 from fedreuse.methods.scaffold import effective_steps
 from fedreuse.tensors import Tensors, add, scale, sub, zeros
 
@@ -106,9 +106,10 @@ class ProxSkipServer:
 
     def round(self, state: ProxSkipState, cohort: Cohort) -> Conversation[ProxSkipState]:
         """Everybody takes the same number of steps; whoever answers is averaged, and may have to hear the result."""
-        groups, steps = to_groups(state.model, "model"), self._steps(cohort)
+        steps = self._steps(cohort)
+        request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         replies = yield {
-            client: Message("train", groups, {"steps": steps, "move": state.num_moves, **self.said_to(client)})
+            client: replace(request, values={"steps": steps, "move": state.num_moves, **self.said_to(client)})
             for client in cohort.clients
         }
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
@@ -118,7 +119,9 @@ class ProxSkipServer:
         model, num_kept = apply(state.model, direction)
         after = ProxSkipState(model, state.num_moves + 1)
         if self.mode == "partial":
-            yield dict.fromkeys(sorted(replies), Message("finish", {"model": model.weights}, {"move": after.num_moves}))
+            moved = {"move": after.num_moves}
+            told = Message("finish", {"model": model.weights}, moved, answers=(Answer("finished"),))
+            yield dict.fromkeys(sorted(replies), told)
         return after, Events(events, {"kept variances": num_kept})
 
     def said_to(self, client: int) -> dict[str, float]:

@@ -18,14 +18,14 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.bench import BatchPlan
-from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.values import value
 from fedreuse.corrections import Correction
 from fedreuse.errors import require
-from fedreuse.methods.averaging import average, updates_of
+from fedreuse.methods.averaging import average, update_of, updates_of
 from fedreuse.server_steps import Sgd
 from fedreuse.tensors import Tensors, add, scale, sub, weighted_sum, zeros
 
@@ -122,7 +122,8 @@ class ScaffoldServer:
 
     def round(self, state: ScaffoldState, cohort: Cohort) -> Conversation[ScaffoldState]:
         """Send the model and c; average what comes back."""
-        request = Message("train", {**to_groups(state.model, "model"), "control": state.control})
+        groups = {**to_groups(state.model, "model"), "control": state.control}
+        request = Message("train", groups, answers=(self._answer(state),))
         replies = yield dict.fromkeys(cohort.clients, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
@@ -131,6 +132,13 @@ class ScaffoldServer:
         move, _ = Sgd(self.config.server_lr).step(direction.weights, None)
         model, num_kept = apply(state.model, replace(direction, weights=move))
         return ScaffoldState(model, self._control(state, cohort, replies)), Events(events, {"kept variances": num_kept})
+
+    def _answer(self, state: ScaffoldState) -> Answer:
+        """An update, and the change of the control or the number it follows from."""
+        update = update_of(state.model)
+        if self.config.wire == "derived":
+            return replace(update, values={"per_step": float})
+        return replace(update, groups={**update.groups, "control_change": state.control.schema})
 
     def _control(self, state: ScaffoldState, cohort: Cohort, replies: Replies) -> Tensors:
         population = cohort.population

@@ -6,6 +6,7 @@ them one by one; `check_method` and its sisters run them all.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fedreuse.accounting.ledger import LedgerRow
+from fedreuse.codecs.dense import Dense
 from fedreuse.core.bench import Bench, Metrics
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.method import Link, LinkContext, methods
@@ -33,7 +35,7 @@ from fedreuse.errors import ConfigError, RunError, WireError
 from fedreuse.schema import ModelSchema
 from fedreuse.tensors import Tensors, is_equal, pick, to_dense, zeros
 from fedreuse.testing.cases import Case, Said, read_messages
-from fedreuse.testing.guards import NothingElse, guarded, mirrored, unchanged
+from fedreuse.testing.guards import NothingElse, guarded, mirrored, named, unchanged
 from fedreuse.testing.quadratic import (
     QuadraticBench,
     QuadraticFederation,
@@ -42,6 +44,7 @@ from fedreuse.testing.quadratic import (
     Setting,
     quadratic_schema,
 )
+from fedreuse.wire.block import ABSENT, absent_block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel
 
@@ -136,11 +139,7 @@ def _a_late_reply_is_a_lost_reply(case: Case) -> None:
     """Whatever a client did for a reply that was not absorbed leaves no trace at either end."""
     late, lost = _play(case, Setting(faults=_UNRELIABLE)), _play(case, Setting(faults=_Lost()))
     _assert_same_models(late, lost)
-    schema = late.schema
-    assert write_state(late.record, schema) == write_state(lost.record, schema), "the server remembers a late reply"
-    for client, contact in late.record.contacts.items():
-        one, other = (session.store.load(client).committed(contact.ack) for session in (late, lost))
-        assert write_state(one, schema) == write_state(other, schema), f"client {client} builds on a late reply"
+    _assert_same_memories(late, lost)
     statuses = {row.status for row in late.ledger.rows}
     assert statuses == {"in_time", "late"}, f"the fault plan makes replies late, the ledger says {statuses}"
 
@@ -233,6 +232,19 @@ def _numbers_that_are_none_are_refused(case: Case) -> None:
     raise AssertionError("every reply was refused, and the run went on")
 
 
+def _what_is_no_answer_is_a_lost_reply(case: Case) -> None:
+    """A reply of another kind, or with a group or value too few or too many, is refused and leaves no trace."""
+    executor = _Spoiling()
+    spoiled = _federation().play(named(case.build()), _ROUNDS, Setting(executor=executor))
+    refused = {(row.exchange, row.client) for row in spoiled.ledger.rows if row.status == "refused"}
+    absorbed = {way for place, way in executor.ways.items() if place not in refused}
+    assert not absorbed, f"the requests' answers allow these replies: {sorted(absorbed)}"
+    lost = _play(case, Setting(faults=Listed(tuple(executor.faults))))
+    _assert_same_models(spoiled, lost)
+    assert spoiled.ledger.events == lost.ledger.events, "a reply that is no answer is told as something else than lost"
+    _assert_same_memories(spoiled, lost)
+
+
 METHOD_CHECKS: dict[str, Callable[[Case], None]] = {
     "strict equals fast": _strict_equals_fast,
     "the order of replies does not matter": _the_order_of_replies_does_not_matter,
@@ -248,6 +260,7 @@ METHOD_CHECKS: dict[str, Callable[[Case], None]] = {
     "needs are enforced": _needs_are_enforced,
     "states are values": _states_are_values,
     "numbers that are none are refused": _numbers_that_are_none_are_refused,
+    "what is no answer is a lost reply": _what_is_no_answer_is_a_lost_reply,
 }
 
 
@@ -480,6 +493,15 @@ def _assert_same_models(left: Session, right: Session) -> None:
         assert _is_same(one, other), f"the models differ after round {number}"
 
 
+def _assert_same_memories(left: Session, right: Session) -> None:
+    """Both ends hold the same, where replies of the left were not absorbed and those of the right never came."""
+    schema = left.schema
+    assert write_state(left.record, schema) == write_state(right.record, schema), "the server remembers a lost reply"
+    for client, contact in left.record.contacts.items():
+        one, other = (session.store.load(client).committed(contact.ack) for session in (left, right))
+        assert write_state(one, schema) == write_state(other, schema), f"client {client} builds on a lost reply"
+
+
 def _assert_equal(left: Session, right: Session) -> None:
     """Bitwise equal models, equal ledgers but for seconds, equal memories."""
     _assert_same_models(left, right)
@@ -548,6 +570,72 @@ class _Lost:
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
         fate = _UNRELIABLE.fate(seed, round_number, exchange_in_round, client)
         return "lost" if fate == "late" else fate
+
+
+def _without(named: Mapping[str, Any], number: int) -> dict[str, Any]:
+    gone = list(named)[number]
+    return {name: entry for name, entry in named.items() if name != gone}
+
+
+def _spoiled(reply: Envelope) -> dict[str, Envelope]:
+    """Well-formed messages that are no answer where `reply` is one, by what is wrong with them."""
+    more = Dense().encode(_drawn(1), quadratic_schema().weights, np.random.default_rng(0))
+    parcels, values = reply.parcels, reply.values
+    ways = {"of another kind": replace(reply, kind=f"no {reply.kind}")}
+    ways |= {f"without {group}": replace(reply, parcels=_without(parcels, at)) for at, group in enumerate(parcels)}
+    ways |= {f"without {name}": replace(reply, values=_without(values, at)) for at, name in enumerate(values)}
+    ways |= {f"with a word for {name}": replace(reply, values={**values, name: "word"}) for name in values}
+    ways["with one group more"] = replace(reply, parcels={**parcels, "more": more})
+    ways["with one value more"] = replace(reply, values={**values, "more": 1.0})
+    for group, parcel in parcels.items():
+        if parcel is not None:
+            at = next(at for at, block in enumerate(parcel.blocks) if block.mode is not ABSENT)
+            short = replace(parcel, blocks=(*parcel.blocks[:at], absent_block(), *parcel.blocks[at + 1 :]))
+            ways[f"without a tensor of {group}"] = replace(reply, parcels={**parcels, group: short})
+    return ways
+
+
+@dataclass(frozen=True)
+class _Spoiling:
+    """A serial executor that spoils all replies of a wave but one, in every way there is."""
+
+    ways: dict[tuple[int, int], str] = field(default_factory=dict)
+    """By exchange and client, what was tried."""
+    faults: list[ListedFault] = field(default_factory=list)
+
+    def start(self, site: Site) -> RunExecutor:
+        return _SpoilingExecutor(Serial().start(site), self)
+
+    def spoil(self, reply: Reply, wave: int) -> Reply:
+        """Another reply; the first of the ways that were tried least."""
+        envelope, tried = reply.envelope, Counter(self.ways.values())
+        ways = {f"{envelope.kind} {way}": spoiled for way, spoiled in _spoiled(envelope).items()}
+        way = min(ways, key=lambda way: tried[way])
+        self.ways[envelope.exchange, reply.client] = way
+        self.faults.append(ListedFault(envelope.round_number, reply.client, "lost", wave))
+        return replace(reply, envelope=ways[way])
+
+
+class _SpoilingExecutor:
+    def __init__(self, inner: RunExecutor, how: _Spoiling) -> None:
+        self._inner, self._how = inner, how
+        self._wave = 0
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        self._wave += 1
+        replies = list(self._inner.exchange(requests))
+        honest = replies[replies[0].envelope.exchange % len(replies)] if len(replies) > 1 or self._wave == 1 else None
+        return (reply if reply is honest else self._how.spoil(reply, self._wave) for reply in replies)
+
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        return self._inner.evaluate(model, num_examples)
+
+    def end_round(self, acks: Mapping[int, int]) -> None:
+        self._wave = 0
+        self._inner.end_round(acks)
+
+    def close(self) -> None:
+        self._inner.close()
 
 
 @dataclass(frozen=True)

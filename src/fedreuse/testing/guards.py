@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fedreuse.schema import ModelSchema, Schema
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["MirroredLink", "NothingElse", "digest", "guarded", "mirrored", "unchanged"]
+__all__ = ["MirroredLink", "NothingElse", "digest", "guarded", "mirrored", "named", "unchanged"]
 
 
 def digest(*trees: object) -> str:
@@ -97,6 +97,28 @@ class _GuardedServer(_Guarded):
                     except StopIteration as finished:
                         result: tuple[Any, Events] = finished.value
                         return result
+
+
+def named(method: Method) -> Method:
+    """The same method; a request that does not name its answers fails."""
+    return replace(method, server=_NamedServer(method.server))
+
+
+class _NamedServer(_Guarded):
+    def round(self, state: Any, cohort: Cohort) -> Conversation[Any]:
+        conversation = self.inner.round(state, cohort)
+        requests = next(conversation)
+        while True:
+            silent = sorted({request.kind for request in requests.values() if not request.answers})
+            assert not silent, (
+                f"requests {silent} do not say what may answer them: Message(..., answers=(Answer(...),))"
+            )
+            replies = yield requests
+            try:
+                requests = conversation.send(replies)
+            except StopIteration as finished:
+                result: tuple[Any, Events] = finished.value
+                return result
 
 
 class _GuardedClient(_Guarded):
