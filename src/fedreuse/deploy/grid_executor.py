@@ -19,6 +19,7 @@ from fedreuse.deploy.options import Deployment
 from fedreuse.deploy.post import collect
 from fedreuse.deploy.roster import Roster, facts_of
 from fedreuse.engine.executors.executor import Reply, Site, TooFewReplies, evaluate_here
+from fedreuse.engine.executors.waves import Wave, Waves, everybody
 from fedreuse.engine.ports import EVALUATE
 from fedreuse.errors import RunError, WireError
 from fedreuse.files import write_whole
@@ -27,7 +28,7 @@ from fedreuse.wire.envelope import Envelope
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
-    from fedreuse.core.bench import Metrics
+    from fedreuse.core.bench import Metrics, Work
     from fedreuse.core.model import Model
 
 __all__ = ["GridClients", "GridExecutor"]
@@ -73,7 +74,7 @@ class GridExecutor:
         self._grid, self._options, self._site, self.instance = clients.grid, clients.options, site, instance
         self.meter: MeterReader | None = None
         self._log = site.warn
-        self._round = self._wave = self._attempt = 0
+        self._waves, self._attempt = Waves(site.faults, site.seed), 0
         dense_bytes, limit = site.schema.dense_bytes, clients.options.max_reply_bytes
         self._max_bytes = 3 * dense_bytes + _SLACK_BYTES if limit == "auto" else limit
         self._num_clients = len(site.population)
@@ -105,18 +106,14 @@ class GridExecutor:
         """One wave of requests and replies."""
         first = next(iter(requests.values()))
         is_training = first.kind != EVALUATE
-        self._count_wave(first.round_number)
+        wave = self._waves.begin(requests) if is_training else everybody(requests)
         self._greet()
-        fates = {client: self._fate(client) if is_training else "answers" for client in requests}
-        asked = {client: requests[client] for client in requests if fates[client] != "lost"}
         arrived = []
-        for client, frame in self._ask(asked):
+        for client, message in self._ask(wave):
             try:
-                reply = self._read(frame, client, requests[client])
+                arrived.append(wave.reply(client, *self._read(message, client, requests[client])))
             except WireError as error:
-                self._log(f"round {first.round_number}: reply of client {client} refused: {error}")
-                continue
-            arrived.append(reply if fates[client] == "answers" else Reply(client, reply.envelope, reply.work, "late"))
+                self._log(f"round {wave.round_number}: reply of client {client} refused: {error}")
         if is_training:
             self._check_number(arrived, len(requests))
         yield from arrived
@@ -128,24 +125,18 @@ class GridExecutor:
     def end_round(self, acks: Mapping[int, int]) -> None:
         """The clients' own stores follow the commit rule; here nothing is kept."""
         del acks
-        self._round = self._wave = self._attempt = 0
+        self._waves.end_round()
+        self._attempt = 0
 
     def close(self) -> None:
         """The nodes belong to themselves."""
-
-    def _count_wave(self, round_number: int) -> None:
-        self._wave = self._wave + 1 if round_number == self._round else 1
-        self._round = round_number
-
-    def _fate(self, client: int) -> str:
-        return self._site.faults.fate(self._site.seed, self._round, self._wave, client)
 
     def _check_number(self, arrived: list[Reply], num_asked: int) -> None:
         wanted = min(self._options.min_replies, num_asked)
         if len(arrived) >= wanted:
             return
         self._attempt += 1
-        self._round = self._wave = 0  # the round starts over
+        self._waves.end_round()  # it starts over
         may_retry = self._attempt <= self._options.retries
         number = self._attempt
         what = f"{len(arrived)} of {num_asked} clients answered in time, at least {wanted} must"
@@ -173,18 +164,19 @@ class GridExecutor:
             except WireError as error:
                 self._roster.refuse(node, str(error))
 
-    def _ask(self, requests: Mapping[int, Envelope]) -> Iterator[tuple[int, Message]]:
+    def _ask(self, wave: Wave) -> Iterator[tuple[int, Message]]:
         """Replies of the clients that are there, as they come, until the time is over."""
+        requests, number = wave.requests, wave.round_number
         nodes = {client: node for client, node in self._roster.nodes.items() if client in requests}
         for client in sorted(requests.keys() - nodes.keys()):
-            self._log(f"round {self._round}: client {client} is not connected")
+            self._log(f"round {number}: client {client} is not connected")
         messages = [
             Message(
                 content_of(Frame(self.instance, body=requests[client].to_bytes())),
                 nodes[client],
                 "train",
                 ttl=self._options.timeout_seconds,
-                group_id=str(self._round),
+                group_id=str(number),
             )
             for client in sorted(nodes)
         ]
@@ -195,13 +187,13 @@ class GridExecutor:
             yield client_at[node], reply
         for client in sorted(nodes.keys() - answered):
             waited = self._options.timeout_seconds
-            self._log(f"round {self._round}: client {client} did not answer within {waited:g} s")
+            self._log(f"round {number}: client {client} did not answer within {waited:g} s")
 
     def _collect(self, messages: list[Message]) -> Iterator[tuple[int, Message]]:
         """Replies with the nodes that were asked, until the time is over."""
         return collect(self._grid, messages, self._options.timeout_seconds)
 
-    def _read(self, message: Message, client: int, request: Envelope) -> Reply:
+    def _read(self, message: Message, client: int, request: Envelope) -> tuple[Envelope, Work]:
         """A reply that is this client's, of this run, to this exchange, and no larger than can be."""
         frame = open_reply(message, self._roster.nodes[client])
         if len(frame.body) > self._max_bytes:
@@ -213,4 +205,4 @@ class GridExecutor:
         envelope = Envelope.from_bytes(frame.body, self._site.schema)
         if (envelope.round_number, envelope.exchange) != (request.round_number, request.exchange):
             raise WireError(f"it answers exchange {envelope.exchange}, the question was exchange {request.exchange}")
-        return Reply(client, envelope, work_of(frame))
+        return envelope, work_of(frame)

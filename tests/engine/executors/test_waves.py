@@ -1,7 +1,7 @@
 """Waves: counted within a round, with the fates of the plan."""
 
 from fedreuse.core.bench import Work
-from fedreuse.engine.executors.waves import Waves
+from fedreuse.engine.executors.waves import Waves, everybody
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.wire.envelope import Envelope
 
@@ -23,6 +23,12 @@ def test_a_plan_sees_which_wave_of_the_round_it_is():
     assert 1 not in waves.begin(requests(2)).requests  # the first wave of round 2
     waves.end_round()
     assert 1 not in waves.begin(requests(2)).requests  # the same round again: its first wave
+
+
+def test_outside_of_the_plan_everybody_answers_in_time():
+    wave = everybody(requests(4))
+    assert (wave.round_number, list(wave.requests)) == (4, [3, 1, 2])
+    assert wave.reply(1, wave.requests[1], Work()).status == "in_time"
 
 
 def test_a_wave_without_requests_is_empty():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fedreuse.engine.faults import Fate, FaultPlan
     from fedreuse.wire.envelope import Envelope
 
-__all__ = ["Wave", "Waves"]
+__all__ = ["Wave", "Waves", "everybody"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,12 @@ class Wave:
     def reply(self, client: int, envelope: Envelope, work: Work) -> Reply:
         """What a client said, in time or late."""
         return Reply(client, envelope, work, "late" if self.fates[client] == "late" else "in_time")
+
+
+def everybody(requests: Mapping[int, Envelope]) -> Wave:
+    """A wave outside of every fault plan: whoever is asked answers."""
+    round_number = next(iter(requests.values())).round_number
+    return Wave(round_number, requests, dict.fromkeys(requests, "answers"))
 
 
 class Waves:
