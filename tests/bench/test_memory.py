@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from fedreuse.bench.memory import Caches, run, tables
-from fedreuse.errors import ConfigError
+from fedreuse.bench.memory import Caches, _Generated, run, tables
+from fedreuse.core.model import Model
+from fedreuse.errors import ConfigError, RunError
+from fedreuse.schema import Schema, TensorSpec
+from fedreuse.tensors import Tensors, zeros
 
 
 def test_everybody_is_cached_and_then_reused() -> None:
@@ -28,6 +32,15 @@ def test_large_caches_lie_in_files() -> None:
     assert disk["cache_bytes"] == memory["cache_bytes"]
     # bits instead of positions: 4 x 0.2 + 1/8 bytes a weight, beside the checkpoint of the model
     assert disk["peak_disk_bytes"] > 4 * 0.925 * disk["dense_bytes"] / 16
+
+
+def test_what_generated_clients_cannot_do_is_refused() -> None:
+    weights = Tensors(Schema((TensorSpec("w", (2,)),)), np.zeros(2, np.float32))
+    client = _Generated(Model(weights, zeros(Schema()), zeros(Schema())), np.zeros(2, np.float32), 0)
+    with pytest.raises(RunError, match="no gradients"):
+        client.gradient()
+    with pytest.raises(RunError, match="no examples"):
+        client.evaluate()
 
 
 @pytest.mark.parametrize("wrong", [{"network": "vgg"}, {"store": "tape"}])

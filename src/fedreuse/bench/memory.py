@@ -33,7 +33,7 @@ from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.tensor_store import TensorStore
-from fedreuse.errors import require
+from fedreuse.errors import RunError, require
 from fedreuse.gates.age_only import AgeOnly
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.trainer import initial_network
@@ -136,14 +136,14 @@ class _Generated:
         return stream(_SEED, purpose, 0, self._client)
 
     def gradient(self, *_: Any) -> Tensors:
-        raise NotImplementedError("the gate asks for no scores")
+        raise RunError("the caches' clients have no gradients: their gate asks for no scores")
 
     def evaluate(self, *_: Any) -> Metrics:
         return _nothing_to_see()
 
 
 def _nothing_to_see(*_: Any) -> Metrics:
-    raise NotImplementedError("nobody evaluates here")
+    raise RunError("the caches' clients have no examples: nobody evaluates them")
 
 
 @contextmanager
