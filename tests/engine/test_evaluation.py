@@ -14,7 +14,7 @@ from fedreuse.accounting.work import total_work
 from fedreuse.core.bench import Metrics
 from fedreuse.core.cohort import Cohort
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start_evaluator
-from fedreuse.engine.executors.executor import Executor, Reply, Site
+from fedreuse.engine.executors.executor import Executor, ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import NoFaults, RandomFaults
@@ -162,24 +162,16 @@ def test_a_client_that_forgot_is_absent_and_the_server_keeps_its_side() -> None:
     ]
 
 
-class Liar:
+class Liar(ExecutorWrapper):
     """An executor whose clients answer with these values."""
 
-    def __init__(self, inner: Executor, values: Mapping[str, Any]) -> None:
-        self._inner, self._values = inner, values
+    def __init__(self, inner: RunExecutor, values: Mapping[str, Any]) -> None:
+        super().__init__(inner)
+        self._values = values
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         for reply in self._inner.exchange(requests):
             yield replace(reply, envelope=replace(reply.envelope, values=self._values))
-
-    def evaluate(self, model: Any, num_examples: int) -> Metrics:
-        return self._inner.evaluate(model, num_examples)
-
-    def close(self) -> None:
-        pass
-
-    def end_round(self, acks: Mapping[int, int]) -> None:
-        pass
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from fedreuse.accounting.ledger import Ledger
 from fedreuse.core.method import methods
 from fedreuse.engine import rounds
-from fedreuse.engine.executors.executor import Reply, RunExecutor, Site
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.engine.records import ServerRecord
@@ -111,18 +111,16 @@ class Misspoken:
         return _Misspoken(Serial().start(site), self)
 
 
-class _Misspoken:
+class _Misspoken(ExecutorWrapper):
     def __init__(self, inner: RunExecutor, how: Misspoken) -> None:
-        self._inner, self._how = inner, how
+        super().__init__(inner)
+        self._how = how
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         for reply in self._inner.exchange(requests):
             said, how = reply.envelope, self._how
             speaks = reply.client in how.clients and said.kind in how.kinds and said.round_number > 1
             yield replace(reply, envelope=replace(said, kind="hello")) if speaks else reply
-
-    def end_round(self, acks: Mapping[int, int]) -> None:
-        self._inner.end_round(acks)
 
 
 def test_a_client_that_says_something_else_is_lost_and_the_others_go_on() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 from fedreuse.core.method import methods
 from fedreuse.engine.client_store import MemoryStore
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site
+from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault, RandomFaults
 from fedreuse.engine.records import ClientRecord
 from fedreuse.errors import ConfigError, RunError
@@ -20,6 +23,7 @@ from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
 from fedreuse.tensors import is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
+from fedreuse.wire.envelope import Envelope
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.references.docofl import Options, Step, docofl
 from tests.references.ecuq import ecuq
@@ -223,6 +227,28 @@ def test_an_anchor_that_clients_decode_otherwise_ends_the_run() -> None:
     random = build("docofl", anchor={"name": "qsgd"}, correction="dense")
     with pytest.raises(RunError, match="must not draw at random"):
         QuadraticFederation.draw(5, NOISY).play(random, 2)
+
+
+class _OneErrs(ExecutorWrapper):
+    """The first client that fetches decodes another anchor."""
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        for number, reply in enumerate(self._inner.exchange(requests)):
+            errs = reply.envelope.kind == "prefetch" and not number
+            yield replace(reply, envelope=replace(reply.envelope, values={"digest": 1})) if errs else reply
+
+
+@dataclass(frozen=True)
+class OneErrs:
+    def start(self, site: Site) -> _OneErrs:
+        return _OneErrs(Serial().start(site))
+
+
+def test_a_client_that_alone_decodes_another_anchor_holds_none() -> None:
+    session = QuadraticFederation.draw(5, NOISY).play(build("docofl", **ECUQ), 2, Setting(executor=OneErrs()))
+    assert fetches(session) == [(1, 0), (1, 2), (1, 3), (1, 4), (2, 1)]
+    assert kinds(session, 2) == {0: ("model",), 2: ("correction",), 3: ("correction",)}
+    # client 1 fetches alone and errs; that others hold the same anchor shows that the codec is not to blame
 
 
 # configuration

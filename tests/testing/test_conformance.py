@@ -17,7 +17,7 @@ from fedreuse.core.model import to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.values import value
 from fedreuse.engine.client_store import MemoryStore
-from fedreuse.engine.executors.executor import Reply, Site
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.records import ClientRecord
 from fedreuse.links.plain import Plain
@@ -351,19 +351,10 @@ class Hasty:
         return _Hasty(Serial().start(site))
 
 
-class _Hasty:
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-
+class _Hasty(ExecutorWrapper):
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         for reply in self._inner.exchange(requests):
             yield replace(reply, status="in_time")
-
-    def end_round(self, acks: Mapping[int, int]) -> None:
-        self._inner.end_round(acks)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def test_broken_executors_are_caught() -> None:

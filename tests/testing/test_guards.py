@@ -14,9 +14,9 @@ from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.needs import Needs
 from fedreuse.corrections import Correction
-from fedreuse.methods.averaging import TrainingClient
+from fedreuse.methods.averaging import AveragingServer, TrainingClient
 from fedreuse.tensors import Tensors, scale
-from fedreuse.testing.guards import NothingElse, digest, guarded, mirrored, unchanged
+from fedreuse.testing.guards import NothingElse, digest, guarded, mirrored, named, unchanged
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from fedreuse.wire.parcel import Parcel
 from tests.federation import build, top_k
@@ -55,6 +55,18 @@ def test_a_change_is_noticed() -> None:
 
 def test_an_honest_method_passes() -> None:
     Session(FEDERATION, guarded(build("dg_fedreuse", top_k(0.3))), Setting()).advance(4)
+
+
+def test_requests_that_name_their_answers_pass_and_others_do_not() -> None:
+    method = named(build("dg_fedreuse", top_k(0.3)))
+    Session(FEDERATION, method, Setting()).advance(3)
+
+    class Mute(AveragingServer):
+        def round(self, state: Any, cohort: Any) -> Any:
+            yield dict.fromkeys(cohort.clients, Message("train"))
+
+    with pytest.raises(AssertionError, match=r"requests \['train'\] do not say what may answer them"):
+        Session(FEDERATION, named(replace(method, server=Mute())), Setting()).advance(1)
 
 
 def test_a_client_that_changes_the_model_is_caught() -> None:

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedreuse.engine.executors.executor import ExecutorWrapper
 from fedreuse.errors import WireError
 from fedreuse.wire.block import ABSENT
 from fedreuse.wire.masks import num_rows
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Metrics
-    from fedreuse.core.model import Model
     from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site
     from fedreuse.schema import ModelSchema, Schema, TensorSpec
     from fedreuse.tensors import Tensors
@@ -90,9 +89,10 @@ class Watch:
         return _Watched(self.inner.start(site), self, site.schema)
 
 
-class _Watched:
+class _Watched(ExecutorWrapper):
     def __init__(self, inner: RunExecutor, watch: Watch, schema: ModelSchema) -> None:
-        self._inner, self._watch, self._schema = inner, watch, schema
+        super().__init__(inner)
+        self._watch, self._schema = watch, schema
         self._held: dict[tuple[int, int], Mapping[str, Tensors]] = {}
         self._seen: dict[int, Any] = {}
 
@@ -109,18 +109,6 @@ class _Watched:
                 self._note(reply.client, "up", reply.envelope, {**held, "update": held.get("model")})
             yield reply
         self._seen.clear()
-
-    def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        """As the executor."""
-        return self._inner.evaluate(model, num_examples)
-
-    def end_round(self, acks: Mapping[int, int]) -> None:
-        """As the executor."""
-        self._inner.end_round(acks)
-
-    def close(self) -> None:
-        """As the executor."""
-        self._inner.close()
 
     def _decode(self, sent: Envelope) -> dict[str, Tensors]:
         """What a request brings, as far as it can be read without the ends of links; shared parcels once."""

@@ -18,14 +18,14 @@ import numpy as np
 
 from fedreuse.accounting.ledger import LedgerRow
 from fedreuse.codecs.dense import Dense
-from fedreuse.core.bench import Bench, Metrics
+from fedreuse.core.bench import Bench
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.method import Link, LinkContext, methods
 from fedreuse.core.model import Model
 from fedreuse.core.needs import Needs
 from fedreuse.engine.checkpoint import Checkpointer
 from fedreuse.engine.client_store import ClientStore, DiskStore
-from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site
+from fedreuse.engine.executors.executor import ExecutorConfig, ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Fate, Listed, ListedFault, RandomFaults
 from fedreuse.engine.records import ClientMemory, ClientRecord, Kept
@@ -616,10 +616,10 @@ class _Spoiling:
         return replace(reply, envelope=ways[way])
 
 
-class _SpoilingExecutor:
+class _SpoilingExecutor(ExecutorWrapper):
     def __init__(self, inner: RunExecutor, how: _Spoiling) -> None:
-        self._inner, self._how = inner, how
-        self._wave = 0
+        super().__init__(inner)
+        self._how, self._wave = how, 0
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         self._wave += 1
@@ -627,15 +627,9 @@ class _SpoilingExecutor:
         honest = replies[replies[0].envelope.exchange % len(replies)] if len(replies) > 1 or self._wave == 1 else None
         return (reply if reply is honest else self._how.spoil(reply, self._wave) for reply in replies)
 
-    def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        return self._inner.evaluate(model, num_examples)
-
     def end_round(self, acks: Mapping[int, int]) -> None:
         self._wave = 0
-        self._inner.end_round(acks)
-
-    def close(self) -> None:
-        self._inner.close()
+        super().end_round(acks)
 
 
 @dataclass(frozen=True)
@@ -646,21 +640,9 @@ class _Backwards:
         return _BackwardsExecutor(Serial().start(site))
 
 
-class _BackwardsExecutor:
-    def __init__(self, inner: RunExecutor) -> None:
-        self._inner = inner
-
+class _BackwardsExecutor(ExecutorWrapper):
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         return reversed(list(self._inner.exchange(requests)))
-
-    def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        return self._inner.evaluate(model, num_examples)
-
-    def end_round(self, acks: Mapping[int, int]) -> None:
-        self._inner.end_round(acks)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,15 @@ from fedreuse.corrections import Correction
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import ClientStore, MemoryStore
 from fedreuse.engine.evaluation import Question, evaluate_clients, start_evaluator
-from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site, WorkerSetup, Workplace
+from fedreuse.engine.executors.executor import (
+    ExecutorConfig,
+    ExecutorWrapper,
+    Reply,
+    RunExecutor,
+    Site,
+    WorkerSetup,
+    Workplace,
+)
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, NoFaults
 from fedreuse.engine.ports import WhichModel
@@ -380,11 +388,11 @@ class Session:
         return Site(workplace, self.store, setting.faults, federation.seed, setup, warn=self.warnings.append)
 
 
-class _Watched:
+class _Watched(ExecutorWrapper):
     """An executor that notes what crosses."""
 
     def __init__(self, inner: RunExecutor, crossings: list[Crossing]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._crossings = crossings
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
@@ -392,15 +400,6 @@ class _Watched:
         for reply in self._inner.exchange(requests):
             self._crossings.append(Crossing(reply.client, "up", reply.envelope))
             yield reply
-
-    def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        return self._inner.evaluate(model, num_examples)
-
-    def end_round(self, acks: Mapping[int, int]) -> None:
-        self._inner.end_round(acks)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def with_poison(federation: QuadraticFederation, *where: tuple[int, int]) -> QuadraticFederation:

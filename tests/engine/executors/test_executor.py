@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from fedreuse.core.bench import Work
+from fedreuse.core.message import Message
+from fedreuse.core.model import to_groups
 from fedreuse.engine.client_store import MemoryStore
-from fedreuse.engine.executors.executor import Reply, Site, executors
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site, executors
+from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import NoFaults
+from fedreuse.engine.ports import ServerPort
+from fedreuse.engine.records import ServerRecord
 from fedreuse.testing.quadratic import QuadraticFederation
 from fedreuse.wire.envelope import Envelope
 from tests.federation import build
@@ -17,6 +22,22 @@ def test_the_known_ones() -> None:
 
 def test_a_reply_is_in_time_unless_said_otherwise() -> None:
     assert Reply(1, Envelope("update", 1, 1), Work()).status == "in_time"
+
+
+def test_a_wrapper_passes_everything_on() -> None:
+    federation = QuadraticFederation.draw(2)
+    method, store = build("fedavg"), MemoryStore()
+    site = Site(federation.workplace(method), store, NoFaults(), 7)
+    inner = Serial().start(site)
+    wrapper = ExecutorWrapper(inner)
+    port = ServerPort(method, ServerRecord(None), 1, federation.schema, 7)
+    requests = port.pack(dict.fromkeys((0, 1), Message("train", to_groups(federation.initial, "model"))))
+    assert [reply.client for reply in wrapper.exchange(requests)] == [0, 1]
+    assert set(store.load(0).memories) == {1}
+    wrapper.end_round({0: 0, 1: 1})
+    assert (set(store.load(0).memories), set(store.load(1).memories)) == (set(), {1})  # the inner one settled them
+    assert wrapper.evaluate(federation.initial, 5) == inner.evaluate(federation.initial, 5)
+    wrapper.close()
 
 
 def test_a_site_holds_what_plays_the_clients() -> None:

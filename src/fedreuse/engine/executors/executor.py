@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from fedreuse.wire.envelope import Envelope
 
 __all__ = [
-    "BenchFactory", "Executor", "ExecutorConfig", "Look", "Reply", "RunExecutor", "Site", "TooFewReplies",
-    "WorkerSetup", "WorkersLost", "Workplace", "evaluate_here", "executors", "parts_of",
+    "BenchFactory", "Executor", "ExecutorConfig", "ExecutorWrapper", "Look", "Reply", "RunExecutor", "Site",
+    "TooFewReplies", "WorkerSetup", "WorkersLost", "Workplace", "evaluate_here", "executors", "parts_of",
 ]  # fmt: skip
 
 BenchFactory = Callable[[int, int], Bench]
@@ -118,6 +118,30 @@ class RunExecutor(Executor, Protocol):
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """A model on the run's validation examples."""
         ...
+
+
+class ExecutorWrapper:
+    """An executor around another; whatever it does not say is as the other says."""
+
+    def __init__(self, inner: RunExecutor) -> None:
+        """`inner` does the work."""
+        self._inner = inner
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        """As the executor inside."""
+        return self._inner.exchange(requests)
+
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        """As the executor inside."""
+        return self._inner.evaluate(model, num_examples)
+
+    def end_round(self, acks: Mapping[int, int]) -> None:
+        """As the executor inside."""
+        self._inner.end_round(acks)
+
+    def close(self) -> None:
+        """As the executor inside."""
+        self._inner.close()
 
 
 class ExecutorConfig(Protocol):
