@@ -1,52 +1,28 @@
-"""The suites themselves: each check fails for something that breaks the rule it is there for."""
+"""The suite of methods: each check fails for something that breaks the rule it is there for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 
-from fedreuse.codecs.dense import Dense
 from fedreuse.core.message import Event, Events, Message
-from fedreuse.core.method import LinkContext, MethodConfig, methods
+from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import to_groups
 from fedreuse.core.needs import Needs
-from fedreuse.core.values import value
-from fedreuse.engine.client_store import MemoryStore
-from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site
-from fedreuse.engine.executors.serial import Serial
-from fedreuse.engine.records import ClientRecord
-from fedreuse.links.plain import Plain
 from fedreuse.methods.averaging import AveragingServer, AveragingState, TrainingClient
-from fedreuse.tensors import Tensors, add, scale, zeros
+from fedreuse.tensors import Tensors, scale
 from fedreuse.testing.cases import Case
-from fedreuse.testing.conformance import (
-    EXECUTOR_CHECKS,
-    LINK_CHECKS,
-    METHOD_CHECKS,
-    STORE_CHECKS,
-    check_card,
-    check_executor,
-    check_link,
-    check_method,
-    check_store,
-    check_table,
-)
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.parcel import Parcel
+from fedreuse.testing.conformance.methods import METHOD_CHECKS, check_card, check_method, check_table
 
-CARDS = Path(__file__).parents[2] / "docs" / "methods"
+CARDS = Path(__file__).parents[3] / "docs" / "methods"
 
 
 def test_an_honest_case_passes_everything() -> None:
     check_method(Case("fedavg"), CARDS)
-    check_link(Plain())
-    check_store(MemoryStore)
-    check_executor(Serial())
 
 
 @pytest.fixture
@@ -249,115 +225,3 @@ def test_a_card_that_lists_too_little(tmp_path: Path) -> None:
     )
     with pytest.raises(AssertionError, match=r"does not list .*\('update', 'up', 'update'\)"):
         check_card(Case("fedavg"), tmp_path)
-
-
-# links
-
-
-@value
-class Remembered:
-    """What a broken link remembers."""
-
-    tensors: Tensors
-
-
-@dataclass(frozen=True)
-class BrokenLink:
-    """A dense link with one of these faults."""
-
-    fault: str
-    has_memory: ClassVar[bool] = True
-
-    def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
-        if self.fault == "shy" and state is None:
-            return None, Remembered(tensors)
-        if self.fault == "random":
-            tensors = scale(tensors, float(np.random.default_rng().random()))
-        if self.fault == "inventive":
-            whole = zeros(context.schema)
-            tensors = Tensors(context.schema, to_full(tensors, whole))
-        return Dense().encode(tensors, context.schema, context.rng), Remembered(tensors)
-
-    def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
-        if parcel is None:
-            return zeros(context.schema), None
-        received = parcel.decode(context.schema)
-        if self.fault == "drifting" and state is not None:
-            received = add(received, state.tensors)
-        return received, Remembered(received)
-
-    def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
-        return zeros(context.schema) if parcel is None else parcel.decode(context.schema)
-
-
-def to_full(tensors: Tensors, whole: Tensors) -> np.ndarray:
-    flat = whole.values.copy()
-    for spec, start in zip(whole.schema, whole.schema.offsets, strict=False):
-        if spec.name in tensors.schema.positions:
-            flat[start : start + spec.size] = tensors[spec.name].reshape(-1)
-    return flat
-
-
-@pytest.mark.parametrize(
-    ("check", "fault"),
-    [
-        ("sender and receiver agree", "shy"),
-        ("sender and receiver agree", "drifting"),
-        ("a link is a function", "random"),
-        ("absent tensors are left alone", "inventive"),
-        ("silence before the first parcel is refused", "none"),
-    ],
-)
-def test_broken_links_are_caught(check: str, fault: str) -> None:
-    with pytest.raises(AssertionError):
-        LINK_CHECKS[check](BrokenLink(fault))
-
-
-# client stores
-
-
-class Amnesiac(MemoryStore):
-    def load(self, client: int) -> ClientRecord:
-        return ClientRecord()
-
-
-class Eager(MemoryStore):
-    def commit(self, acks: Mapping[int, int]) -> None:
-        for client in list(self._records):
-            self._records[client] = self._records[client].committed(acks.get(client, 0))
-
-
-@pytest.mark.parametrize(
-    ("check", "store"),
-    [
-        ("what is saved is loaded", Amnesiac),
-        ("acknowledged memories survive a commit", Eager),
-        ("a stranger is empty", lambda: MemoryStore({1: ClientRecord()})),
-    ],
-)
-def test_broken_stores_are_caught(check: str, store: Any) -> None:
-    with pytest.raises(AssertionError):
-        STORE_CHECKS[check](store)
-
-
-# executors
-
-
-@dataclass(frozen=True)
-class Hasty:
-    """An executor that forgets that some replies are late."""
-
-    def start(self, site: Site) -> Any:
-        return _Hasty(Serial().start(site))
-
-
-class _Hasty(ExecutorWrapper):
-    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        for reply in self._inner.exchange(requests):
-            yield replace(reply, status="in_time")
-
-
-def test_broken_executors_are_caught() -> None:
-    EXECUTOR_CHECKS["equals the reference"](Hasty())
-    with pytest.raises(AssertionError):
-        EXECUTOR_CHECKS["equals the reference under faults"](Hasty())

@@ -1,0 +1,119 @@
+"""What every link must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fedreuse.core.method import Link, LinkContext
+from fedreuse.engine.state_file import read_state
+from fedreuse.errors import WireError
+from fedreuse.tensors import is_equal, pick, to_dense, zeros
+from fedreuse.testing.conformance.sessions import drawn, stored
+from fedreuse.testing.guards import unchanged
+from fedreuse.testing.quadratic import quadratic_schema
+from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.parcel import Parcel
+
+__all__ = ["LINK_CHECKS", "check_link"]
+
+
+def check_link(link: Link) -> None:
+    """Everything a link must hold."""
+    for check in LINK_CHECKS.values():
+        check(link)
+
+
+def _sender_and_receiver_agree(link: Link) -> None:
+    sender = receiver = None
+    for number in range(1, 6):
+        context = _context(number)
+        tensors = drawn(number)
+        with unchanged("send", tensors, sender):
+            parcel, sender = link.send(tensors, sender, context)
+        if number == 1:
+            assert parcel is not None, "the first parcel is always sent"
+        with unchanged("receive", receiver):
+            received, receiver = link.receive(parcel, receiver, _context(number))
+        assert is_equal(received, link.delivered(parcel, sender, _context(number))), "delivered is not what is received"
+        assert received.schema == context.schema
+
+
+def _a_link_is_a_function(link: Link) -> None:
+    """The same input, state and stream give the same parcel and state."""
+    state = None
+    for number in range(1, 4):
+        (one, after), (other, again) = (link.send(drawn(number), state, _context(number)) for _ in range(2))
+        assert _bytes(one) == _bytes(other)
+        assert stored(after) == stored(again)
+        state = after
+
+
+def _link_states_are_values(link: Link) -> None:
+    sender = receiver = None
+    for number in range(1, 4):
+        parcel, sender = link.send(drawn(number), sender, _context(number))
+        _, receiver = link.receive(parcel, receiver, _context(number))
+        for state in (sender, receiver):
+            again = read_state(stored(state), quadratic_schema(), "a link's state")
+            assert stored(again) == stored(state), "a link's state comes back as another"
+        sender = read_state(stored(sender), quadratic_schema(), "a link's state")
+
+
+def _parcels_survive_the_wire(link: Link) -> None:
+    schema = quadratic_schema()
+    sender = one = other = None
+    for number in range(1, 4):
+        parcel, sender = link.send(drawn(number), sender, _context(number))
+        arrived = Envelope.from_bytes(_bytes(parcel), schema).parcels["update"]
+        (left, one), (right, other) = (
+            link.receive(parcel, one, _context(number)),
+            link.receive(arrived, other, _context(number)),
+        )
+        assert is_equal(left, right), "a parcel that went through bytes decodes to other tensors"
+
+
+def _absent_tensors_are_left_alone(link: Link) -> None:
+    """A group may hold a part of the schema; the rest neither travels nor changes."""
+    names = ("body.weight", "fc.bias")
+    sender = receiver = None
+    for number in range(1, 4):
+        part = pick(drawn(number), names)
+        parcel, sender = link.send(part, sender, _context(number))
+        received, receiver = link.receive(parcel, receiver, _context(number))
+        assert tuple(spec.name for spec in received.schema) == names, "other tensors arrive than were sent"
+        assert is_equal(received, link.delivered(parcel, sender, _context(number)))
+
+
+def _zeros_arrive_as_zeros(link: Link) -> None:
+    parcel, _ = link.send(zeros(quadratic_schema().weights), None, _context(1))
+    received, _ = link.receive(parcel, None, _context(1))
+    assert not to_dense(received).values.any()
+
+
+def _silence_before_the_first_parcel_is_refused(link: Link) -> None:
+    try:
+        link.receive(None, None, _context(1))
+    except WireError:
+        return
+    raise AssertionError("a receiver must not invent what was never sent")
+
+
+LINK_CHECKS: dict[str, Callable[[Link], None]] = {
+    "sender and receiver agree": _sender_and_receiver_agree,
+    "a link is a function": _a_link_is_a_function,
+    "states are values": _link_states_are_values,
+    "parcels survive the wire": _parcels_survive_the_wire,
+    "absent tensors are left alone": _absent_tensors_are_left_alone,
+    "zeros arrive as zeros": _zeros_arrive_as_zeros,
+    "silence before the first parcel is refused": _silence_before_the_first_parcel_is_refused,
+}
+
+
+def _context(number: int) -> LinkContext:
+    return LinkContext(quadratic_schema().weights, number, 2, np.random.default_rng(number))
+
+
+def _bytes(parcel: Parcel | None) -> bytes:
+    return Envelope("update", 1, 1, parcels={"update": parcel}).to_bytes()

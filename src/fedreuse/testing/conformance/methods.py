@@ -1,0 +1,276 @@
+"""What every method must hold, whatever its links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from fedreuse.core.bench import Bench
+from fedreuse.core.method import methods
+from fedreuse.core.needs import Needs
+from fedreuse.engine.client_store import DiskStore
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.engine.faults import Fate, Listed, ListedFault, RandomFaults
+from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.engine.tensor_store import TensorStore
+from fedreuse.errors import ConfigError, RunError
+from fedreuse.testing.cases import Case, Said, read_messages
+from fedreuse.testing.conformance.sessions import (
+    ROUNDS,
+    STRICT,
+    UNRELIABLE,
+    assert_equal,
+    assert_same_memories,
+    assert_same_models,
+    check_events,
+    is_same,
+    play,
+    six_clients,
+)
+from fedreuse.testing.conformance.spoiled import Spoiling
+from fedreuse.testing.guards import NothingElse, guarded, mirrored, named
+from fedreuse.testing.quadratic import QuadraticBench, QuadraticFederation, Session, Setting, quadratic_schema
+from fedreuse.wire.envelope import Envelope
+
+__all__ = ["METHOD_CHECKS", "check_card", "check_method", "check_table"]
+
+_GROUPS = ("model", "update", "buffers", "counters")
+
+
+def check_method(case: Case, cards: Path | None = None) -> None:
+    """Everything a method must hold; `cards` is the folder of method cards, if they are to be compared too."""
+    for check in METHOD_CHECKS.values():
+        check(case)
+    if cards is not None:
+        check_card(case, cards)
+
+
+def check_table(cases: list[Case], cards: Path) -> None:
+    """Every registered method has a case, and every case a card."""
+    without = set(methods.names()) - {case.method for case in cases}
+    assert not without, f"methods without a case in the table: {sorted(without)}"
+    missing = sorted({case.method for case in cases if not (cards / case.card).exists()})
+    assert not missing, f"methods without a card in {cards}: {missing}"
+
+
+def check_card(case: Case, cards: Path) -> None:
+    """The card's Messages table allows all that crosses."""
+    said = _said(play(case))
+    undeclared = said - read_messages(cards / case.card)
+    assert not undeclared, f"{cards / case.card} does not list {sorted(undeclared)}"
+
+
+def _strict_equals_fast(case: Case) -> None:
+    assert_equal(play(case), play(case, STRICT))
+
+
+def _the_order_of_replies_does_not_matter(case: Case) -> None:
+    assert_equal(play(case), play(case, Setting(executor=_Backwards())))
+
+
+def _resume_equals_uninterrupted(case: Case) -> None:
+    whole = play(case, num_rounds=0)
+    stopped = [whole.advance(1).resumed() for _ in range(ROUNDS)]
+    for session in stopped:
+        assert_equal(whole, session.advance(ROUNDS - session.round_number))
+
+
+def _resume_from_an_older_checkpoint(case: Case) -> None:
+    """Clients keep their own files and are ahead of the server that comes back: a round is repeated."""
+    with TemporaryDirectory() as folder:
+        places = (Path(folder) / str(number) for number in range(100))
+
+        def on_disk() -> DiskStore:
+            return DiskStore(next(places), quadratic_schema())
+
+        whole = play(case)
+        for every, stop in ((3, 5), (4, 3)):
+            stopped = play(case, Setting(make_store=on_disk, checkpoint_every=every), stop)
+            again = stopped.resumed(stopped.store)
+            assert_equal(whole, again.advance(ROUNDS - again.round_number))
+
+
+def _the_server_on_disk_equals_memory(case: Case) -> None:
+    """What the server holds of clients lies in files between rounds; the bits, and resuming, are the same."""
+    whole = play(case)
+    for stop in (3, ROUNDS):
+        with TemporaryDirectory() as folder:
+            tensors = TensorStore(Path(folder), quadratic_schema(), min_bytes=1)
+            stopped = play(case, Setting(tensors=tensors), stop)
+            again = stopped.resumed()
+            assert_equal(whole, again.advance(ROUNDS - again.round_number))
+
+
+def _a_late_reply_is_a_lost_reply(case: Case) -> None:
+    """Whatever a client did for a reply that was not absorbed leaves no trace at either end."""
+    late, lost = play(case, Setting(faults=UNRELIABLE)), play(case, Setting(faults=_Lost()))
+    assert_same_models(late, lost)
+    assert_same_memories(late, lost)
+    statuses = {row.status for row in late.ledger.rows}
+    assert statuses == {"in_time", "late"}, f"the fault plan makes replies late, the ledger says {statuses}"
+
+
+def _both_ends_stay_equal(case: Case) -> None:
+    """Receivers decode what senders say, and every acknowledged memory is still there, whatever got lost."""
+    for faults in (Setting().faults, UNRELIABLE, RandomFaults(lost=0.4)):
+        session = Session(six_clients(), mirrored(case.build(), _GROUPS), Setting(faults=faults))
+        for _ in range(ROUNDS):
+            session.advance(1)
+            for client, contact in session.record.contacts.items():
+                kept = session.store.load(client).memories
+                assert contact.ack in kept, f"client {client} forgot exchange {contact.ack}, which the server absorbed"
+
+
+def _a_silent_round_stands_still(case: Case) -> None:
+    nobody = Listed(tuple(ListedFault(3, client, "lost", wave) for client in range(6) for wave in (1, 2)))
+    session = play(case, Setting(faults=nobody))
+    before, after = session.models[2:4]
+    if not any(event.outcome == "reused" for event in session.ledger.events if event.round_number == 3):
+        assert is_same(before, after), "nobody answered in round 3, and the model moved"
+    assert not is_same(session.models[0], session.models[-1]), "the model never moves"
+    check_events(session)
+
+
+def _inputs_are_never_changed(case: Case) -> None:
+    session = Session(six_clients(), guarded(case.build()), Setting(faults=UNRELIABLE))
+    assert_same_models(session.advance(ROUNDS), play(case, Setting(faults=UNRELIABLE)))
+
+
+def _predicted_sizes_are_real(case: Case) -> None:
+    session = play(case)
+    for crossing in session.crossings:
+        data = crossing.envelope.to_bytes()
+        assert len(data) == crossing.envelope.size(), f"{crossing.envelope.kind}: predicted size is not the real one"
+        again = Envelope.from_bytes(data, session.schema)
+        assert again.to_bytes() == data, f"{crossing.envelope.kind}: bytes come back as other bytes"
+    total = sum(crossing.envelope.size() for crossing in session.crossings)
+    assert total == sum(row.total_bytes for row in session.ledger.rows), "the ledger misses what crossed"
+
+
+def _only_declared_messages_cross(case: Case) -> None:
+    undeclared = _said(play(case, Setting(faults=UNRELIABLE))) - case.declared
+    assert not undeclared, f"the case does not declare {sorted(undeclared)}"
+
+
+def _needs_are_enforced(case: Case) -> None:
+    needs = case.config.needs
+    if needs.full_participation:
+        try:
+            needs.check(case.method, 3, 6, False)
+        except ConfigError:
+            pass
+        else:
+            raise AssertionError("full participation is needed, but 3 of 6 clients are accepted")
+        needs.check(case.method, 3, 6, True)
+    needs.check(case.method, 6, 6, False)
+    federation = _Bounded(**vars(six_clients()), needs=needs)
+    Session(federation, case.build(), Setting()).advance(ROUNDS)
+
+
+def _states_are_values(case: Case) -> None:
+    """Every state becomes bytes without pickle, and comes back as it was."""
+    session = Session(six_clients(), case.build(), Setting(faults=UNRELIABLE))
+    for _ in range(ROUNDS):
+        session.advance(1)
+        for state in (session.record, *(record for _, record in session.store.items())):
+            data = write_state(state, session.schema)
+            again = read_state(data, session.schema, "a state")
+            assert write_state(again, session.schema) == data, "a state comes back as another"
+
+
+def _numbers_that_are_none_are_refused(case: Case) -> None:
+    """One client's training diverges: its reply is refused, the others are absorbed; if all diverge, the run ends."""
+    federation = six_clients()
+    sick = federation.cohort(1, 3).clients[1]
+    one = Session(replace(federation, poisoned=frozenset({(1, sick)})), case.build(), Setting()).advance(1)
+    outcomes = {event.client: event.outcome for event in one.ledger.events}
+    assert outcomes[sick] == "lost", f"a reply that is not finite was absorbed as {outcomes[sick]}"
+    replies = [row for row in one.ledger.rows if row.direction == "up" and row.purpose == "training"]
+    assert [row.status for row in replies if row.client == sick] == ["refused"]
+    assert sorted(outcomes.values()) == ["fresh", "fresh", "lost"], "the other clients were not absorbed"
+    assert np.isfinite(one.model.weights.values).all()
+    one.advance(ROUNDS - 1)
+    everybody = frozenset((number, client) for number in range(1, ROUNDS) for client in range(6))
+    try:
+        Session(replace(federation, poisoned=everybody), case.build(), Setting()).advance(1)
+    except RunError:
+        return
+    raise AssertionError("every reply was refused, and the run went on")
+
+
+def _what_is_no_answer_is_a_lost_reply(case: Case) -> None:
+    """A reply of another kind, or with a group or value too few or too many, is refused and leaves no trace."""
+    executor = Spoiling()
+    spoiled = six_clients().play(named(case.build()), ROUNDS, Setting(executor=executor))
+    refused = {(row.exchange, row.client) for row in spoiled.ledger.rows if row.status == "refused"}
+    absorbed = {way for place, way in executor.ways.items() if place not in refused}
+    assert not absorbed, f"the requests' answers allow these replies: {sorted(absorbed)}"
+    lost = play(case, Setting(faults=Listed(tuple(executor.faults))))
+    assert_same_models(spoiled, lost)
+    assert spoiled.ledger.events == lost.ledger.events, "a reply that is no answer is told as something else than lost"
+    assert_same_memories(spoiled, lost)
+
+
+METHOD_CHECKS: dict[str, Callable[[Case], None]] = {
+    "strict equals fast": _strict_equals_fast,
+    "the order of replies does not matter": _the_order_of_replies_does_not_matter,
+    "resume equals uninterrupted": _resume_equals_uninterrupted,
+    "resume from an older checkpoint": _resume_from_an_older_checkpoint,
+    "the server on disk equals memory": _the_server_on_disk_equals_memory,
+    "a late reply is a lost reply": _a_late_reply_is_a_lost_reply,
+    "both ends stay equal": _both_ends_stay_equal,
+    "a silent round stands still": _a_silent_round_stands_still,
+    "inputs are never changed": _inputs_are_never_changed,
+    "predicted sizes are real": _predicted_sizes_are_real,
+    "only declared messages cross": _only_declared_messages_cross,
+    "needs are enforced": _needs_are_enforced,
+    "states are values": _states_are_values,
+    "numbers that are none are refused": _numbers_that_are_none_are_refused,
+    "what is no answer is a lost reply": _what_is_no_answer_is_a_lost_reply,
+}
+
+
+def _said(session: Session) -> frozenset[Said]:
+    said: set[Said] = set()
+    for crossing in session.crossings:
+        kind = crossing.envelope.kind
+        groups = ("", *crossing.envelope.parcels)
+        said |= {(kind, crossing.direction, group) for group in groups}
+    return frozenset(said)
+
+
+@dataclass(frozen=True)
+class _Lost:
+    """The unreliable plan, with every late reply lost instead."""
+
+    def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
+        fate = UNRELIABLE.fate(seed, round_number, exchange_in_round, client)
+        return "lost" if fate == "late" else fate
+
+
+@dataclass(frozen=True)
+class _Backwards:
+    """A serial executor whose replies come in the opposite order."""
+
+    def start(self, site: Site) -> RunExecutor:
+        return _BackwardsExecutor(Serial().start(site))
+
+
+class _BackwardsExecutor(ExecutorWrapper):
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        return reversed(list(self._inner.exchange(requests)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Bounded(QuadraticFederation):
+    """Clients that can be asked for nothing but what the method says it needs."""
+
+    needs: Needs = field(default_factory=Needs)
+
+    def bench(self, client: int, round_number: int) -> Bench:  # type: ignore[override]  # the same, but for refusals
+        return NothingElse(QuadraticBench(self, client, round_number), self.needs)

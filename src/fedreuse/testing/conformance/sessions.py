@@ -1,0 +1,117 @@
+"""What the suites share: sessions on a federation of quadratics, and what it means that two of them are equal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fedreuse.accounting.ledger import LedgerRow
+from fedreuse.core.int_map import IntMap
+from fedreuse.core.model import Model
+from fedreuse.engine.checkpoint import Checkpointer
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.engine.faults import RandomFaults
+from fedreuse.engine.state_file import write_state
+from fedreuse.tensors import Tensors, is_equal
+from fedreuse.testing.cases import Case
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting, quadratic_schema
+
+__all__ = [
+    "ROUNDS",
+    "STRICT",
+    "UNRELIABLE",
+    "assert_equal",
+    "assert_same_memories",
+    "assert_same_models",
+    "check_events",
+    "drawn",
+    "is_same",
+    "play",
+    "six_clients",
+    "stored",
+]
+
+ROUNDS = 7
+STRICT = Setting(executor=Serial("strict"))
+UNRELIABLE = RandomFaults(lost=0.2, late=0.25)
+_TRAINING = QuadraticTraining(lr=0.05, momentum=0.8, weight_decay=0.01, noise=0.5)
+
+
+def six_clients() -> QuadraticFederation:
+    """Clients that disagree, with momentum, decay and noise."""
+    return QuadraticFederation.draw(6, _TRAINING)
+
+
+def play(case: Case, setting: Setting | None = None, num_rounds: int = ROUNDS) -> Session:
+    """A session of a case after some rounds."""
+    return six_clients().play(case.build(), num_rounds, setting)
+
+
+def is_same(left: Model, right: Model) -> bool:
+    """Whether two models hold the same bits."""
+    pairs = ((left.weights, right.weights), (left.buffers, right.buffers), (left.counters, right.counters))
+    return all(is_equal(one, other) for one, other in pairs)
+
+
+def assert_same_models(left: Session, right: Session) -> None:
+    """Bitwise equal models after every round."""
+    assert len(left.models) == len(right.models)
+    for number, (one, other) in enumerate(zip(left.models, right.models, strict=True)):
+        assert is_same(one, other), f"the models differ after round {number}"
+
+
+def assert_same_memories(left: Session, right: Session) -> None:
+    """Both ends hold the same, where replies of the left were not absorbed and those of the right never came."""
+    schema = left.schema
+    assert write_state(left.record, schema) == write_state(right.record, schema), "the server remembers a lost reply"
+    for client, contact in left.record.contacts.items():
+        one, other = (session.store.load(client).committed(contact.ack) for session in (left, right))
+        assert write_state(one, schema) == write_state(other, schema), f"client {client} builds on a lost reply"
+
+
+def assert_equal(left: Session, right: Session) -> None:
+    """Bitwise equal models, equal ledgers but for seconds, equal memories."""
+    assert_same_models(left, right)
+    assert _facts(left.ledger.rows) == _facts(right.ledger.rows), "the ledgers differ"
+    assert left.ledger.events == right.ledger.events, "the events differ"
+    assert _remembers(left) == _remembers(right), "the servers remember other things"
+    acks = {client: contact.ack for client, contact in left.record.contacts.items()}
+    assert acks == {client: contact.ack for client, contact in right.record.contacts.items()}
+    for client, ack in acks.items():
+        one, other = (session.store.load(client).committed(ack) for session in (left, right))
+        assert write_state(one, left.schema) == write_state(other, left.schema), (
+            f"client {client} remembers other things"
+        )
+    check_events(left)
+
+
+def _remembers(session: Session) -> dict[tuple[str, int], bytes | None]:
+    """The server's whole memory, but for when it was last stored."""
+    contacts = IntMap({client: replace(contact, durable=0) for client, contact in session.record.contacts.items()})
+    record = replace(session.record, contacts=contacts, durable_exchange=0)
+    return Checkpointer(session.schema).changes(record, None)
+
+
+def check_events(session: Session) -> None:
+    """One event per selected client and round."""
+    for number in range(1, session.round_number + 1):
+        told = [event.client for event in session.ledger.events if event.round_number == number]
+        selected = list(session.federation.cohort(number, session.setting.cohort).clients)
+        assert sorted(told) == selected, f"round {number}: one event per selected client, got {told} for {selected}"
+
+
+def _facts(rows: list[LedgerRow]) -> list[LedgerRow]:
+    return [replace(row, work=replace(row.work, seconds=0.0)) for row in rows]
+
+
+def drawn(number: int) -> Tensors:
+    """Weights, other ones for each number."""
+    schema = quadratic_schema().weights
+    return Tensors(schema, np.random.default_rng([3, number]).normal(size=schema.size))
+
+
+def stored(state: Any) -> bytes:
+    """A state as a checkpoint holds it."""
+    return write_state(state, quadratic_schema())

@@ -1,0 +1,81 @@
+"""Well-formed replies that are no answer, in every way there is, and an executor that brings them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fedreuse.codecs.dense import Dense
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.engine.faults import ListedFault
+from fedreuse.testing.conformance.sessions import drawn
+from fedreuse.testing.quadratic import quadratic_schema
+from fedreuse.wire.block import ABSENT, absent_block
+from fedreuse.wire.envelope import Envelope
+
+__all__ = ["Spoiling", "ways_to_spoil"]
+
+
+@dataclass(frozen=True)
+class Spoiling:
+    """A serial executor that spoils all replies of a wave but one, in every way there is."""
+
+    ways: dict[tuple[int, int], str] = field(default_factory=dict)
+    """By exchange and client, what was tried."""
+    faults: list[ListedFault] = field(default_factory=list)
+
+    def start(self, site: Site) -> RunExecutor:
+        """An executor at work."""
+        return _SpoilingExecutor(Serial().start(site), self)
+
+    def spoil(self, reply: Reply, wave: int) -> Reply:
+        """Another reply; the first of the ways that were tried least."""
+        envelope, tried = reply.envelope, Counter(self.ways.values())
+        ways = {f"{envelope.kind} {way}": spoiled for way, spoiled in ways_to_spoil(envelope).items()}
+        way = min(ways, key=lambda way: tried[way])
+        self.ways[envelope.exchange, reply.client] = way
+        self.faults.append(ListedFault(envelope.round_number, reply.client, "lost", wave))
+        return replace(reply, envelope=ways[way])
+
+
+class _SpoilingExecutor(ExecutorWrapper):
+    def __init__(self, inner: RunExecutor, how: Spoiling) -> None:
+        super().__init__(inner)
+        self._how, self._wave = how, 0
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        self._wave += 1
+        replies = list(self._inner.exchange(requests))
+        honest = replies[replies[0].envelope.exchange % len(replies)] if len(replies) > 1 or self._wave == 1 else None
+        return (reply if reply is honest else self._how.spoil(reply, self._wave) for reply in replies)
+
+    def end_round(self, acks: Mapping[int, int]) -> None:
+        self._wave = 0
+        super().end_round(acks)
+
+
+def ways_to_spoil(reply: Envelope) -> dict[str, Envelope]:
+    """Well-formed messages that are no answer where `reply` is one, by what is wrong with them."""
+    more = Dense().encode(drawn(1), quadratic_schema().weights, np.random.default_rng(0))
+    parcels, values = reply.parcels, reply.values
+    ways = {"of another kind": replace(reply, kind=f"no {reply.kind}")}
+    ways |= {f"without {group}": replace(reply, parcels=_without(parcels, group)) for group in parcels}
+    ways |= {f"without {name}": replace(reply, values=_without(values, name)) for name in values}
+    ways |= {f"with a word for {name}": replace(reply, values={**values, name: "word"}) for name in values}
+    ways["with one group more"] = replace(reply, parcels={**parcels, "more": more})
+    ways["with one value more"] = replace(reply, values={**values, "more": 1.0})
+    for group, parcel in parcels.items():
+        if parcel is not None:
+            at = next(at for at, block in enumerate(parcel.blocks) if block.mode is not ABSENT)
+            short = replace(parcel, blocks=(*parcel.blocks[:at], absent_block(), *parcel.blocks[at + 1 :]))
+            ways[f"without a tensor of {group}"] = replace(reply, parcels={**parcels, group: short})
+    return ways
+
+
+def _without(named: Mapping[str, Any], gone: str) -> dict[str, Any]:
+    return {name: entry for name, entry in named.items() if name != gone}
