@@ -120,6 +120,7 @@ CASES = [
     Case("fedluar", {"blocks": 2}),
     Case("fedluar", {"blocks": 2}, uplink=FEEDBACK),
     Case("fedluar", {"blocks": 2}, uplink=TOP_K, buffers="as_weights"),
+    Case("fedluar", {"blocks": 2}, uplink={"name": "clag", "codec": TOP_K, "zeta": 3.0}),
     Case("fedvarp"),
     Case("fedvarp", {"weights": "ht"}, uplink=TOP_K),
     Case("fedstale", {"beta": 0.4}, uplink=FEEDBACK),

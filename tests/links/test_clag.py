@@ -10,7 +10,7 @@ from fedreuse.codecs.top_k import TopK
 from fedreuse.errors import ConfigError, WireError
 from fedreuse.links.clag import Clag
 from fedreuse.links.ef21 import Ef21
-from fedreuse.tensors import is_equal
+from fedreuse.tensors import drop_rows, is_equal
 from tests.links.vectors import PAIR, context, line, pair, talk
 
 LAG = Clag(1.0, Dense(), max_lag=None)
@@ -100,6 +100,19 @@ def test_the_receiver_keeps_its_estimate_in_silence() -> None:
     assert after is estimate
     with pytest.raises(WireError, match="silence before anything was sent"):
         Clag().receive(None, None, context(PAIR))
+
+
+def test_rows_that_are_left_out_wait_as_they_are() -> None:
+    # all ten numbers are 1; then 5 everywhere but in the middle row of the first tensor, which is not sent
+    here = context(PAIR)
+    _, state = LAG.send(pair([1.0] * 10), None, here)
+    parcel, state = LAG.send(drop_rows(pair([5.0] * 10), {"a": [1]}), state, here)
+    after = [5, 5, 1, 1, 5, 5, 5, 5, 5, 5]
+    assert parcel is not None
+    assert (state.previous.values.tolist(), state.estimate.values.tolist()) == (after, after)
+    assert state.previous.schema == PAIR  # so that a checkpoint can hold it
+    # the whole again, all 6: |x - h|^2 = |x - y|^2, and silence speaks for every row
+    assert LAG.send(pair([6.0] * 10), state, here)[0] is None
 
 
 @pytest.mark.parametrize("field", [{"zeta": -1.0}, {"max_lag": 0}])

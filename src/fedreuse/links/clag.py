@@ -18,7 +18,7 @@ from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.values import value
 from fedreuse.errors import require
 from fedreuse.links.ef21 import Ef21
-from fedreuse.links.estimates import follow, followed
+from fedreuse.links.estimates import follow, followed, with_part
 from fedreuse.links.link import links
 from fedreuse.registry import part
 from fedreuse.tensors import Tensors, dot, sub
@@ -62,8 +62,9 @@ class Clag:
         """Silence, or what EF21 sends."""
         if state is not None and self._is_silent(tensors, state, context):
             return None, Lazy(state.estimate, tensors, state.num_silent + 1)
-        parcel, estimate = Ef21(self.codec).send(tensors, None if state is None else state.estimate, context)
-        return parcel, Lazy(estimate, tensors, 0)
+        held, previous = (None, None) if state is None else (state.estimate, state.previous)
+        parcel, estimate = Ef21(self.codec).send(tensors, held, context)
+        return parcel, Lazy(estimate, with_part(previous, tensors, context.schema), 0)
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
         """The estimate, moved if something came."""
@@ -75,7 +76,7 @@ class Clag:
 
     def _is_silent(self, tensors: Tensors, state: Lazy, context: LinkContext) -> bool:
         # silence speaks for every tensor of the group, so a part of the group is always sent
-        is_whole = tensors.schema == state.previous.schema == context.schema
+        is_whole = tensors.schema == context.schema
         is_forced = self.max_lag is not None and state.num_silent + 1 >= self.max_lag
         return is_whole and not is_forced and not is_worth_sending(tensors, state.estimate, state.previous, self.zeta)
 
