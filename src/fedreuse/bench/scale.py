@@ -99,7 +99,7 @@ def _table(rows: Sequence[Row], varied: str, title: str) -> Table:
 
 
 def figure(rows: Sequence[Row], path: Path) -> Path:
-    """Seconds and memory over the population, and seconds over the cohort, both axes logarithmic."""
+    """Seconds and memory over the population, from zero up; seconds over the cohort, both axes logarithmic."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -111,13 +111,17 @@ def figure(rows: Sequence[Row], path: Path) -> Path:
         ("cohort", "cpu_seconds", 1.0, "clients per round", "processor seconds a round"),
     )
     for axes, (varied, key, unit, horizontal, vertical) in zip(drawing.subplots(1, 3), panels, strict=True):
-        for method in dict.fromkeys(row["method"] for row in rows):
+        for method, marker in zip(dict.fromkeys(row["method"] for row in rows), "osx", strict=False):
             own = [row for row in rows if row["varied"] == varied and row["method"] == method]
             heights = [(median(row[key]) if isinstance(row[key], list) else row[key]) / unit for row in own]
-            axes.loglog([row[varied] for row in own], heights, marker="o", label=method)
+            axes.plot([row[varied] for row in own], heights, marker=marker, label=method)
+        axes.set_xscale("log")
         axes.set_xlabel(horizontal)
         axes.set_ylabel(vertical)
-        axes.set_ylim(bottom=min(1.0 if unit == 1.0 else 100.0, axes.get_ylim()[0]), top=axes.get_ylim()[1] * 2)
+        if varied == "cohort":
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0.0, top=axes.get_ylim()[1] * 1.2)
         axes.grid(alpha=0.3)
     axes.legend(frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
