@@ -31,48 +31,51 @@ from fedreuse.wire.squeeze import Source, number, squeeze
 
 __all__ = ["code_against", "expand_against"]
 
-_LAST, _ZERO, _DECAYED, _EXCEPTION = 251, 252, 253, 254
+_LAST, _ZERO, _DECAYED, _EXCEPTION = range(251, 255)
 _FRACTION = 23
+_ONES = np.uint32(0x7FFFFF)
+_ALL = np.uint32(0xFFFFFFFF)
 _RARE = 64
 """More than one exception in so many values: they are no differences to what is held."""
-_IS_USUAL = np.arange(256) <= _LAST
 
 
 def code_against(values: np.ndarray, held: np.ndarray, row_counts: np.ndarray) -> bytes | None:
     """The values, or None where they are no differences to what is held. `row_counts` says how many each row has."""
     bits = values.view(np.uint32)
-    held_exponents = _exponents(held)
-    decayed, decay = code_decayed(values, held, held_exponents)
+    exponents, signs = (bits >> 23).astype(np.uint8), (bits >> 31).astype(np.uint8)
+    held_units, units = _units(held), _at_least_1(exponents)
+    decayed, decay = code_decayed(values, held, held_units)
     is_usual = bits != 0
     is_usual[decayed] = False
-    exponents = (bits >> 23 & 255).astype(np.int32)
-    largest = int((exponents * (is_usual & (exponents < 255))).max(initial=0))
-    row_signs, row_keys = _find_usual(exponents, bits >> 31, is_usual, row_counts)
-    symbols = (largest - exponents << 1).view(np.uint32) | bits >> 31 ^ np.repeat(row_signs, row_counts)
-    first = _clip(np.maximum(exponents, 1) - held_exponents)
-    begun = bits & _kept(first)
-    places, second = _second_widths(begun, exponents, first, held, held_exponents)
-    is_whole = bits == begun
-    is_whole[places] = (bits[places] & ~_kept(first[places] + second)) == 0
-    exceptions = np.flatnonzero(is_usual & ~(is_whole & (symbols <= _LAST)))
+    is_finite = exponents < 255
+    largest = int((exponents * (is_usual & is_finite)).max(initial=0))
+    row_signs, row_keys = _find_usual(exponents, signs, is_usual, row_counts)
+    symbols = np.uint8(largest) - exponents << 1 | signs ^ np.repeat(row_signs, row_counts)
+    cut = _cut(units, held_units)
+    begun = bits & _ALL << cut.astype(np.uint32)
+    places, second_cut = _second(begun, units, cut, held, held_units)
+    is_cut = bits != begun
+    is_cut[places] = bits[places] & ~(_ALL << second_cut) != 0
+    is_odd = is_cut | (exponents < max(0, largest - _LAST // 2)) | ~is_finite
+    exceptions = np.flatnonzero(is_odd & is_usual)
     if len(exceptions) * _RARE > len(values):
         return None
     symbols[bits == 0] = _ZERO
     symbols[decayed] = _DECAYED
     symbols[exceptions] = _EXCEPTION
     is_usual[exceptions] = False
-    first *= is_usual
-    second *= is_usual[places]
-    left = bits[places] & ~_kept(first[places]) & 0x7FFFFF
+    places, second_cut = places[is_usual[places]], second_cut[is_usual[places]]
+    cut[~is_usual] = _FRACTION
+    left = bits[places] & ~(_ALL << cut[places].astype(np.uint32))
     pieces = [
         bytes([largest]),
-        squeeze(np.packbits(row_signs.astype(np.bool_), bitorder="little")),
-        code_rows(symbols.astype(np.uint8), row_counts, row_keys),
+        squeeze(np.packbits(row_signs, bitorder="little")),
+        code_rows(symbols, row_counts, row_keys),
         decay,
         number(len(exceptions)),
         squeeze(np.concatenate([exceptions.astype("<u4"), bits[exceptions].astype("<u4")])),
-        pack_widths((bits & 0x7FFFFF) >> (_FRACTION - first).view(np.uint32), first).tobytes(),
-        pack_widths(left >> (_FRACTION - first[places] - second).view(np.uint32), second).tobytes(),
+        pack_widths((bits & _ONES) >> cut, _FRACTION - cut).tobytes(),
+        pack_widths(left >> second_cut, cut[places] - second_cut).tobytes(),
     ]
     return b"".join(pieces)
 
@@ -81,69 +84,74 @@ def expand_against(source: Source, held: np.ndarray, row_counts: np.ndarray) -> 
     """The values again."""
     num_rows = len(row_counts)
     largest = int(source.take(1)[0])
-    signs = np.unpackbits(source.expand(-(-num_rows // 8)), count=num_rows, bitorder="little")
+    row_signs = np.unpackbits(source.expand(-(-num_rows // 8)), count=num_rows, bitorder="little")
     symbols = expand_rows(source, row_counts)
-    held_exponents = _exponents(held)
+    held_units = _units(held)
     decayed = np.flatnonzero(symbols == _DECAYED)
-    decayed_values = expand_decayed(source, held[decayed], held_exponents[decayed])
+    decayed_values = expand_decayed(source, held[decayed], held_units[decayed])
     exceptions, exact = _expand_exceptions(source, symbols)
-    is_usual = _IS_USUAL.take(symbols)
-    exponents = largest - (symbols >> 1).astype(np.int32) * is_usual
-    if len(symbols) and (exponents.min() < 0 or symbols.max() > _EXCEPTION):
+    is_usual = symbols <= _LAST
+    below = (symbols >> 1) * is_usual
+    if below.max(initial=0) > largest or symbols.max(initial=0) > _EXCEPTION:
         raise WireError(f"{source.name}: an exponent below 0, or a symbol above {_EXCEPTION}")
-    first = _clip(np.maximum(exponents, 1) - held_exponents) * is_usual
-    bits = (np.repeat(signs, row_counts) ^ symbols & 1).astype(np.uint32) << 31 | exponents.view(np.uint32) << 23
-    bits |= _take_widths(source, first) << (_FRACTION - first).view(np.uint32)
-    places, second = _second_widths(bits, exponents, first, held, held_exponents)
-    second *= is_usual[places]
-    bits[places] |= _take_widths(source, second) << (_FRACTION - first[places] - second).view(np.uint32)
+    exponents = np.uint8(largest) - below
+    units = _at_least_1(exponents)
+    cut = _cut(units, held_units)
+    cut[~is_usual] = _FRACTION
+    signs = symbols & 1 ^ np.repeat(row_signs, row_counts)
+    bits = (signs.astype(np.uint32) << 8 | exponents) << 23
+    bits |= _take_widths(source, _FRACTION - cut) << cut
+    places, second_cut = _second(bits, units, cut, held, held_units)
+    places, second_cut = places[is_usual[places]], second_cut[is_usual[places]]
+    bits[places] |= _take_widths(source, cut[places] - second_cut) << second_cut
     bits[symbols == _ZERO] = 0
     bits[decayed] = decayed_values.view(np.uint32)
     bits[exceptions] = exact
     return bits.view(np.float32)
 
 
-def _exponents(values: np.ndarray) -> np.ndarray:
-    """Biased exponents; those of zero and of denormal numbers count as 1, which is their ulp's."""
-    exponents: np.ndarray = np.maximum(values.view(np.int32) >> 23 & 255, 1)
-    return exponents
+def _at_least_1(exponents: np.ndarray) -> np.ndarray:
+    """Of zero and of denormal numbers 1, which is their ulp's."""
+    units: np.ndarray = exponents + (exponents == 0)
+    return units
 
 
-def _clip(difference: np.ndarray) -> np.ndarray:
-    clipped: np.ndarray = np.clip(difference + _FRACTION, 0, _FRACTION)
-    return clipped
+def _units(values: np.ndarray) -> np.ndarray:
+    """The biased exponents, at least 1; the sign falls away with the upper bits."""
+    return _at_least_1((values.view(np.uint32) >> 23).astype(np.uint8))
 
 
-def _kept(widths: np.ndarray) -> np.ndarray:
-    """Sign, exponent and the first fraction bits."""
-    kept: np.ndarray = np.uint32(0xFFFFFFFF) << (_FRACTION - widths).view(np.uint32)
-    return kept
+def _cut(units: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """How many of the last fraction bits are below the ulp of another number."""
+    cut: np.ndarray = np.minimum(np.maximum(units, least) - units, np.uint8(_FRACTION))
+    return cut
 
 
 def _find_usual(
     exponents: np.ndarray, signs: np.ndarray, is_usual: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The majority sign and the mean exponent of each row's usual values."""
-    num_usual = np.maximum(_row_sums(is_usual, counts), 1)
+    num_usual = np.maximum(_row_sums(is_usual.view(np.uint8), counts), 1)
     majority = 2 * _row_sums(signs * is_usual, counts) > num_usual
-    return majority.astype(np.uint32), _row_sums(exponents * is_usual, counts) / num_usual
+    return majority.view(np.uint8), _row_sums(exponents * is_usual, counts) / num_usual
 
 
 def _row_sums(numbers: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    sums = np.concatenate([[0], np.cumsum(numbers, dtype=np.int64)])
-    ends = np.cumsum(counts)
-    row_sums: np.ndarray = sums[ends] - sums[ends - counts]
-    return row_sums
+    sums = np.zeros(len(counts), np.int64)
+    filled = counts > 0  # the sum from one start to the next; an empty row would give the number at its start
+    if filled.any():
+        sums[filled] = np.add.reduceat(numbers, (np.cumsum(counts) - counts)[filled], dtype=np.int64)
+    return sums
 
 
-def _second_widths(
-    begun: np.ndarray, exponents: np.ndarray, first: np.ndarray, held: np.ndarray, held_exponents: np.ndarray
+def _second(
+    begun: np.ndarray, units: np.ndarray, cut: np.ndarray, held: np.ndarray, held_units: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where the sum is in a lower binade than what is held, and how many more bits that takes."""
+    """Where the sum is in a lower binade than what is held, and how many bits are still cut off there."""
     with np.errstate(all="ignore"):
-        reached = _exponents(held + begun.view(np.float32))
-    places = np.flatnonzero((reached < held_exponents) & (first < _FRACTION))
-    return places, _clip(np.maximum(exponents[places], 1) - reached[places]) - first[places]
+        reached = _units(held + begun.view(np.float32))
+    places = np.flatnonzero((reached < held_units) & (cut > 0))
+    return places, _cut(units[places], reached[places])
 
 
 def _take_widths(source: Source, widths: np.ndarray) -> np.ndarray:

@@ -25,18 +25,18 @@ _NARROW = 0.01
 _NOBODY = np.empty(0, np.int64)
 
 
-def code_decayed(values: np.ndarray, held: np.ndarray, held_exponents: np.ndarray) -> tuple[np.ndarray, bytes]:
+def code_decayed(values: np.ndarray, held: np.ndarray, held_units: np.ndarray) -> tuple[np.ndarray, bytes]:
     """Places of the values near -c w, and what they need; nobody unless they are many."""
     factor = _find_factor(values, held)
     if factor is None:
         return _NOBODY, b""
     with np.errstate(all="ignore"):
         distance = np.abs(values + np.float32(factor) * held)
-    reach = (np.maximum(held_exponents - 16, 0) << 23).view(np.float32)  # 2^7 ulps
+    reach = (np.maximum(held_units, 16).astype(np.uint32) - 16 << 23).view(np.float32)  # 2^7 ulps
     places = np.flatnonzero(distance < reach)
     if len(places) * 2 * _CROWD < len(values):
         return _NOBODY, b""
-    near, units = held[places].astype(np.float64), _units(held_exponents[places])
+    near, units = held[places].astype(np.float64), _ulps(held_units[places])
     steps = values[places] / units - np.rint(-factor * (near / units))
     is_near = (np.abs(steps) <= _REACH) & (steps == np.rint(steps))
     is_near &= _near(factor, steps, near, units).view(np.uint32) == values.view(np.uint32)[places]
@@ -46,7 +46,7 @@ def code_decayed(values: np.ndarray, held: np.ndarray, held_exponents: np.ndarra
     return places[is_near], np.array([factor], "<f8").tobytes() + squeeze(residuals)
 
 
-def expand_decayed(source: Source, held: np.ndarray, held_exponents: np.ndarray) -> np.ndarray:
+def expand_decayed(source: Source, held: np.ndarray, held_units: np.ndarray) -> np.ndarray:
     """The values near a multiple of these numbers."""
     if not len(held):
         return held
@@ -54,7 +54,7 @@ def expand_decayed(source: Source, held: np.ndarray, held_exponents: np.ndarray)
     if not np.isfinite(factor):
         raise WireError(f"{source.name}: values near {factor} times what is held")
     steps = source.expand(len(held)).astype(np.float64) - (_REACH + 1)
-    return _near(factor, steps, held.astype(np.float64), _units(held_exponents))
+    return _near(factor, steps, held.astype(np.float64), _ulps(held_units))
 
 
 def _near(factor: float, steps: np.ndarray, held: np.ndarray, units: np.ndarray) -> np.ndarray:
@@ -63,10 +63,9 @@ def _near(factor: float, steps: np.ndarray, held: np.ndarray, units: np.ndarray)
     return values
 
 
-def _units(exponents: np.ndarray) -> np.ndarray:
-    """The ulp of each number; exact, as are products and quotients with it."""
-    units: np.ndarray = np.ldexp(1.0, exponents - 150)
-    return units
+def _ulps(held_units: np.ndarray) -> np.ndarray:
+    """2^(exponent - 150), the ulp of each number; exact, as are products and quotients with it."""
+    return (held_units.astype(np.int64) + (1023 - 150) << 52).view(np.float64)
 
 
 def _find_factor(values: np.ndarray, held: np.ndarray) -> float | None:

@@ -47,35 +47,44 @@ def unpack_bits(packed: np.ndarray, width: int, count: int) -> np.ndarray:
 
 
 def pack_widths(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Numbers, each below 2^its width (at most 25), one after another in as few bytes as they need.
-
-    A word of 32 bits is the sum of what begins in it and of the rest of the one number that reaches into it; because no
-    number is as wide as a word, one begins in every word.
-    """
-    ends = np.cumsum(widths, dtype=np.int64)
-    num_bits = int(ends[-1]) if len(ends) else 0
-    if not num_bits:
-        return np.empty(0, _BYTE)
-    starts = ends - widths
-    word = starts >> 5
-    shifted = numbers.astype(np.uint64) << (starts & 31).astype(np.uint64)
-    lasts = np.append(np.flatnonzero(word[1:] != word[:-1]), len(word) - 1)
-    words = np.zeros(int(word[-1]) + 2, np.uint64)
-    sums = np.diff(np.cumsum(shifted)[lasts], prepend=np.uint64(0))  # each below 2^56, so that wrapping around is right
-    words[:-1] = sums & np.uint64(0xFFFFFFFF)
-    words[1:] += sums >> np.uint64(32)
-    return words.astype("<u4").view(_BYTE)[: -(-num_bits // 8)]
+    """Numbers, each below 2^its width (at most 25), one after another in as few bytes as they need."""
+    if len(widths) % 2:
+        numbers, widths = np.append(numbers, numbers.dtype.type(0)), np.append(widths, widths.dtype.type(0))
+    pairs = numbers[1::2].astype(np.uint64) << widths[::2].astype(np.uint64) | numbers[::2]
+    words, shifts, num_bits = _places(widths)
+    packed = np.zeros((num_bits >> 6) + 2, "<u8")
+    np.add.at(packed, words, pairs << shifts)  # no two share a bit, so that adding is joining
+    np.add.at(packed, words + 1, pairs >> np.uint64(1) >> np.uint64(63) - shifts)
+    return packed.view(_BYTE)[: -(-num_bits // 8)]
 
 
 def unpack_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """The numbers again; `packed` has exactly the bytes they need."""
-    starts = np.cumsum(widths, dtype=np.int64) - widths
-    padded = np.zeros(len(packed) + 4, _BYTE)
-    padded[: len(packed)] = packed
-    windows = np.ndarray(len(packed) + 1, "<u4", padded.data, strides=(1,))
-    found = windows.take(starts >> 3) >> (starts & 7).astype(np.uint32)
-    numbers: np.ndarray = found & ((np.uint32(1) << widths.astype(np.uint32)) - np.uint32(1))
-    return numbers
+    count = len(widths)
+    if count % 2:
+        widths = np.append(widths, widths.dtype.type(0))
+    places, shifts, _ = _places(widths)
+    words = np.zeros(len(packed) // 8 + 2, "<u8")
+    words.view(_BYTE)[: len(packed)] = packed
+    pairs = words.take(places) >> shifts | words.take(places + 1) << np.uint64(1) << np.uint64(63) - shifts
+    of_pairs = widths.reshape(-1, 2).astype(np.uint64)
+    numbers = np.empty(of_pairs.shape, np.uint32)
+    numbers[:, 0] = pairs & _ones(of_pairs[:, 0])
+    numbers[:, 1] = pairs >> of_pairs[:, 0] & _ones(of_pairs[:, 1])
+    return numbers.reshape(-1)[:count]
+
+
+def _places(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Where each two numbers begin: in which word of 64 bits, at which bit of it; and all bits. Two fit into a word."""
+    together = np.add(widths[::2], widths[1::2], dtype=np.int64)
+    ends = np.cumsum(together)
+    starts = ends - together
+    return starts >> 6, (starts & 63).view(np.uint64), int(ends[-1]) if len(ends) else 0
+
+
+def _ones(widths: np.ndarray) -> np.ndarray:
+    ones: np.ndarray = (np.uint64(1) << widths) - np.uint64(1)
+    return ones
 
 
 def take_bits(take: Take, spec: TensorSpec, width: int, count: int) -> np.ndarray:
