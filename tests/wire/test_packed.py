@@ -101,7 +101,7 @@ def test_any_bits_of_any_dtype_come_back(dtype: str, shape: tuple[int, ...], sha
     positions = np.flatnonzero(np.random.default_rng(len(data)).random(spec.size) < share).astype(np.int32)
     held = np.resize(flat[::-1], spec.size)
     for block in (dense_block(flat), sparse_block(positions, flat[positions], spec.size), absent_block()):
-        packed = pack_block(block, spec, {}, held)
+        packed = pack_block(block, spec, held)
         assert packed.body_bytes <= block.body_bytes
         assert packed.field_bytes == block.field_bytes
         found = decode_packed(packed, spec, {}, held) if packed.mode is PACKED else packed.mode.decode(packed, spec, {})

@@ -62,7 +62,7 @@ class Packed:
 
     def _pack(self, parcel: Parcel, schema: Schema, reference: Tensors | None) -> Parcel:
         blocks = tuple(
-            pack_block(block, spec, parcel.notes, held_of(reference, schema, spec))
+            pack_block(block, spec, held_of(reference, schema, spec))
             for spec, block in zip(schema, parcel.blocks, strict=True)
         )
         second = None if parcel.second is None else self._pack(parcel.second, schema, None)

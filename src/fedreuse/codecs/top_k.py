@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fedreuse.schema import Schema
     from fedreuse.tensors import Tensors
 
-__all__ = ["TopK", "kept_count", "largest"]
+__all__ = ["TopK", "kept_count", "largest", "mark_largest"]
 
 
 @codecs.register("top_k")
@@ -43,8 +43,9 @@ class TopK:
         count = kept_count(len(flat), self.ratio)
         if count == len(flat):
             return dense_block(flat)
-        positions = largest(flat, count)
-        return sparse_block(positions, flat[positions], len(flat))
+        marks = mark_largest(flat, count)
+        positions = np.flatnonzero(marks)
+        return sparse_block(positions, flat.take(positions), len(flat), marks)
 
 
 def kept_count(size: int, ratio: float) -> int:
@@ -54,10 +55,17 @@ def kept_count(size: int, ratio: float) -> int:
 
 def largest(flat: np.ndarray, count: int) -> np.ndarray:
     """Positions of the `count` largest magnitudes, increasing; among equals the smaller position wins."""
+    return np.flatnonzero(mark_largest(flat, count)).astype(np.int32)
+
+
+def mark_largest(flat: np.ndarray, count: int) -> np.ndarray:
+    """The same as a flag per coordinate."""
     magnitudes = np.abs(flat)
     threshold = np.partition(magnitudes, len(flat) - count)[len(flat) - count]
-    kept = ~(magnitudes <= threshold)  # what is not a number is kept, so that the receiver sees and refuses it
+    kept: np.ndarray = ~(
+        magnitudes <= threshold
+    )  # what is not a number is kept, so that the receiver sees and refuses it
     missing = count - int(np.count_nonzero(kept))
     if missing > 0:
         kept[np.flatnonzero(magnitudes == threshold)[:missing]] = True
-    return np.flatnonzero(kept).astype(np.int32)
+    return kept

@@ -60,12 +60,13 @@ def code_against(values: np.ndarray, held: np.ndarray, row_counts: np.ndarray) -
     exceptions = np.flatnonzero(is_odd & is_usual)
     if len(exceptions) * _RARE > len(values):
         return None
-    symbols[bits == 0] = _ZERO
+    symbols[np.flatnonzero(bits == 0)] = _ZERO
     symbols[decayed] = _DECAYED
     symbols[exceptions] = _EXCEPTION
     is_usual[exceptions] = False
-    places, second_cut = places[is_usual[places]], second_cut[is_usual[places]]
-    cut[~is_usual] = _FRACTION
+    cut[np.flatnonzero(~is_usual)] = _FRACTION
+    is_second = is_usual[places]
+    places, second_cut = places[is_second], second_cut[is_second]
     left = bits[places] & ~(_ALL << cut[places].astype(np.uint32))
     pieces = [
         bytes([largest]),
@@ -74,7 +75,7 @@ def code_against(values: np.ndarray, held: np.ndarray, row_counts: np.ndarray) -
         decay,
         number(len(exceptions)),
         squeeze(np.concatenate([exceptions.astype("<u4"), bits[exceptions].astype("<u4")])),
-        pack_widths((bits & _ONES) >> cut, _FRACTION - cut).tobytes(),
+        pack_widths((bits & _ONES) >> cut.astype(np.uint32), _FRACTION - cut).tobytes(),
         pack_widths(left >> second_cut, cut[places] - second_cut).tobytes(),
     ]
     return b"".join(pieces)
@@ -97,14 +98,16 @@ def expand_against(source: Source, held: np.ndarray, row_counts: np.ndarray) -> 
     exponents = np.uint8(largest) - below
     units = _at_least_1(exponents)
     cut = _cut(units, held_units)
-    cut[~is_usual] = _FRACTION
+    cut[np.flatnonzero(~is_usual)] = _FRACTION
     signs = symbols & 1 ^ np.repeat(row_signs, row_counts)
-    bits = (signs.astype(np.uint32) << 8 | exponents) << 23
-    bits |= _take_widths(source, _FRACTION - cut) << cut
+    bits = signs.astype(np.uint32) << 31
+    bits |= exponents.astype(np.uint32) << 23
+    bits |= _take_widths(source, _FRACTION - cut) << cut.astype(np.uint32)
     places, second_cut = _second(bits, units, cut, held, held_units)
-    places, second_cut = places[is_usual[places]], second_cut[is_usual[places]]
+    is_second = is_usual[places]
+    places, second_cut = places[is_second], second_cut[is_second]
     bits[places] |= _take_widths(source, cut[places] - second_cut) << second_cut
-    bits[symbols == _ZERO] = 0
+    bits[np.flatnonzero(symbols == _ZERO)] = 0
     bits[decayed] = decayed_values.view(np.uint32)
     bits[exceptions] = exact
     return bits.view(np.float32)

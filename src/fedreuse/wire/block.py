@@ -28,6 +28,7 @@ __all__ = [
     "add_mode",
     "bitmap_of",
     "dense_block",
+    "marks_of",
     "positions_of",
     "read_bitmap",
     "read_positions",
@@ -153,9 +154,14 @@ def bitmap_of(positions: np.ndarray, size: int) -> np.ndarray:
     return np.packbits(marks, bitorder="little")
 
 
+def marks_of(bitmap: np.ndarray, size: int) -> np.ndarray:
+    """A flag per coordinate."""
+    return np.unpackbits(bitmap, count=size, bitorder="little").view(np.bool_)
+
+
 def positions_of(bitmap: np.ndarray, size: int) -> np.ndarray:
     """The marked positions."""
-    return np.flatnonzero(np.unpackbits(bitmap, count=size, bitorder="little")).astype(np.int32)
+    return np.flatnonzero(marks_of(bitmap, size)).astype(np.int32)
 
 
 def read_bitmap(take: Take, spec: TensorSpec, count: int) -> np.ndarray:
@@ -194,8 +200,11 @@ def dense_block(values: np.ndarray) -> Block:
     return Block(DENSE, len(values), (to_little_endian(values),))
 
 
-def sparse_block(positions: np.ndarray, values: np.ndarray, size: int) -> Block:
-    """The kept coordinates in the smallest of the three modes (ties: dense, then bitmap)."""
+def sparse_block(positions: np.ndarray, values: np.ndarray, size: int, marks: np.ndarray | None = None) -> Block:
+    """The kept coordinates in the smallest of the three modes (ties: dense, then bitmap).
+
+    `marks` is a flag per coordinate, where that is at hand: the positions once more.
+    """
     width, count = values.dtype.itemsize, len(values)
     dense, bitmap, pairs = size * width, count * width + ceil(size / 8), count * (width + 4)
     if dense <= min(bitmap, pairs):
@@ -203,7 +212,8 @@ def sparse_block(positions: np.ndarray, values: np.ndarray, size: int) -> Block:
         flat[positions] = values
         return dense_block(flat)
     if bitmap <= pairs:
-        return Block(BITMAP, count, (bitmap_of(positions, size), to_little_endian(values)))
+        bitmap = bitmap_of(positions, size) if marks is None else np.packbits(marks, bitorder="little")
+        return Block(BITMAP, count, (bitmap, to_little_endian(values)))
     return Block(PAIRS, count, (positions.astype("<i4", copy=False), to_little_endian(values)))
 
 

@@ -13,15 +13,20 @@ import numpy as np
 from fedreuse.errors import WireError
 from fedreuse.wire.squeeze import Source, squeeze
 
-__all__ = ["code_rows", "expand_rows"]
+__all__ = ["code_rows", "count_classes", "expand_rows"]
 
 _CLASS_BYTES = 2048
 _MAX_CLASSES = 8
 
 
+def count_classes(lengths: np.ndarray) -> int:
+    """How many classes rows of these lengths come in."""
+    return max(1, min(_MAX_CLASSES, len(lengths), int(lengths.sum()) // _CLASS_BYTES))
+
+
 def code_rows(data: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> bytes:
     """Rows of bytes, one after another; rows with neighbouring keys come into one class, classes about as long."""
-    num_classes = _num_classes(lengths)
+    num_classes = count_classes(lengths)
     if num_classes == 1:
         return squeeze(data)
     order = np.argsort(keys, kind="stable")
@@ -35,7 +40,7 @@ def code_rows(data: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> bytes:
 
 def expand_rows(source: Source, lengths: np.ndarray) -> np.ndarray:
     """The rows again."""
-    num_classes = _num_classes(lengths)
+    num_classes = count_classes(lengths)
     if num_classes == 1:
         return source.expand(int(lengths.sum()))
     classes = source.expand(len(lengths))
@@ -44,10 +49,6 @@ def expand_rows(source: Source, lengths: np.ndarray) -> np.ndarray:
     parts = [source.expand(int(length)) for length in _class_lengths(classes, lengths, num_classes)]
     order = np.argsort(classes, kind="stable")
     return _reorder(np.concatenate(parts), lengths[order], np.argsort(order))
-
-
-def _num_classes(lengths: np.ndarray) -> int:
-    return max(1, min(_MAX_CLASSES, len(lengths), int(lengths.sum()) // _CLASS_BYTES))
 
 
 def _class_lengths(classes: np.ndarray, lengths: np.ndarray, num_classes: int) -> np.ndarray:

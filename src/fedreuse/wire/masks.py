@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedreuse.errors import WireError
-from fedreuse.wire.classes import code_rows, expand_rows
+from fedreuse.wire.block import bitmap_of, marks_of
+from fedreuse.wire.classes import code_rows, count_classes, expand_rows
 from fedreuse.wire.squeeze import Source, squeeze
 
 if TYPE_CHECKING:
@@ -34,28 +35,31 @@ def num_rows(spec: TensorSpec) -> int:
     return spec.shape[0] if len(spec.shape) > 1 and spec.size else 1
 
 
-def code_mask(positions: np.ndarray, spec: TensorSpec) -> bytes:
-    """The positions of a tensor, increasing."""
+def code_mask(positions: np.ndarray, spec: TensorSpec, bitmap: np.ndarray | None = None) -> bytes:
+    """The positions of a tensor, increasing; `bitmap` has them once more, where it is at hand."""
     if len(positions) * _SPARSE < spec.size:
         gaps = np.diff(positions, prepend=positions.dtype.type(-1)) - 1
         width = _width(spec.size)
         planes = gaps.astype(f"<u{width}").view(np.uint8).reshape(-1, width).T
         return bytes([_GAPS]) + b"".join(squeeze(plane) for plane in planes)
-    marks = np.zeros(spec.size, np.bool_)
-    marks[positions] = True
-    whole = bytes([_BITMAP]) + squeeze(np.packbits(marks, bitorder="little"))
+    if bitmap is None:
+        bitmap = bitmap_of(positions, spec.size)
+    whole = bytes([_BITMAP]) + squeeze(bitmap)
     rows = num_rows(spec)
     if rows == 1:
         return whole
-    of_rows = marks.reshape(rows, -1)
-    bitmaps = np.packbits(of_rows, axis=1, bitorder="little")
-    lengths = np.full(rows, bitmaps.shape[1])
-    by_rows = bytes([_ROWS]) + code_rows(bitmaps.reshape(-1), lengths, np.count_nonzero(of_rows, axis=1))
+    width = spec.size // rows
+    bitmaps = bitmap if width % 8 == 0 else _bitmaps_of_rows(marks_of(bitmap, spec.size).reshape(rows, width))
+    lengths = np.full(rows, -(-width // 8))
+    if count_classes(lengths) == 1 and width % 8 == 0:
+        return whole  # by rows it is the same
+    densities = np.bitwise_count(bitmaps.reshape(rows, -1)).sum(axis=1)
+    by_rows = bytes([_ROWS]) + code_rows(bitmaps, lengths, densities)
     return min(whole, by_rows, key=len)
 
 
 def expand_mask(source: Source, spec: TensorSpec, count: int) -> np.ndarray:
-    """The positions again, as 32-bit numbers: exactly `count`, increasing, within the tensor."""
+    """The positions again: exactly `count`, increasing, within the tensor."""
     form = source.number(_GAPS)
     if form == _GAPS:
         positions = _expand_gaps(source, count, _width(spec.size))
@@ -64,7 +68,11 @@ def expand_mask(source: Source, spec: TensorSpec, count: int) -> np.ndarray:
         positions = np.flatnonzero(_expand_bitmaps(source, rows, spec.size // rows))
     if len(positions) != count or (count and positions[-1] >= spec.size):
         raise WireError(f"{spec.name}: {len(positions)} coordinates are marked, the message says {count}")
-    return positions.astype(np.int32)
+    return positions
+
+
+def _bitmaps_of_rows(marks: np.ndarray) -> np.ndarray:
+    return np.packbits(marks, axis=1, bitorder="little").reshape(-1)
 
 
 def _expand_bitmaps(source: Source, rows: int, width: int) -> np.ndarray:
@@ -72,8 +80,9 @@ def _expand_bitmaps(source: Source, rows: int, width: int) -> np.ndarray:
     bitmaps = expand_rows(source, np.full(rows, row_bytes)).reshape(rows, row_bytes)
     if width % 8 and (bitmaps[:, -1] >> width % 8).any():
         raise WireError(f"{source.name}: a mark beyond the last coordinate of a row")
-    marks: np.ndarray = np.unpackbits(bitmaps, axis=1, count=width, bitorder="little").view(np.bool_)
-    return marks
+    if width % 8 == 0:
+        return marks_of(bitmaps.reshape(-1), rows * width)  # one long row is unpacked faster than many
+    return np.unpackbits(bitmaps, axis=1, count=width, bitorder="little").view(np.bool_)
 
 
 def _expand_gaps(source: Source, count: int, width: int) -> np.ndarray:

@@ -21,7 +21,20 @@ import numpy as np
 
 from fedreuse.errors import WireError
 from fedreuse.wire.against import code_against, expand_against
-from fedreuse.wire.block import ABSENT, BITMAP, DENSE, MODES, PAIRS, Block, Mode, Notes, Take, add_mode, value_dtype
+from fedreuse.wire.block import (
+    ABSENT,
+    BITMAP,
+    DENSE,
+    MODES,
+    PAIRS,
+    Block,
+    Mode,
+    Notes,
+    Take,
+    add_mode,
+    marks_of,
+    value_dtype,
+)
 from fedreuse.wire.masks import code_mask, expand_mask, num_rows
 from fedreuse.wire.planes import code_planes, expand_planes
 from fedreuse.wire.squeeze import Source, number
@@ -39,14 +52,13 @@ _MAX_FIELDS = 8
 _BYTE = np.dtype("u1")
 
 
-def pack_block(block: Block, spec: TensorSpec, notes: Notes, held: np.ndarray | None = None) -> Block:
+def pack_block(block: Block, spec: TensorSpec, held: np.ndarray | None = None) -> Block:
     """The block coded, or itself where that is not smaller. `held`: the tensor's numbers that the receiver holds."""
     if block.mode is ABSENT or not block.count:
         return block
     if block.mode in _KNOWN:
-        positions, values = block.mode.decode(block, spec, notes)
-        mask = b"" if positions is None else code_mask(positions, spec)
-        coded = _code_values(values, positions, spec, held)
+        positions, mask = _code_positions(block, spec)
+        coded = _code_values(block.fields[-1], positions, spec, held)
     else:
         mask, coded = b"", b"".join(_code_fields(block.fields))
     sizes = number(block.field_bytes) + number(len(mask)) + number(len(coded))
@@ -77,12 +89,24 @@ def decode_packed(
     coded.close()
     if needed != field_bytes:
         raise WireError(f"{spec.name}: the message says {field_bytes} field bytes, there are {needed}")
-    return positions, values
+    return positions if positions is None else positions.astype(np.int32, copy=False), values
+
+
+def _code_positions(block: Block, spec: TensorSpec) -> tuple[np.ndarray | None, bytes]:
+    """The kept positions as numbers that index fastest (None: all), and coded."""
+    if block.mode is DENSE:
+        return None, b""
+    if block.mode is PAIRS:
+        positions = block.fields[0].astype(np.intp)
+        return positions, code_mask(positions, spec)
+    bitmap = block.fields[0]
+    positions = np.flatnonzero(marks_of(bitmap, spec.size))
+    return positions, code_mask(positions, spec, bitmap)
 
 
 def _code_values(values: np.ndarray, positions: np.ndarray | None, spec: TensorSpec, held: np.ndarray | None) -> bytes:
     if held is not None and values.dtype == np.float32:
-        coded = code_against(values, held if positions is None else held[positions], _row_counts(positions, spec))
+        coded = code_against(values, held if positions is None else held.take(positions), _row_counts(positions, spec))
         if coded is not None and len(coded) < values.nbytes:
             return bytes([_AGAINST]) + coded
     planes = code_planes(values)
@@ -100,7 +124,7 @@ def _expand_values(
         return expand_planes(source, dtype, count)
     if held is None or dtype != np.float32:
         raise WireError(f"{spec.name}: coded against numbers that the receiver does not hold")
-    return expand_against(source, held if positions is None else held[positions], _row_counts(positions, spec))
+    return expand_against(source, held if positions is None else held.take(positions), _row_counts(positions, spec))
 
 
 def _row_counts(positions: np.ndarray | None, spec: TensorSpec) -> np.ndarray:

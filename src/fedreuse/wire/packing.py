@@ -50,11 +50,13 @@ def pack_widths(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """Numbers, each below 2^its width (at most 25), one after another in as few bytes as they need."""
     if len(widths) % 2:
         numbers, widths = np.append(numbers, numbers.dtype.type(0)), np.append(widths, widths.dtype.type(0))
-    pairs = numbers[1::2].astype(np.uint64) << widths[::2].astype(np.uint64) | numbers[::2]
+    pairs = numbers[1::2].astype(np.uint64)
+    pairs <<= widths[::2].astype(np.uint64)
+    pairs |= numbers[::2].astype(np.uint64)
     words, shifts, num_bits = _places(widths)
     packed = np.zeros((num_bits >> 6) + 2, "<u8")
     np.add.at(packed, words, pairs << shifts)  # no two share a bit, so that adding is joining
-    np.add.at(packed, words + 1, pairs >> np.uint64(1) >> np.uint64(63) - shifts)
+    np.add.at(packed[1:], words, pairs >> np.uint64(1) >> np.uint64(63) - shifts)
     return packed.view(_BYTE)[: -(-num_bits // 8)]
 
 
@@ -66,20 +68,21 @@ def unpack_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:
     places, shifts, _ = _places(widths)
     words = np.zeros(len(packed) // 8 + 2, "<u8")
     words.view(_BYTE)[: len(packed)] = packed
-    pairs = words.take(places) >> shifts | words.take(places + 1) << np.uint64(1) << np.uint64(63) - shifts
-    of_pairs = widths.reshape(-1, 2).astype(np.uint64)
-    numbers = np.empty(of_pairs.shape, np.uint32)
-    numbers[:, 0] = pairs & _ones(of_pairs[:, 0])
-    numbers[:, 1] = pairs >> of_pairs[:, 0] & _ones(of_pairs[:, 1])
-    return numbers.reshape(-1)[:count]
+    pairs = words.take(places)
+    pairs >>= shifts
+    pairs |= words[1:].take(places) << np.uint64(1) << np.uint64(63) - shifts
+    first, second = widths[::2].astype(np.uint64), widths[1::2].astype(np.uint64)
+    numbers = pairs >> first & _ones(second)
+    numbers <<= np.uint64(32)
+    numbers |= pairs & _ones(first)
+    return numbers.astype("<u8", copy=False).view("<u4")[:count]
 
 
 def _places(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """Where each two numbers begin: in which word of 64 bits, at which bit of it; and all bits. Two fit into a word."""
-    together = np.add(widths[::2], widths[1::2], dtype=np.int64)
-    ends = np.cumsum(together)
-    starts = ends - together
-    return starts >> 6, (starts & 63).view(np.uint64), int(ends[-1]) if len(ends) else 0
+    starts = np.zeros(len(widths) // 2 + 1, np.int64)
+    np.cumsum(widths[::2] + widths[1::2], out=starts[1:])
+    return starts[:-1] >> 6, (starts[:-1] & 63).view(np.uint64), int(starts[-1])
 
 
 def _ones(widths: np.ndarray) -> np.ndarray:
