@@ -48,6 +48,18 @@ def test_tiny_tensors_stay_as_they_are() -> None:
     assert [block.mode.name for block in Packed(Dense()).encode(tensors, schema, rng).blocks] == ["dense", "dense"]
 
 
+def test_tensors_below_the_least_size_stay_as_they_are() -> None:
+    # 127 and 128 equal values of 4 bytes: 508 and 512 bytes
+    schema = Schema((TensorSpec("a", (127,)), TensorSpec("b", (128,))))
+    tensors = Tensors(schema, np.ones(255, np.float32))
+    rng = np.random.default_rng(0)
+    assert [block.mode.name for block in Packed(Dense()).encode(tensors, schema, rng).blocks] == ["dense", "packed"]
+    assert [block.mode.name for block in Packed(Dense(), 0).encode(tensors, schema, rng).blocks] == ["packed", "packed"]
+    assert Packed(TopK(), 7).for_everything == Packed(Dense(), 7)
+    with pytest.raises(ConfigError, match=r"packed\.least must be at least 0, got -1"):
+        Packed(least=-1)
+
+
 def test_a_second_parcel_is_packed_too() -> None:
     class Two:
         drops_coordinates = False

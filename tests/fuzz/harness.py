@@ -136,7 +136,7 @@ def seeds() -> dict[str, bytes]:
         flat[rng.random(flat.size) < 0.5] = 0
         update = Tensors(model.weights, flat)
         for name in codecs.names() if which == 0 else _LONG:
-            encode = codecs.parse(name, "codec").encode
+            encode = codecs.parse({"name": name, "least": 0} if name == "packed" else name, "codec").encode
             found[f"{name}-{which}"] = _seed(encode(update, model.weights, rng), which)
             some = drop_rows(update, {model.weights.specs[0].name: (0, 2)})
             found[f"{name}-rows-{which}"] = _seed(encode(some, model.weights, rng), which)
@@ -184,11 +184,11 @@ def _packed(prefix: str) -> dict[str, bytes]:
             change = values - held.values
             change[3] = np.nan
             for inner in ("top_k", "dense") if name == "moved" else ("top_k", "nonzero"):
-                packed = codecs.parse({"name": "packed", "codec": inner}, "codec")
+                packed = codecs.parse({"name": "packed", "codec": inner, "least": 0}, "codec")
                 parcel = packed.encode(Tensors(schema, change), schema, rng, held)  # type: ignore[call-arg]
                 found[f"{prefix}-{name}-{inner}-{which}"] = _seed(parcel, which)
         for inner in ("qsgd", "ternary", "ecuq", "natural", "rand_k"):
-            packed = codecs.parse({"name": "packed", "codec": inner}, "codec")
+            packed = codecs.parse({"name": "packed", "codec": inner, "least": 0}, "codec")
             parcel = packed.encode(Tensors(schema, np.repeat(steps[::4], 4)[: schema.size]), schema, rng)
             found[f"{prefix}-{inner}-{which}"] = _seed(parcel, which)
     return found

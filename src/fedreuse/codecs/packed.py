@@ -24,14 +24,20 @@ __all__ = ["Packed"]
 @codecs.register("packed")
 @dataclass(frozen=True)
 class Packed:
-    """Code what another codec makes without loss: mask and values each in the smallest of several forms."""
+    """Code what another codec makes without loss: mask and values each in the smallest of several forms.
+
+    Tensors of fewer than `least` bytes stay as they are: together they are a thousandth of a message, and each costs as
+    many calls as a large one.
+    """
 
     uses_reference: ClassVar[bool] = True
 
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    least: int = 512
 
     def __post_init__(self) -> None:
         """Twice gains nothing."""
+        require(self.least >= 0, "packed.least must be at least 0", self.least)
         require(not isinstance(self.codec, Packed), "packed.codec must be another codec", "packed")
 
     @property
@@ -52,7 +58,7 @@ class Packed:
     @property
     def for_everything(self) -> Codec:
         """What a link sends whole tensors with: every coordinate, coded in the same way."""
-        return Packed(Dense())
+        return Packed(Dense(), self.least)
 
     def encode(
         self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None = None
@@ -62,7 +68,7 @@ class Packed:
 
     def _pack(self, parcel: Parcel, schema: Schema, reference: Tensors | None) -> Parcel:
         blocks = tuple(
-            pack_block(block, spec, held_of(reference, schema, spec))
+            block if block.body_bytes < self.least else pack_block(block, spec, held_of(reference, schema, spec))
             for spec, block in zip(schema, parcel.blocks, strict=True)
         )
         second = None if parcel.second is None else self._pack(parcel.second, schema, None)

@@ -212,8 +212,8 @@ def sparse_block(positions: np.ndarray, values: np.ndarray, size: int, marks: np
         flat[positions] = values
         return dense_block(flat)
     if bitmap <= pairs:
-        bitmap = bitmap_of(positions, size) if marks is None else np.packbits(marks, bitorder="little")
-        return Block(BITMAP, count, (bitmap, to_little_endian(values)))
+        where = bitmap_of(positions, size) if marks is None else np.packbits(marks, bitorder="little")
+        return Block(BITMAP, count, (where, to_little_endian(values)))
     return Block(PAIRS, count, (positions.astype("<i4", copy=False), to_little_endian(values)))
 
 

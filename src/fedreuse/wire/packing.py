@@ -72,7 +72,7 @@ def unpack_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:
     pairs >>= shifts
     pairs |= words[1:].take(places) << np.uint64(1) << np.uint64(63) - shifts
     first, second = widths[::2].astype(np.uint64), widths[1::2].astype(np.uint64)
-    numbers = pairs >> first & _ones(second)
+    numbers: np.ndarray = pairs >> first & _ones(second)
     numbers <<= np.uint64(32)
     numbers |= pairs & _ones(first)
     return numbers.astype("<u8", copy=False).view("<u4")[:count]

@@ -82,12 +82,17 @@ def envelopes() -> Iterator[tuple[str, str, Envelope]]:
     yield "odd_dense", "every bit of a float comes back", _message(_encoded("dense", odd()))
     yield "odd_nonzero", "every bit of a float comes back", _message(_encoded("nonzero", odd()))
     for name in codecs.names():
-        yield name, f"the codec {name}", _message(_encoded(name, update()))
-    yield "packed_dense", "the codec packed around dense", _message(_encoded("packed", update(), codec="dense"))
+        options = {"least": 0} if name == "packed" else {}
+        yield name, f"the codec {name}", _message(_encoded(name, update(), **options))
+    yield (
+        "packed_dense",
+        "the codec packed around dense",
+        _message(_encoded("packed", update(), codec="dense", least=0)),
+    )
     yield "pairs", "one coordinate of 96", _message(_encoded("top_k", update(), ratio=0.02))
     left = drop_rows(update(), {"conv.weight": (0, 2, 3, 5), "conv.bias": range(8)})
     yield "rows", "rows 1, 4, 6 and 7 of a tensor, another one absent", _message(_encoded("top_k", left))
-    packed = codecs.parse({"name": "packed", "codec": "nonzero"}, "codec")
+    packed = codecs.parse({"name": "packed", "codec": "nonzero", "least": 0}, "codec")
     parcel = packed.encode(change(), WEIGHTS, np.random.default_rng(1), held())  # type: ignore[call-arg]
     yield "packed_against", "values against what the receiver holds", _message(parcel)
     yield from _of_links()
