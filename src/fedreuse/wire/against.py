@@ -88,26 +88,28 @@ def expand_against(source: Source, held: np.ndarray, row_counts: np.ndarray) -> 
     row_signs = np.unpackbits(source.expand(-(-num_rows // 8)), count=num_rows, bitorder="little")
     symbols = expand_rows(source, row_counts)
     held_units = _units(held)
-    decayed = np.flatnonzero(symbols == _DECAYED)
+    special = np.flatnonzero(symbols > _LAST)
+    kinds = symbols[special]
+    decayed = special[kinds == _DECAYED]
     decayed_values = expand_decayed(source, held[decayed], held_units[decayed])
-    exceptions, exact = _expand_exceptions(source, symbols)
-    is_usual = symbols <= _LAST
-    below = (symbols >> 1) * is_usual
-    if below.max(initial=0) > largest or symbols.max(initial=0) > _EXCEPTION:
+    exceptions = special[kinds == _EXCEPTION]
+    exact = _expand_exceptions(source, exceptions, len(symbols))
+    below = symbols >> 1
+    below[special] = 0
+    if below.max(initial=0) > largest or kinds.max(initial=0) > _EXCEPTION:
         raise WireError(f"{source.name}: an exponent below 0, or a symbol above {_EXCEPTION}")
     exponents = np.uint8(largest) - below
     units = _at_least_1(exponents)
     cut = _cut(units, held_units)
-    cut[np.flatnonzero(~is_usual)] = _FRACTION
+    cut[special] = _FRACTION
     signs = symbols & 1 ^ np.repeat(row_signs, row_counts)
     bits = signs.astype(np.uint32) << 31
     bits |= exponents.astype(np.uint32) << 23
     bits |= _take_widths(source, _FRACTION - cut) << cut.astype(np.uint32)
+    held_units[special] = 0  # no sum is in a lower binade
     places, second_cut = _second(bits, units, cut, held, held_units)
-    is_second = is_usual[places]
-    places, second_cut = places[is_second], second_cut[is_second]
     bits[places] |= _take_widths(source, cut[places] - second_cut) << second_cut
-    bits[np.flatnonzero(symbols == _ZERO)] = 0
+    bits[special] = 0
     bits[decayed] = decayed_values.view(np.uint32)
     bits[exceptions] = exact
     return bits.view(np.float32)
@@ -165,9 +167,10 @@ def _take_widths(source: Source, widths: np.ndarray) -> np.ndarray:
     return unpack_widths(packed, widths)
 
 
-def _expand_exceptions(source: Source, symbols: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    count = source.number(len(symbols))
+def _expand_exceptions(source: Source, wanted: np.ndarray, num_values: int) -> np.ndarray:
+    """The bits of the exceptions, which are where their symbols say."""
+    count = source.number(num_values)
     places, bits = source.expand(8 * count).view("<u4").reshape(2, count)
-    if not np.array_equal(places, np.flatnonzero(symbols == _EXCEPTION)):
+    if not np.array_equal(places, wanted):
         raise WireError(f"{source.name}: exceptions are not where the symbols say")
-    return places, bits
+    return bits

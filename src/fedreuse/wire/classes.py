@@ -58,6 +58,6 @@ def _class_lengths(classes: np.ndarray, lengths: np.ndarray, num_classes: int) -
 
 def _reorder(data: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> np.ndarray:
     ends = np.cumsum(lengths)
-    starts = (ends - lengths).tolist()
-    stops = ends.tolist()
-    return np.concatenate([data[starts[row] : stops[row]] for row in order.tolist()])
+    spans = zip((ends - lengths)[order].tolist(), ends[order].tolist(), strict=True)
+    whole = data.tobytes()  # bytes are cut and joined faster than arrays
+    return np.frombuffer(b"".join([whole[start:stop] for start, stop in spans]), np.uint8)

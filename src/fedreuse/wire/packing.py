@@ -48,46 +48,37 @@ def unpack_bits(packed: np.ndarray, width: int, count: int) -> np.ndarray:
 
 def pack_widths(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """Numbers, each below 2^its width (at most 25), one after another in as few bytes as they need."""
-    if len(widths) % 2:
-        numbers, widths = np.append(numbers, numbers.dtype.type(0)), np.append(widths, widths.dtype.type(0))
-    pairs = numbers[1::2].astype(np.uint64)
-    pairs <<= widths[::2].astype(np.uint64)
-    pairs |= numbers[::2].astype(np.uint64)
-    words, shifts, num_bits = _places(widths)
-    packed = np.zeros((num_bits >> 6) + 2, "<u8")
-    np.add.at(packed, words, pairs << shifts)  # no two share a bit, so that adding is joining
-    np.add.at(packed[1:], words, pairs >> np.uint64(1) >> np.uint64(63) - shifts)
-    return packed.view(_BYTE)[: -(-num_bits // 8)]
+    starts, num_bits = _starts(widths)
+    shifted = numbers.astype(np.uint64)
+    shifted <<= (starts & 31).view(np.uint64)
+    sums = np.zeros((num_bits >> 5) + 1, np.uint64)
+    np.add.at(sums, starts >> 5, shifted)  # what begins in a word of 32 bits, and may reach into the next
+    words = np.zeros(len(sums) + 1, "<u4")
+    words[:-1] = sums
+    words[1:] |= (sums >> np.uint64(32)).astype(np.uint32)
+    return words.view(_BYTE)[: -(-num_bits // 8)]
 
 
 def unpack_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """The numbers again; `packed` has exactly the bytes they need."""
-    count = len(widths)
-    if count % 2:
-        widths = np.append(widths, widths.dtype.type(0))
-    places, shifts, _ = _places(widths)
-    words = np.zeros(len(packed) // 8 + 2, "<u8")
+    starts, _ = _starts(widths)
+    words = np.zeros(len(packed) // 4 + 2, "<u4")
     words.view(_BYTE)[: len(packed)] = packed
-    pairs = words.take(places)
-    pairs >>= shifts
-    pairs |= words[1:].take(places) << np.uint64(1) << np.uint64(63) - shifts
-    first, second = widths[::2].astype(np.uint64), widths[1::2].astype(np.uint64)
-    numbers: np.ndarray = pairs >> first & _ones(second)
-    numbers <<= np.uint64(32)
-    numbers |= pairs & _ones(first)
-    return numbers.astype("<u8", copy=False).view("<u4")[:count]
+    windows = words[1:].astype(np.uint64)  # each word with the one after it
+    windows <<= np.uint64(32)
+    windows |= words[:-1]
+    found = windows.take(starts >> 5)
+    found >>= (starts & 31).view(np.uint64)
+    ones = np.uint32(1) << widths.astype(np.uint32)
+    numbers: np.ndarray = found.astype(np.uint32) & (ones - np.uint32(1))
+    return numbers
 
 
-def _places(widths: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Where each two numbers begin: in which word of 64 bits, at which bit of it; and all bits. Two fit into a word."""
-    starts = np.zeros(len(widths) // 2 + 1, np.int64)
-    np.cumsum(widths[::2] + widths[1::2], out=starts[1:])
-    return starts[:-1] >> 6, (starts[:-1] & 63).view(np.uint64), int(starts[-1])
-
-
-def _ones(widths: np.ndarray) -> np.ndarray:
-    ones: np.ndarray = (np.uint64(1) << widths) - np.uint64(1)
-    return ones
+def _starts(widths: np.ndarray) -> tuple[np.ndarray, int]:
+    """The bit at which each number begins, and how many bits all have."""
+    ends = np.zeros(len(widths) + 1, np.int64)
+    np.cumsum(widths, out=ends[1:])
+    return ends[:-1], int(ends[-1])
 
 
 def take_bits(take: Take, spec: TensorSpec, width: int, count: int) -> np.ndarray:

@@ -71,15 +71,18 @@ class Source:
     def number(self, most: int) -> int:
         """A whole number up to a limit, in its shortest form."""
         value, shift = 0, 0
-        while True:
-            digit = int(self.take(1)[0])
+        digits = self._data[self._at : self._at + _MAX_NUMBER_BYTES].tolist()
+        for digit in digits:
             value |= (digit & 127) << shift
+            shift += 7
             if digit < 128:
                 break
-            shift += 7
-            if shift >= 7 * _MAX_NUMBER_BYTES:
-                raise WireError(f"{self.name}: a number of more than {_MAX_NUMBER_BYTES} bytes")
-        if value > most or (shift and not digit):
+        else:
+            if len(digits) < _MAX_NUMBER_BYTES:
+                self.take(len(digits) + 1)  # the field ends before the number does
+            raise WireError(f"{self.name}: a number of more than {_MAX_NUMBER_BYTES} bytes")
+        self._at += shift // 7
+        if value > most or (shift > 7 and not digit):
             raise WireError(f"{self.name}: the number {value} is above {most}, or not in its shortest form")
         return value
 
