@@ -49,9 +49,9 @@ def test_tiny_tensors_stay_as_they_are() -> None:
 
 
 def test_tensors_below_the_least_size_stay_as_they_are() -> None:
-    # 127 and 128 equal values of 4 bytes: 508 and 512 bytes
-    schema = Schema((TensorSpec("a", (127,)), TensorSpec("b", (128,))))
-    tensors = Tensors(schema, np.ones(255, np.float32))
+    # 511 and 512 equal values of 4 bytes: 2044 and 2048 bytes
+    schema = Schema((TensorSpec("a", (511,)), TensorSpec("b", (512,))))
+    tensors = Tensors(schema, np.ones(1023, np.float32))
     rng = np.random.default_rng(0)
     assert [block.mode.name for block in Packed(Dense()).encode(tensors, schema, rng).blocks] == ["dense", "packed"]
     assert [block.mode.name for block in Packed(Dense(), 0).encode(tensors, schema, rng).blocks] == ["packed", "packed"]

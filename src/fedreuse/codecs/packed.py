@@ -33,7 +33,7 @@ class Packed:
     uses_reference: ClassVar[bool] = True
 
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
-    least: int = 512
+    least: int = 2048
 
     def __post_init__(self) -> None:
         """Twice gains nothing."""

@@ -26,7 +26,7 @@ import numpy as np
 from fedreuse.errors import WireError
 from fedreuse.wire.classes import code_rows, expand_rows
 from fedreuse.wire.decay import code_decayed, expand_decayed
-from fedreuse.wire.packing import pack_widths, unpack_widths
+from fedreuse.wire.packing import look_at_widths, pack_widths
 from fedreuse.wire.squeeze import Source, number, squeeze
 
 __all__ = ["code_against", "expand_against"]
@@ -105,10 +105,12 @@ def expand_against(source: Source, held: np.ndarray, row_counts: np.ndarray) -> 
     signs = symbols & 1 ^ np.repeat(row_signs, row_counts)
     bits = signs.astype(np.uint32) << 31
     bits |= exponents.astype(np.uint32) << 23
-    bits |= _take_widths(source, _FRACTION - cut) << cut.astype(np.uint32)
+    bits |= _take_widths(source, _FRACTION - cut) << cut.astype(np.uint32) & _ONES
     held_units[special] = 0  # no sum is in a lower binade
     places, second_cut = _second(bits, units, cut, held, held_units)
-    bits[places] |= _take_widths(source, cut[places] - second_cut) << second_cut
+    bits[places] |= _take_widths(source, cut[places] - second_cut) << second_cut & ~(
+        _ALL << cut[places].astype(np.uint32)
+    )
     bits[special] = 0
     bits[decayed] = decayed_values.view(np.uint32)
     bits[exceptions] = exact
@@ -160,11 +162,12 @@ def _second(
 
 
 def _take_widths(source: Source, widths: np.ndarray) -> np.ndarray:
+    """Numbers of these widths, and whatever follows above each."""
     num_bits = int(widths.sum())
     packed = source.take(-(-num_bits // 8))
     if num_bits % 8 and packed[-1] >> num_bits % 8:
         raise WireError(f"{source.name}: bits beyond the last fraction")
-    return unpack_widths(packed, widths)
+    return look_at_widths(packed, widths)
 
 
 def _expand_exceptions(source: Source, wanted: np.ndarray, num_values: int) -> np.ndarray:

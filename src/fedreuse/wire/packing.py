@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_float",
+    "look_at_widths",
     "pack_bits",
     "pack_widths",
     "take_bits",
@@ -61,17 +62,23 @@ def pack_widths(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
 
 def unpack_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:
     """The numbers again; `packed` has exactly the bytes they need."""
+    ones = np.uint32(1) << widths.astype(np.uint32)
+    numbers: np.ndarray = look_at_widths(packed, widths) & (ones - np.uint32(1))
+    return numbers
+
+
+def look_at_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """The 32 bits from where each number begins: the number, and above it whatever follows."""
     starts, _ = _starts(widths)
     words = np.zeros(len(packed) // 4 + 2, "<u4")
     words.view(_BYTE)[: len(packed)] = packed
     windows = words[1:].astype(np.uint64)  # each word with the one after it
     windows <<= np.uint64(32)
     windows |= words[:-1]
-    found = windows.take(starts >> 5)
-    found >>= (starts & 31).view(np.uint64)
-    ones = np.uint32(1) << widths.astype(np.uint32)
-    numbers: np.ndarray = found.astype(np.uint32) & (ones - np.uint32(1))
-    return numbers
+    found = windows.take(starts >> 5, mode="clip")  # none is beyond the end; clipping is what NumPy does fastest
+    starts &= 31
+    found >>= starts.view(np.uint64)
+    return found.astype(np.uint32)
 
 
 def _starts(widths: np.ndarray) -> tuple[np.ndarray, int]:

@@ -71,7 +71,7 @@ class Source:
     def number(self, most: int) -> int:
         """A whole number up to a limit, in its shortest form."""
         value, shift = 0, 0
-        digits = self._data[self._at : self._at + _MAX_NUMBER_BYTES].tolist()
+        digits: list[int] = self._data[self._at : self._at + _MAX_NUMBER_BYTES].tolist()
         for digit in digits:
             value |= (digit & 127) << shift
             shift += 7
