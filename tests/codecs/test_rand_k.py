@@ -90,6 +90,12 @@ def test_what_is_not_finite_arrives_as_such(bad: float) -> None:
         assert np.flatnonzero(~np.isfinite(decoded(RandK(0.01), values, seed))).tolist() == [17]
 
 
+def test_what_becomes_infinite_arrives_as_such() -> None:
+    # ten times the largest number, which is kept with nine others of a hundred
+    sent = np.full(100, np.finfo(np.float32).max)
+    assert np.count_nonzero(np.isinf(decoded(RandK(0.1), sent))) == 10
+
+
 def test_whole_numbers_travel_dense() -> None:
     schema = Schema((TensorSpec("count", (3,), "int64"),))
     tensors = Tensors(schema, np.array([1, 2, 2**60 + 1]))

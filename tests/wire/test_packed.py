@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.packed import Packed
+from fedreuse.codecs.qsgd import LEVELS
 from fedreuse.codecs.top_k import TopK
 from fedreuse.errors import WireError
 from fedreuse.schema import Schema, TensorSpec
@@ -108,6 +109,21 @@ def test_any_bits_of_any_dtype_come_back(dtype: str, shape: tuple[int, ...], sha
         wanted = block.mode.decode(block, spec, {})
         assert found[1].tobytes() == wanted[1].tobytes()
         np.testing.assert_array_equal(found[0], wanted[0])
+        assert found[0] is None or found[0].dtype == np.int32
+
+
+def made(code: int, count: int, field_bytes: int, values: bytes) -> Block:
+    head = bytes([code]) + number(field_bytes) + number(0) + number(len(values))
+    return Block(PACKED, count, tuple(np.frombuffer(field, np.uint8) for field in (head, b"", values)))
+
+
+def test_values_as_they_are() -> None:
+    flat = np.random.default_rng(0).normal(size=SPEC.size).astype(np.float32)
+    block = made(DENSE.code, SPEC.size, flat.nbytes, b"\0" + flat.tobytes())
+    assert arrived(Parcel((block,)), SCHEMA).decode(SCHEMA).values.tobytes() == flat.tobytes()
+    positions, values = PACKED.decode(block, SPEC, {})
+    assert positions is None
+    assert values.tobytes() == flat.tobytes()
 
 
 def with_head(block: Block, *head: int) -> Block:
@@ -130,6 +146,8 @@ def test_lies_are_refused() -> None:
     refused(with_head(block, DENSE.code, *number(2**30), *sizes), "is above")
     refused(with_head(block, DENSE.code, *[255] * 5, 1), "a number of more than 5 bytes")
     refused(Block(PACKED, 3, block.fields), "3 values of 5760 are not dense")
+    refused(made(LEVELS.code, SPEC.size, 9, bytes([1, 3])), "numbers of 3 bytes")
+    refused(made(LEVELS.code, 3, 9, bytes([0])), "3 values of 5760")
     longer = (with_head(block, DENSE.code, *number(SPEC.dense_bytes), 0, *number(len(block.fields[2]) + 1)).fields[0],
               block.fields[1], np.append(block.fields[2], np.uint8(0)))  # fmt: skip
     refused(Block(PACKED, block.count, longer), "1 bytes left over in a coded field")

@@ -11,6 +11,7 @@ from fedreuse.errors import WireError
 from fedreuse.schema import TensorSpec
 from fedreuse.wire.packing import (
     check_float,
+    look_at_widths,
     pack_bits,
     pack_widths,
     take_bits,
@@ -79,3 +80,5 @@ def test_numbers_of_their_own_widths_by_hand() -> None:
     # 5 in 3 bits, 1 in 1, nothing, 9 in 4: 1001 1 101 from the most significant bit
     packed = pack_widths(np.array([5, 1, 0, 9], np.uint32), np.array([3, 1, 0, 4]))
     assert packed.tolist() == [0b10011101]
+    looked_at = look_at_widths(packed, np.array([3, 1, 0, 4], np.uint8))
+    assert looked_at.tolist() == [0b10011101, 0b10011, 0b1001, 0b1001]

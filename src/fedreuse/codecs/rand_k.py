@@ -66,7 +66,8 @@ class RandK:
         positions = drawn_positions(seed, len(flat), count)
         values = flat[positions]
         if self.unbiased:
-            values = values * flat.dtype.type(len(flat) / count)
+            with np.errstate(over="ignore"):  # what becomes infinite travels, and the receiver refuses it
+                values = values * flat.dtype.type(len(flat) / count)
         seeded = Block(SEEDED, count, (np.array([seed], "<u8"), to_little_endian(values)))
         return min(seeded, sparse_block(positions, values, len(flat)), key=lambda block: block.field_bytes)
 
