@@ -7,7 +7,7 @@ nothing else: no messages, codecs, ledger, checkpoints or faults. It ends with b
 from __future__ import annotations
 
 import multiprocessing
-from multiprocessing.connection import Connection, wait
+from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BareLoop", "average", "rounds_alone", "rounds_together"]
 
-_spawn = multiprocessing.get_context("spawn")
+_loop: BareLoop
+"""Of a worker process."""
 
 
 class BareLoop:
@@ -100,80 +101,27 @@ def rounds_alone(config: RunConfig) -> Iterator[Model]:
 
 
 def rounds_together(config: RunConfig, workers: int) -> Iterator[Model]:
-    """The model after every round, the clients spread over worker processes, models in shared memory."""
+    """The model after every round, the clients spread over worker processes: the largest first, to whoever is free."""
     loop = BareLoop(config)
     model, sizes = loop.network.read(), loop.clients.sizes
-    areas = [_spawn.RawArray("b", _size(model)) for _ in range(workers + 1)]
-    pipes = [_spawn.Pipe() for _ in range(workers)]
-    processes = [
-        _spawn.Process(target=_work, args=(there, config.to_plain(), areas[0], area), daemon=True)
-        for (_, there), area in zip(pipes, areas[1:], strict=True)
-    ]
-    for process in processes:
-        process.start()
-    slots = {here: area for (here, _), area in zip(pipes, areas[1:], strict=True)}
-    try:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, spawn, _begin, (config.to_plain(),)) as pool:
         for number, cohort in enumerate(_cohorts(config), start=1):
-            _put(model, areas[0])
-            model = average(model, _play(sorted(cohort, key=lambda c: -sizes[c]), number, slots, model), sizes)
+            queue = sorted(cohort, key=lambda client: -sizes[client])
+            at_work = {client: pool.submit(_train, client, number, model) for client in queue}
+            model = average(model, {client: future.result() for client, future in at_work.items()}, sizes)
             yield model
-    finally:
-        for here, _ in pipes:
-            here.send(None)
-        for process in processes:
-            process.join()
 
 
-def _play(queue: list[int], number: int, slots: Mapping[Connection, Any], like: Model) -> dict[int, Model]:
-    trained: dict[int, Model] = {}
-    count, busy = len(queue), {}
-    idle = list(slots)
-    while len(trained) < count:
-        while idle and queue:
-            here = idle.pop()
-            busy[here] = queue.pop(0)
-            here.send((busy[here], number))
-        for ready in wait(list(busy)):
-            assert isinstance(ready, Connection)
-            ready.recv()
-            trained[busy.pop(ready)] = _get(like, slots[ready])
-            idle.append(ready)
-    return trained
+def _begin(plain: Mapping[str, Any]) -> None:
+    global _loop
+    _loop = BareLoop(load(plain))
 
 
-def _work(there: Connection, plain: Mapping[str, Any], start: Any, trained: Any) -> None:
-    loop = BareLoop(load(plain))
-    like = loop.network.read()
-    while (job := there.recv()) is not None:
-        client, number = job
-        _put(loop.train(client, number, _get(like, start)), trained)
-        there.send("done")
+def _train(client: int, number: int, start: Model) -> Model:
+    return _loop.train(client, number, start)
 
 
 def _cohorts(config: RunConfig) -> tuple[tuple[int, ...], ...]:
     rounds = config.rounds
     return Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed).cohorts
-
-
-def _parts(model: Model) -> tuple[Tensors, ...]:
-    return model.counters, model.weights, model.buffers
-
-
-def _size(model: Model) -> int:
-    return sum(part.values.nbytes for part in _parts(model))
-
-
-def _put(model: Model, area: Any) -> None:
-    at = 0
-    for part in _parts(model):
-        np.frombuffer(area, part.values.dtype, len(part.values), at)[:] = part.values
-        at += part.values.nbytes
-
-
-def _get(like: Model, area: Any) -> Model:
-    at, parts = 0, []
-    for part in _parts(like):
-        parts.append(Tensors(part.schema, np.frombuffer(area, part.values.dtype, len(part.values), at).copy()))
-        at += part.values.nbytes
-    counters, weights, buffers = parts
-    return Model(weights, buffers, counters)
