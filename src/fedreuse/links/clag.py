@@ -18,7 +18,7 @@ from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.values import value
 from fedreuse.errors import require
 from fedreuse.links.ef21 import Ef21
-from fedreuse.links.estimates import follow, followed, with_part
+from fedreuse.links.estimates import follow, followed
 from fedreuse.links.link import links
 from fedreuse.registry import part
 from fedreuse.tensors import Tensors, dot, sub
@@ -32,10 +32,13 @@ __all__ = ["Clag", "Lazy", "is_worth_sending"]
 
 @value
 class Lazy:
-    """The sender's end: the estimate h, the last update y, and how often it was silent since it last sent."""
+    """The sender's end: the estimate h, the last update y, and how often it was silent since it last sent.
+
+    The last update is None when only a part of the group was sent.
+    """
 
     estimate: Tensors
-    previous: Tensors
+    previous: Tensors | None
     num_silent: int
 
 
@@ -62,9 +65,8 @@ class Clag:
         """Silence, or what EF21 sends."""
         if state is not None and self._is_silent(tensors, state, context):
             return None, Lazy(state.estimate, tensors, state.num_silent + 1)
-        held, previous = (None, None) if state is None else (state.estimate, state.previous)
-        parcel, estimate = Ef21(self.codec).send(tensors, held, context)
-        return parcel, Lazy(estimate, with_part(previous, tensors, context.schema), 0)
+        parcel, estimate = Ef21(self.codec).send(tensors, None if state is None else state.estimate, context)
+        return parcel, Lazy(estimate, tensors if tensors.schema == context.schema else None, 0)
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
         """The estimate, moved if something came."""
@@ -75,10 +77,11 @@ class Clag:
         return followed(parcel, state.estimate, context.schema)
 
     def _is_silent(self, tensors: Tensors, state: Lazy, context: LinkContext) -> bool:
-        # silence speaks for every tensor of the group, so a part of the group is always sent
-        is_whole = tensors.schema == context.schema
+        # silence speaks for every tensor of the group: a part is always sent, and the whole after a part
         is_forced = self.max_lag is not None and state.num_silent + 1 >= self.max_lag
-        return is_whole and not is_forced and not is_worth_sending(tensors, state.estimate, state.previous, self.zeta)
+        if is_forced or tensors.schema != context.schema or state.previous is None:
+            return False
+        return not is_worth_sending(tensors, state.estimate, state.previous, self.zeta)
 
 
 def is_worth_sending(x: Tensors, h: Tensors, y: Tensors, zeta: float) -> bool:
