@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,8 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     monkeypatch.chdir(place)
     return place
+
+
+def heed_ctrl_c() -> None:
+    """A job in the background ignores Ctrl-C, and so would its children: undo that for the child."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

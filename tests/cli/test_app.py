@@ -15,7 +15,7 @@ import typer
 import fedreuse
 from fedreuse.cli import app
 from fedreuse.errors import ConfigError, RunError, WireError
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Invoke, heed_ctrl_c
 
 COMMANDS = ["demo", "run", "compare", "show", "list", "describe", "export", "sizes", "new-method", "wire", "deploy"]
 FLOWER_COMMANDS = ["superlink", "supernode"]
@@ -112,7 +112,7 @@ def test_help_and_most_lists_do_without_torch() -> None:
 def test_ctrl_c_says_how_to_go_on_and_the_advice_works(tiny: Path, tmp_path: Path) -> None:
     words = [*FEDREUSE, "run", str(tiny), "rounds.count=2000", "--out", str(tmp_path / "run")]
     with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}, preexec_fn=_heed_ctrl_c
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}, preexec_fn=heed_ctrl_c
     ) as process:
         try:
             _wait_for(tmp_path / "run" / "log.txt", "round 3:", process)
@@ -124,11 +124,6 @@ def test_ctrl_c_says_how_to_go_on_and_the_advice_works(tiny: Path, tmp_path: Pat
     assert told.startswith("stopped: ")
     assert f"fedreuse run {tiny} rounds.count=2000 --out {tmp_path / 'run'} --resume" in told
     assert "Traceback" not in told
-
-
-def _heed_ctrl_c() -> None:
-    """A job in the background ignores Ctrl-C, and so would its children: undo that for the child."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _wait_for(log: Path, text: str, process: subprocess.Popen[str]) -> None:

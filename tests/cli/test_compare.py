@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from fedreuse.errors import RunError
-from tests.cli.conftest import TINY, Invoke
+from tests.cli.conftest import TINY, Invoke, heed_ctrl_c
 from tests.tiny import results
 
 AXES = {
@@ -148,7 +148,7 @@ def test_stopped_in_the_middle_it_leaves_nobody_and_goes_on(
     command = [sys.executable, "-m", "fedreuse", "compare", study, "rounds.count=30", "--out", tmp_path / "out"]
     process = subprocess.Popen(
         [*map(str, command), "--jobs", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
+        start_new_session=True, preexec_fn=heed_ctrl_c,
     )  # fmt: skip
     until(lambda: sum(is_begun(run) for run in (tmp_path / "out").glob("*-s*")) >= 2)
     if is_killed:
