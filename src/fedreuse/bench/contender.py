@@ -89,10 +89,9 @@ def _tuned_step(config: RunConfig) -> Iterator[None]:
     loop = BareLoop(config)
     network = loop.network
     step = config.local.optimizer.stepper(network.vector, config.local.optimizer.lr)
-    assert network.vector.grad is not None
     network.module.train()
     for images, labels in _batches(loop):
-        network.vector.grad.zero_()
+        network.gradient.zero_()
         outputs = network.module(images.contiguous(memory_format=torch.channels_last))
         cross_entropy(outputs, labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         step()

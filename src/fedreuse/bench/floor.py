@@ -55,8 +55,6 @@ class BareLoop:
         network, local, seed = self.network, self.config.local, self.config.seed
         network.load(start)
         network.module.train()
-        gradient = network.vector.grad
-        assert gradient is not None
         step = local.optimizer.stepper(network.vector, local.optimizer.lr)
         index = self.clients.of(client)
         shuffle = stream(seed, "batches", round_number, client)
@@ -68,7 +66,7 @@ class BareLoop:
                     continue  # BatchNorm cannot train on it
                 images = crop_and_flip(self.inputs[at], augment) if self.is_augmented else self.inputs[at]
                 images = images.float().div_(255).sub_(self.mean).div_(self.std)
-                gradient.zero_()
+                network.gradient.zero_()
                 outputs = network.module(images.contiguous(memory_format=torch.channels_last))
                 cross_entropy(outputs, self.labels[at]).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
                 step()

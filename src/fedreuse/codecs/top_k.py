@@ -62,9 +62,8 @@ def mark_largest(flat: np.ndarray, count: int) -> np.ndarray:
     """The same as a flag per coordinate."""
     magnitudes = np.abs(flat)
     threshold = np.partition(magnitudes, len(flat) - count)[len(flat) - count]
-    kept: np.ndarray = ~(
-        magnitudes <= threshold
-    )  # what is not a number is kept, so that the receiver sees and refuses it
+    # what is not a number is kept, so that the receiver sees and refuses it
+    kept: np.ndarray = ~(magnitudes <= threshold)
     missing = count - int(np.count_nonzero(kept))
     if missing > 0:
         kept[np.flatnonzero(magnitudes == threshold)[:missing]] = True

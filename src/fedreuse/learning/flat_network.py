@@ -47,7 +47,7 @@ class FlatNetwork:
             flat.views[name].copy_(held)
             _set_buffer(module, name, flat.views[name])
         self.vector = nn.Parameter(self._weights.vector)
-        self.vector.grad = self._gradient.vector
+        self.vector.grad = self.gradient = self._gradient.vector
 
     def on(self, device: torch.device) -> FlatNetwork:
         """The same network there; this one is not to be used any more, unless it is there already."""

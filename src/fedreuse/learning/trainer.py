@@ -211,12 +211,12 @@ class TorchBench:
         began = perf_counter()
         for index in self._batches(self.rng(purpose), local.batch, epochs, steps):
             inputs, labels = trainer.batch(index, augment)
-            _gradient_of(network).zero_()
+            network.gradient.zero_()
             with trainer.precision():
                 loss = trainer.loss(network.module(inputs), labels)
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             if local.clip_norm is not None:
-                _clip(_gradient_of(network), local.clip_norm)
+                _clip(network.gradient, local.clip_norm)
             correct.before_step()
             step()
             correct.after_step()
@@ -247,7 +247,7 @@ class TorchBench:
         _seed_torch(trainer.seed, f"torch {purpose}", round_number, self._client)
         rng = stream(trainer.seed, purpose, round_number, self._client)
         augment = self.rng(f"augment {purpose}") if trainer.is_augmented and not plan.is_deterministic else None
-        _gradient_of(network).zero_()
+        network.gradient.zero_()
         num_gradients = num_examples = 0
         for index in self._batches(rng, plan.batch_size or trainer.local.batch, 1, plan.num_batches):
             inputs, labels = trainer.batch(index, augment)
@@ -289,7 +289,7 @@ class _Corrector:
 
     def __init__(self, network: FlatNetwork, correction: Correction | None, lr: float) -> None:
         self._vector = network.vector.data
-        self._gradient = _gradient_of(network)
+        self._gradient = network.gradient
         self._lr = lr
         self._is_before = correction is not None and correction.place == "before_momentum"
         self._is_after = correction is not None and correction.place == "after_momentum"
@@ -345,12 +345,6 @@ def _labels(array: np.ndarray) -> torch.Tensor:
 def _whole_numbers(labels: np.ndarray) -> np.ndarray:
     """Labels as torch's losses want them: whole numbers of 64 bits."""
     return labels.astype(np.int64, copy=False) if np.issubdtype(labels.dtype, np.integer) else labels
-
-
-def _gradient_of(network: FlatNetwork) -> torch.Tensor:
-    gradient = network.vector.grad
-    assert gradient is not None
-    return gradient
 
 
 def _clip(gradient: torch.Tensor, norm: float) -> None:
