@@ -10,9 +10,9 @@ import pytest
 from hypothesis import strategies as st
 
 from fedreuse.codecs.codec import Codec
-from fedreuse.errors import WireError
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, to_dense
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal, to_dense
 from fedreuse.wire.block import Block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel

@@ -8,8 +8,8 @@ import numpy as np
 
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model
-from fedreuse.randomness import stream
-from fedreuse.tensors import is_equal
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import is_equal
 from fedreuse.testing.cases import Case
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session
 from tests.references.local import Problem

@@ -13,9 +13,9 @@ from fedreuse.core.message import Events, Message
 from fedreuse.core.method import ServerHalf
 from fedreuse.core.model import Model
 from fedreuse.core.population import Population
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, zeros
-from fedreuse.testing.quadratic import QuadraticBench, QuadraticFederation
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, zeros
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTrainer
 
 ONE = ModelSchema(Schema((TensorSpec("fc.weight", (1,), "float64"),)))
 """A model of one weight."""
@@ -60,10 +60,10 @@ class Decaying(QuadraticFederation):
         """Relative to the first round."""
         return float(self.gamma ** (round_number - 1))
 
-    def bench(self, client: int, round_number: int) -> QuadraticBench:
+    def trainer(self, client: int, round_number: int) -> QuadraticTrainer:
         """Training at this round's rate."""
         training = replace(self.training, lr=self.training.lr * self.factor(round_number))
-        return QuadraticBench(replace(self, training=training), client, round_number)
+        return QuadraticTrainer(replace(self, training=training), client, round_number)
 
     def cohort(self, round_number: int, size: int) -> Cohort:
         """The cohort knows the rate."""

@@ -10,9 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LIGHT = [
-    "accounting", "codecs", "core", "corrections", "engine", "engine.executors.serial", "engine.rounds",
-    "engine.checkpoint", "errors", "gates", "links", "methods", "randomness", "registry", "report", "runs.directory",
-    "schema", "server_steps", "tensors", "testing.conformance", "wire.envelope",
+    "accounting", "codecs", "core", "core.corrections", "engine", "engine.executors.serial", "engine.rounds",
+    "engine.checkpoint", "core.errors", "gates", "links", "methods", "core.randomness", "core.registry", "report",
+    "runs.directory", "core.schema", "server_steps", "core.tensors", "testing.conformance", "wire.envelope",
 ]  # fmt: skip
 
 

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.server_steps import Adaptive, Moments, Momentum, ServerStep, Sgd
-from fedreuse.tensors import Tensors, is_equal, to_dense
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal, to_dense
+from fedreuse.server_steps import Adaptive, Moments, Momentum, ServerStep, SgdStep
 
 SCHEMA = Schema((TensorSpec("w", (3,), "float64"),))
 NARROW = Schema((TensorSpec("w", (3,), "float32"),))
@@ -40,8 +40,8 @@ def drawn(number: int, scale: float = 1.0) -> Tensors:
 
 def test_a_plain_step_with_rate_one_is_the_direction_itself() -> None:
     direction = drawn(1)
-    assert Sgd().step(direction, None)[0] is direction
-    np.testing.assert_array_equal(Sgd(0.5).step(direction, None)[0].values, 0.5 * direction.values)
+    assert SgdStep().step(direction, None)[0] is direction
+    np.testing.assert_array_equal(SgdStep(0.5).step(direction, None)[0].values, 0.5 * direction.values)
 
 
 def test_momentum_by_hand() -> None:
@@ -159,7 +159,7 @@ def test_adam_without_tau_does_not_see_the_scale() -> None:
 # what a step is given
 
 
-@pytest.mark.parametrize("step", [Sgd(0.5), Momentum(0.5), *(Adaptive(rule) for rule in RULES)], ids=repr)
+@pytest.mark.parametrize("step", [SgdStep(0.5), Momentum(0.5), *(Adaptive(rule) for rule in RULES)], ids=repr)
 def test_a_sparse_direction_moves_as_its_dense_form(step: ServerStep) -> None:
     sparse = Tensors(SCHEMA, np.array([0.5, -2.0]), np.array([0, 2], np.int32))
     dense, state = to_dense(sparse), step.init(drawn(1))

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fedreuse.deploy.local import LocalFederation
-from fedreuse.deploy.transport_meter import TransportMeter
+from fedreuse.deploy.local.federation import LocalFederation
+from fedreuse.deploy.meter.transport_meter import TransportMeter
 
 HERE = Path(__file__).parent
 MEASURED = '''"""The app's server, behind a grid that counts."""
@@ -28,7 +28,7 @@ import json
 from pathlib import Path
 
 from digits_app.server_app import app as measured
-from fedreuse.deploy.counting_grid import CountingGrid
+from fedreuse.deploy.flower.counting_grid import CountingGrid
 from flwr.serverapp import ServerApp
 
 app = ServerApp()

@@ -12,10 +12,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from fedreuse.core.tensors import Tensors, add, scale, to_dense, zeros
 from fedreuse.core.values import value
-from fedreuse.tensors import Tensors, add, scale, to_dense, zeros
 
-__all__ = ["Adaptive", "Moments", "Momentum", "ServerStep", "Sgd"]
+__all__ = ["Adaptive", "Moments", "Momentum", "ServerStep", "SgdStep"]
 
 
 class ServerStep(Protocol):
@@ -31,7 +31,7 @@ class ServerStep(Protocol):
 
 
 @dataclass(frozen=True)
-class Sgd:
+class SgdStep:
     """A plain step; with lr 1 the direction itself, bit for bit."""
 
     lr: float = 1.0

@@ -15,9 +15,11 @@ from fedreuse.accounting.boundaries import BOUNDARIES
 from fedreuse.accounting.ledger import Ledger, LedgerRow
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import kept_count
-from fedreuse.core.bench import Work
+from fedreuse.core.local_trainer import Work
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import Model, to_groups
+from fedreuse.core.schema import ModelSchema, Schema
+from fedreuse.core.tensors import Tensors
 from fedreuse.engine.executors.executor import Reply
 from fedreuse.learning.flat_network import schema_of
 from fedreuse.learning.networks.cnn import Cnn
@@ -25,8 +27,6 @@ from fedreuse.learning.networks.resnet18 import ResNet18
 from fedreuse.links.link import parse_link
 from fedreuse.links.plain import Plain
 from fedreuse.runs.launch import run
-from fedreuse.schema import ModelSchema, Schema
-from fedreuse.tensors import Tensors
 from fedreuse.wire.envelope import Envelope
 from tests.tiny import tiny
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fedreuse.accounting.work import total_work
-from fedreuse.core.bench import Work
+from fedreuse.core.local_trainer import Work
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
 from tests.federation import build

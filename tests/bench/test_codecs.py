@@ -8,7 +8,7 @@ import pytest
 from fedreuse.bench import codecs as bench
 from fedreuse.bench.workload import configure
 from fedreuse.codecs.codec import codecs
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.task import Task
 
 

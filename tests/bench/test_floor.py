@@ -11,9 +11,9 @@ import pytest
 from fedreuse.bench.floor import average, rounds_alone, rounds_together
 from fedreuse.bench.workload import configure
 from fedreuse.core.model import Model
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors
 from fedreuse.runs.launch import digest_of_model, run
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors
 
 
 @pytest.fixture(scope="module")

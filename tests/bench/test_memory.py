@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fedreuse.bench.memory import Caches, _Generated, run, tables
+from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.model import Model
-from fedreuse.errors import ConfigError, RunError
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, zeros
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, zeros
 
 
 def test_everybody_is_cached_and_then_reused() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fedreuse.bench.report import HOMES, fill, section, tables_of
 from fedreuse.bench.results import Results
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 
 ROWS = [{"contender": "bare loop, 1 process", "seconds": [1.0], "cpu_seconds": [1.0]}]
 RESULTS = Results(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.bench.results import made_now, read, read_folder
-from fedreuse.errors import RunDirectoryError
+from fedreuse.core.errors import RunDirectoryError
 
 
 def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fedreuse.bench.wire import Watch, entropy_bytes, full_width_bytes
+from fedreuse.core.schema import TensorSpec
 from fedreuse.runs.launch import run
-from fedreuse.schema import TensorSpec
 from tests.tiny import tiny
 
 PACKED = {"name": "packed", "codec": {"name": "top_k", "ratio": 0.2}}

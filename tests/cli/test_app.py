@@ -14,7 +14,7 @@ import typer
 
 import fedreuse
 from fedreuse.cli import app
-from fedreuse.errors import ConfigError, RunError, WireError
+from fedreuse.core.errors import ConfigError, RunError, WireError
 from tests.cli.conftest import Invoke, heed_ctrl_c
 
 COMMANDS = ["demo", "run", "compare", "show", "list", "describe", "export", "sizes", "new-method", "wire", "deploy"]

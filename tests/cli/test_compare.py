@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedreuse.errors import RunError
+from fedreuse.core.errors import RunError
 from tests.cli.conftest import TINY, Invoke, heed_ctrl_c
 from tests.tiny import results
 

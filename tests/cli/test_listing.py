@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.cli.listing import _HOMES, card_summary, cite, registry_of
-from fedreuse.registry import REGISTRIES
+from fedreuse.core.registry import REGISTRIES
 from tests.cli.conftest import Invoke
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.cli.new_method import add_case, find_checkout
-from fedreuse.errors import UserError
+from fedreuse.core.errors import UserError
 from tests.cli.conftest import Invoke
 
 ROOT = Path(__file__).parents[2]

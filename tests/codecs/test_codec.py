@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.codec import codecs
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, pick
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal, pick
 
 SCHEMA = Schema((TensorSpec("a", (50,)), TensorSpec("b", (3, 3))))
 DRAWN = Tensors(SCHEMA, np.random.default_rng(0).normal(size=59).astype(np.float32))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.dense import Dense
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal
 
 RNG = np.random.default_rng(0)
 

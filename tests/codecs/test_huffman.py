@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedreuse.codecs.huffman import MAX_LENGTH, SEGMENT, code_lengths, huffman_decode, huffman_encode, is_complete
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 
 
 def best_total(counts: list[int]) -> int:

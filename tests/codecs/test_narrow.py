@@ -12,8 +12,8 @@ from fedreuse.codecs.packed import Packed
 from fedreuse.codecs.qsgd import Qsgd
 from fedreuse.codecs.rand_k import RandK
 from fedreuse.codecs.top_k import TopK
-from fedreuse.errors import ConfigError
-from fedreuse.tensors import is_equal
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.tensors import is_equal
 from tests.crossing import decoded, encode, tensor
 
 

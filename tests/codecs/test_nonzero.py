@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedreuse.codecs.nonzero import Nonzero
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, zeros
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal, zeros
 
 SCHEMA = Schema((TensorSpec("a", (320,)), TensorSpec("b", (4,))))
 RNG = np.random.default_rng(0)

@@ -11,11 +11,11 @@ from fedreuse.codecs.nonzero import Nonzero
 from fedreuse.codecs.packed import Packed
 from fedreuse.codecs.rand_k import RandK
 from fedreuse.codecs.top_k import TopK
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.links.link import parse_link
 from fedreuse.links.plain import Plain
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedreuse.codecs.qsgd import LEVELS, Qsgd
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.randomness import stream
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.randomness import stream
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import QuadraticFederation
 from fedreuse.wire.packing import unpack_bits
 from tests.crossing import Draws, assert_only_wire_errors, assert_refused, damages, decoded, encode, tensor, with_fields

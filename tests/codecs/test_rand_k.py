@@ -10,11 +10,11 @@ from hypothesis.extra.numpy import arrays
 
 from fedreuse.codecs.rand_k import SEEDED, RandK, drawn_positions
 from fedreuse.codecs.top_k import kept_count
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.randomness import stream
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.randomness import stream
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import QuadraticFederation
 from tests.crossing import assert_only_wire_errors, assert_refused, damages, decoded, encode, tensor, with_fields
 from tests.federation import NOISY, assert_close, build, plain_problem

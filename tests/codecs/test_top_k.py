@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedreuse.codecs.top_k import TopK, kept_count, largest
-from fedreuse.errors import ConfigError
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, to_dense
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal, to_dense
 
 RNG = np.random.default_rng(0)
 

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from fedreuse.core.cohort import Cohort
-from fedreuse.randomness import stream
+from fedreuse.core.randomness import stream
 
 COHORT = Cohort(round_number=3, clients=(1, 4), seed=7, look_ahead=((0, 2),))
 

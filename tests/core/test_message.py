@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from fedreuse.core.message import EMPTY, Answer, Event, Events, Message
-from fedreuse.schema import Schema
+from fedreuse.core.schema import Schema
 
 
 def test_a_bare_message() -> None:

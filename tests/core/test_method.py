@@ -9,8 +9,8 @@ import pytest
 
 from fedreuse.core.method import LinkContext, Method, MethodConfig, methods
 from fedreuse.core.needs import Needs
+from fedreuse.core.schema import Schema
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.schema import Schema
 
 
 def test_links_and_settling_are_optional() -> None:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal
 
 SCHEMA = ModelSchema(
     Schema((TensorSpec("w", (3,)),)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.needs import Needs
-from fedreuse.errors import ConfigError
 
 
 def test_full_participation() -> None:

@@ -14,8 +14,8 @@ from flwr.clientapp import ClientApp
 from flwr.common.serde import recorddict_from_proto, recorddict_to_proto
 from flwr.serverapp import Grid
 
-from fedreuse.deploy.array_layout import ArrayLayout, arrays_of
-from fedreuse.deploy.existing_app import fedreuse_train
+from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
+from fedreuse.deploy.existing_app.decorator import fedreuse_train
 from fedreuse.testing.quadratic import QuadraticFederation
 
 FIRST_NODE = 1000
@@ -38,8 +38,8 @@ def quadratic_app(federation: QuadraticFederation, decorate: Decorate = fedreuse
     def train(message: Message, context: Context) -> Message:
         received = message.content["arrays"]
         layout = ArrayLayout.of(received)
-        bench = federation.bench(context.node_config["partition-id"], message.content["config"]["server-round"])
-        trained = bench.train(layout.model(arrays_of(received)))
+        trainer = federation.trainer(context.node_config["partition-id"], message.content["config"]["server-round"])
+        trained = trainer.train(layout.model(arrays_of(received)))
         metrics = MetricRecord({"num-examples": trained.examples, "steps": trained.steps})
         content = RecordDict({"arrays": layout.record(trained.model), "metrics": metrics})
         return Message(content=content, reply_to=message)
@@ -47,8 +47,8 @@ def quadratic_app(federation: QuadraticFederation, decorate: Decorate = fedreuse
     @app.evaluate()
     def evaluate(message: Message, context: Context) -> Message:
         received = message.content["arrays"]
-        bench = federation.bench(context.node_config["partition-id"], 0)
-        found = bench.evaluate(ArrayLayout.of(received).model(arrays_of(received)))
+        trainer = federation.trainer(context.node_config["partition-id"], 0)
+        found = trainer.evaluate(ArrayLayout.of(received).model(arrays_of(received)))
         metrics = MetricRecord({"num-examples": found.examples, "loss": found.mean_loss})
         return Message(content=RecordDict({"metrics": metrics}), reply_to=message)
 

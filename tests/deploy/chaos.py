@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fedreuse.deploy.app_folder import PACKAGE, write_app
-from fedreuse.deploy.flower_server import STATE_FILE
-from fedreuse.deploy.local import LocalFederation
-from fedreuse.deploy.metered import Metering, metered
-from fedreuse.deploy.options import Deployment
+from fedreuse.deploy.flower.app_folder import PACKAGE, write_app
+from fedreuse.deploy.flower.options import Deployment
+from fedreuse.deploy.flower.server import STATE_FILE
+from fedreuse.deploy.local.federation import LocalFederation
+from fedreuse.deploy.meter.metered import Metering, metered
 from fedreuse.engine.executors.executor import Reply, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.ports import FORGOT

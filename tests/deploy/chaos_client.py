@@ -19,11 +19,11 @@ from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
 from fedreuse.codecs.dense import Dense
-from fedreuse.deploy import flower_client
-from fedreuse.deploy.frame import Frame
-from fedreuse.deploy.message import frame_of
-from fedreuse.schema import ModelSchema
-from fedreuse.tensors import Tensors
+from fedreuse.core.schema import ModelSchema
+from fedreuse.core.tensors import Tensors
+from fedreuse.deploy.flower import client as flower_client
+from fedreuse.deploy.flower.frame import Frame
+from fedreuse.deploy.flower.message import frame_of
 from fedreuse.wire.envelope import Envelope
 
 app = ClientApp()

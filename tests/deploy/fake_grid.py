@@ -9,7 +9,7 @@ from typing import Any
 from flwr.app import Context, Error, Message, RecordDict
 from flwr.serverapp import Grid
 
-from fedreuse.deploy.flower_client import answer, greet
+from fedreuse.deploy.flower.client import answer, greet
 
 FIRST_NODE = 1000
 

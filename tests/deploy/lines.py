@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from fedreuse.deploy.namespaces import why_not
+from fedreuse.deploy.meter.namespaces import why_not
 
 needs_namespaces = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 

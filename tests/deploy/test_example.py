@@ -16,7 +16,7 @@ import pytest
 import torch
 from flwr.app import Array, ArrayRecord, Context, RecordDict
 
-from fedreuse.deploy.counting_grid import CountingGrid
+from fedreuse.deploy.flower.counting_grid import CountingGrid
 from tests.deploy.app_grid import AppGrid
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "flower_app"

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fedreuse.deploy.app_folder import PACKAGE, write_app
-from fedreuse.deploy.local import LocalFederation
-from fedreuse.deploy.options import Deployment
-from fedreuse.deploy.run_local import follow
+from fedreuse.deploy.flower.app_folder import PACKAGE, write_app
+from fedreuse.deploy.flower.options import Deployment
+from fedreuse.deploy.local.federation import LocalFederation
+from fedreuse.deploy.local.run import follow
 from fedreuse.runs.config import RunConfig
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
@@ -35,7 +35,7 @@ FAILING_CLIENT = '''"""Our client app, which fails once, after its work."""
 
 from flwr.clientapp import ClientApp
 
-from fedreuse.deploy.flower_client import answer, greet
+from fedreuse.deploy.flower.client import answer, greet
 
 app = ClientApp()
 app.query()(greet)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.deploy.authority import Authority, make_authority
-from fedreuse.deploy.commands import LOOPBACK, supernode_command
-from fedreuse.deploy.local import LocalFederation, free_port
-from fedreuse.deploy.options import Deployment
-from fedreuse.deploy.run_local import run_on
+from fedreuse.deploy.flower.authority import Authority, make_authority
+from fedreuse.deploy.flower.commands import LOOPBACK, supernode_command
+from fedreuse.deploy.flower.options import Deployment
+from fedreuse.deploy.local.federation import LocalFederation, free_port
+from fedreuse.deploy.local.run import run_on
 from fedreuse.runs.launch import run
 from tests.tiny import results, tiny
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.tensors import Tensors
 from fedreuse.core.values import value
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.records import ClientRecord, Contact, ServerRecord
-from fedreuse.errors import RunDirectoryError
-from fedreuse.tensors import Tensors
 from fedreuse.testing.quadratic import QuadraticFederation, quadratic_schema
 from tests.federation import NOISY, build, is_same, top_k
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedreuse.core.errors import RunDirectoryError, RunError
+from fedreuse.core.files import beside
+from fedreuse.core.tensors import Tensors
 from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.records import ClientMemory, ClientRecord, Kept
-from fedreuse.errors import RunDirectoryError, RunError
-from fedreuse.files import beside
-from fedreuse.tensors import Tensors
 from fedreuse.testing.quadratic import quadratic_schema
 
 SCHEMA = quadratic_schema()

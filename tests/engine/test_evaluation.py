@@ -11,8 +11,8 @@ import pytest
 from fedreuse.accounting.boundaries import BOUNDARIES, Reference, evaluation_bytes, savings
 from fedreuse.accounting.ledger import LedgerRow
 from fedreuse.accounting.work import total_work
-from fedreuse.core.bench import Metrics
 from fedreuse.core.cohort import Cohort
+from fedreuse.core.local_trainer import Metrics
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start_evaluator
 from fedreuse.engine.executors.executor import Executor, ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.pool import Pool
@@ -48,7 +48,7 @@ def ask(session: Session, executor: Executor, **what: Any) -> dict[int, Metrics]
 
 def test_by_default_the_received_model_is_a_clients_own() -> None:
     session = federation().play(build("fedavg"), 4)
-    wanted = {client: session.federation.bench(client, 4).evaluate(session.model) for client in range(6)}
+    wanted = {client: session.federation.trainer(client, 4).evaluate(session.model) for client in range(6)}
     assert session.evaluate() == session.evaluate("received") == wanted
 
 
@@ -63,8 +63,8 @@ def test_fine_tuning_is_the_clients_local_training_from_the_received_model() -> 
     session = federation().play(build("ditto", pull=0.5), 4)
     wanted = {}
     for client in range(6):
-        bench = session.federation.bench(client, 4)
-        wanted[client] = bench.evaluate(bench.train(session.model, purpose="fine-tuning batches").model)
+        trainer = session.federation.trainer(client, 4)
+        wanted[client] = trainer.evaluate(trainer.train(session.model, purpose="fine-tuning batches").model)
     assert session.evaluate("fine_tuned") == wanted
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.randomness import stream
+from fedreuse.core.registry import to_plain
 from fedreuse.engine.faults import Listed, ListedFault, NoFaults, RandomFaults, faults
-from fedreuse.errors import ConfigError
-from fedreuse.randomness import stream
-from fedreuse.registry import to_plain
 
 
 def test_registered_names() -> None:

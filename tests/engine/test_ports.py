@@ -12,10 +12,10 @@ from fedreuse.codecs.dense import Dense
 from fedreuse.core.message import Answer, Message
 from fedreuse.core.method import LinkContext, Method
 from fedreuse.core.model import to_groups
+from fedreuse.core.tensors import Tensors, is_equal, pick, zeros
 from fedreuse.engine.ports import FORGOT, ServerPort, client_answer
 from fedreuse.engine.records import ClientRecord, ServerRecord
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.tensors import Tensors, is_equal, pick, zeros
 from fedreuse.testing.quadratic import QuadraticFederation
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel
@@ -31,7 +31,7 @@ def port(method: Method, record: ServerRecord | None = None, round_number: int =
 
 
 def answer(method: Method, request: Envelope, record: ClientRecord, client: int) -> tuple[Envelope, ClientRecord]:
-    return client_answer(method, request, record, FEDERATION.bench(client, request.round_number), client)
+    return client_answer(method, request, record, FEDERATION.trainer(client, request.round_number), client)
 
 
 def test_what_is_the_same_for_many_is_encoded_once() -> None:
@@ -182,7 +182,7 @@ def test_kept_groups_serve_a_later_request_of_the_same_round_alone() -> None:
 
     @dataclass(frozen=True)
     class Noting(TrainingClient):
-        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
+        def answer(self, request: Message, state: None, trainer: Any) -> tuple[Message, None]:
             seen.append(dict(request.groups))
             return Message("noted"), state
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from fedreuse.accounting.ledger import Ledger
+from fedreuse.core.errors import RunError
 from fedreuse.core.method import methods
 from fedreuse.engine import rounds
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
@@ -17,7 +18,6 @@ from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
-from fedreuse.errors import RunError
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from fedreuse.wire.envelope import Envelope
 from tests.federation import NOISY, build, is_same, top_k

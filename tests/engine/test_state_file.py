@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load, save
 
+from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.core.values import value
 from fedreuse.engine.state_file import map_state, read_state, write_state
-from fedreuse.errors import RunDirectoryError
-from fedreuse.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import quadratic_schema
 
 SCHEMA = quadratic_schema()

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedreuse.core.errors import RunDirectoryError, RunError
 from fedreuse.core.int_map import IntMap
+from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.core.values import nbytes
 from fedreuse.engine.checkpoint import Checkpointer, restore_server
 from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.records import Contact, ServerRecord
 from fedreuse.engine.tensor_store import StoredEntry, StoredFile, TensorStore
-from fedreuse.errors import RunDirectoryError, RunError
-from fedreuse.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting, quadratic_schema
 from tests.federation import NOISY, build, is_same, top_k
 

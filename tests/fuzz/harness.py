@@ -16,13 +16,13 @@ import numpy as np
 
 import fedreuse.codecs
 from fedreuse.codecs.codec import codecs
+from fedreuse.core.errors import WireError
 from fedreuse.core.method import LinkContext
-from fedreuse.errors import WireError
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, drop_rows, to_dense, zeros
 from fedreuse.links.lbgm import Lbgm
 from fedreuse.links.link import links, parse_link
 from fedreuse.links.three_pc import ThreePc
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, drop_rows, to_dense, zeros
 from fedreuse.wire.block import MODES
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.levels import levels_block
@@ -166,7 +166,7 @@ def _packed_seeds() -> dict[str, bytes]:
     Each also with nothing squeezed, so that a changed byte is a changed symbol and not a broken zstd frame.
     """
     found = _packed("packed")
-    with patch("fedreuse.wire.squeeze._WORTH", 2**31):
+    with patch("fedreuse.wire.entropy._WORTH", 2**31):
         return found | _packed("plain")
 
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedreuse.core.errors import WireError
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
+from fedreuse.core.tensors import is_finite
 from fedreuse.engine.ports import ServerPort, client_answer
 from fedreuse.engine.records import ClientRecord, ServerRecord
-from fedreuse.errors import WireError
 from fedreuse.methods.averaging import update_of
-from fedreuse.tensors import is_finite
 from fedreuse.testing.quadratic import QuadraticFederation
 from fedreuse.wire.envelope import Envelope
 from tests.federation import build, top_k
@@ -43,7 +43,7 @@ def conversation(link: object) -> tuple[ServerPort, Envelope]:
     for number in (1, 2):
         server = ServerPort(method, record, number, FEDERATION.schema, FEDERATION.seed)
         request = server.pack({0: Message("train", MODEL, answers=(update_of(FEDERATION.initial),))})[0]
-        reply, memory = client_answer(method, request, memory, FEDERATION.bench(0, number), 0)
+        reply, memory = client_answer(method, request, memory, FEDERATION.trainer(0, number), 0)
         if number == 1:
             server.unpack({0: reply})
             record = server.finish(None)

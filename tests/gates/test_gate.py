@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedreuse.core.cohort import Cohort
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import named_plain
 from fedreuse.gates.gate import AgeLimit, gates, promote
-from fedreuse.registry import named_plain
 
 COHORT = Cohort(6, (1, 3, 5, 7), seed=0)
 

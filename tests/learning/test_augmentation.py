@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from fedreuse.core.randomness import stream
 from fedreuse.learning.augmentation import crop_and_flip
-from fedreuse.randomness import stream
 
 
 class Chosen:

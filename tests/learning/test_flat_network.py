@@ -7,15 +7,15 @@ import pytest
 import torch
 from torch import nn
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.model import Model
-from fedreuse.errors import ConfigError
+from fedreuse.core.randomness import stream
+from fedreuse.core.schema import ModelSchema, Schema
+from fedreuse.core.tensors import Tensors, to_arrays
 from fedreuse.learning.flat_network import FlatNetwork, schema_of
 from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.learning.networks.mlp import Mlp
 from fedreuse.learning.networks.resnet18 import ResNet18
-from fedreuse.randomness import stream
-from fedreuse.schema import ModelSchema, Schema
-from fedreuse.tensors import Tensors, to_arrays
 
 MODULES = {
     "cnn": lambda: Cnn(3, 5).build((2, 8, 8), 4),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import named_plain
 from fedreuse.learning.objectives import Accuracy, CrossEntropy, losses, metrics
-from fedreuse.registry import named_plain
 
 OWN = """
 import torch

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.randomness import stream
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.learning.optimizers import Adam, Sgd, learning_rates, optimizers
-from fedreuse.randomness import stream
 
 
 def steps(optimizer: Sgd | Adam, start: float, gradient: float, count: int, lr: float | None = None) -> list[float]:

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import nn
 
-from fedreuse.core.bench import BatchPlan
+from fedreuse.core.corrections import Correction
+from fedreuse.core.errors import RunError
+from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.model import Model
-from fedreuse.corrections import Correction
-from fedreuse.errors import RunError
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, zeros
 from fedreuse.learning.own_network import corrected, gradient
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, zeros
 
 SCHEMA = Schema((TensorSpec("a", (1,), "float64"), TensorSpec("b", (1,), "float64")))
 NOTHING = zeros(Schema())

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedreuse.errors import ConfigError, DataError
+from fedreuse.core.errors import ConfigError, DataError
+from fedreuse.core.randomness import stream
 from fedreuse.learning import partitions as module
 from fedreuse.learning.partitions import (
     ClientIndex,
@@ -21,7 +22,6 @@ from fedreuse.learning.partitions import (
     Shards,
     partitions,
 )
-from fedreuse.randomness import stream
 
 LABELS = np.arange(600) % 10
 TEN_BY_SIX_THOUSAND = np.arange(60_000) % 10

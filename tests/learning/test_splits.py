@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import fedreuse.errors
-from fedreuse.errors import ConfigError, RunDirectoryError
+import fedreuse.core.errors
+from fedreuse.core.errors import ConfigError, RunDirectoryError
+from fedreuse.core.randomness import stream
 from fedreuse.learning.data import Split, digest_of
 from fedreuse.learning.partitions import ClientIndex, Dirichlet, Iid
 from fedreuse.learning.splits import SealedSplit, draw, hold_out, local_test
-from fedreuse.randomness import stream
 
 
 class Streams:
@@ -218,7 +218,7 @@ def test_another_process_is_refused_too(tmp_path: Path) -> None:
         "from fedreuse.learning.splits import SealedSplit; "
         "SealedSplit(Split(np.zeros((1, 1)), np.zeros(1, int))).open(Path(sys.argv[1]), 'model b')"
     )
-    source = Path(fedreuse.errors.__file__).parents[1]
+    source = Path(fedreuse.core.errors.__file__).parents[1]
     ended = subprocess.run(
         [sys.executable, "-c", program, str(record)],
         env={**os.environ, "PYTHONPATH": str(source)},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.errors import ConfigError, RunDirectoryError
+from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.datasets.synthetic import Synthetic
 from fedreuse.learning.partitions import Iid

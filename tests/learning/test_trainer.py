@@ -13,10 +13,13 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedreuse.core.bench import BatchPlan
+from fedreuse.core.corrections import Correction, proximal
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.model import Model
-from fedreuse.corrections import Correction, proximal
-from fedreuse.errors import ConfigError
+from fedreuse.core.randomness import stream
+from fedreuse.core.registry import parse
+from fedreuse.core.tensors import Tensors, to_arrays
 from fedreuse.learning.data import Data, Split
 from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.learning.networks.mlp import Mlp
@@ -24,10 +27,7 @@ from fedreuse.learning.networks.network import OwnNetwork
 from fedreuse.learning.objectives import Accuracy, CrossEntropy
 from fedreuse.learning.optimizers import Adam, Exponential, Sgd
 from fedreuse.learning.partitions import ClientIndex
-from fedreuse.learning.trainer import Local, TorchBench, Trainer, device_of, initial_network
-from fedreuse.randomness import stream
-from fedreuse.registry import parse
-from fedreuse.tensors import Tensors, to_arrays
+from fedreuse.learning.trainer import Local, TorchLocalTrainer, Trainer, device_of, initial_network
 
 SEED = 3
 SIZES = (10, 9, 1, 24)
@@ -122,10 +122,10 @@ def test_training_is_torchs_own_step_by_step(network: Any) -> None:
     plain = Plain(network, images(), start, LOCAL.optimizer)  # type: ignore[arg-type]
     for number, batch in enumerate(islice(batches_of(0), 6), start=1):
         plain.step(batch)
-        trained = trainer.bench(0, 1).train(start, steps=number)
+        trained = trainer.for_client(0, 1).train(start, steps=number)
         assert trained.steps == number
         plain.assert_close(trained.model)
-    assert bits(trained.model) == bits(trainer.bench(0, 1).train(start).model)  # 2 epochs of 3 batches are 6 steps
+    assert bits(trained.model) == bits(trainer.for_client(0, 1).train(start).model)  # 2 epochs of 3 batches are 6 steps
     moved = np.abs(trained.model.weights.values - start.weights.values).max()
     assert moved > 1e-2  # the tolerance above is a small part of the way
 
@@ -136,18 +136,18 @@ def test_a_pull_before_momentum_is_a_term_of_the_gradient() -> None:
     plain = Plain(CNN, images(), start, LOCAL.optimizer)  # type: ignore[arg-type]
     for batch in islice(batches_of(0), 6):
         plain.step(batch, mu=2.0)
-    pulled = trainer.bench(0, 1).train(start, proximal(start.weights, 2.0)).model
+    pulled = trainer.for_client(0, 1).train(start, proximal(start.weights, 2.0)).model
     plain.assert_close(pulled)
-    free = trainer.bench(0, 1).train(start).model
+    free = trainer.for_client(0, 1).train(start).model
     assert np.abs(pulled.weights.values - free.weights.values).max() > 1e-3
 
 
 def test_no_pull_is_no_correction_bit_for_bit() -> None:
     trainer = make()
     start = start_of(trainer)
-    free = bits(trainer.bench(0, 1).train(start).model)
-    assert free == bits(trainer.bench(0, 1).train(start, proximal(start.weights, 0.0)).model)
-    assert free == bits(trainer.bench(0, 1).train(start, Correction(pull=0.0, anchor=start.weights)).model)
+    free = bits(trainer.for_client(0, 1).train(start).model)
+    assert free == bits(trainer.for_client(0, 1).train(start, proximal(start.weights, 0.0)).model)
+    assert free == bits(trainer.for_client(0, 1).train(start, Correction(pull=0.0, anchor=start.weights)).model)
 
 
 @pytest.mark.parametrize("place", ["before_momentum", "after_momentum"])
@@ -158,7 +158,7 @@ def test_a_correction_by_hand(place: Any) -> None:
     size = start.weights.schema.size
     shift, anchor = (stream(5, name).standard_normal(size).astype(np.float32) for name in ("shift", "anchor"))
     correction = Correction(Tensors(start.weights.schema, shift), 0.5, Tensors(start.weights.schema, anchor), place)
-    trained = trainer.bench(0, 1).train(start, correction, steps=2).model.weights.values
+    trained = trainer.for_client(0, 1).train(start, correction, steps=2).model.weights.values
     w, ball = start.weights.values.astype(np.float64), np.zeros(size)
     plain = Plain(Mlp(()), images(), start, Sgd(0.1, 0.9, 0.0))
     for batch in islice(batches_of(0), 2):
@@ -183,14 +183,14 @@ def test_clipping_is_torchs_and_comes_before_the_correction() -> None:
     plain = Plain(CNN, images(), start, LOCAL.optimizer)  # type: ignore[arg-type]
     for batch in islice(batches_of(3), 12):
         plain.step(batch, mu=1.0, clip=0.5)
-    plain.assert_close(trainer.bench(3, 1).train(start, proximal(start.weights, 1.0)).model)
+    plain.assert_close(trainer.for_client(3, 1).train(start, proximal(start.weights, 1.0)).model)
 
 
 def test_a_clipped_step_is_as_long_as_it_may_be() -> None:
     local = Local(epochs=1, batch=4, optimizer=Sgd(lr=0.5, momentum=0.0, weight_decay=0.0), clip_norm=1e-3)
     trainer = make(local=local)
     start = start_of(trainer)
-    moved = trainer.bench(0, 1).train(start, steps=1).model.weights.values - start.weights.values
+    moved = trainer.for_client(0, 1).train(start, steps=1).model.weights.values - start.weights.values
     # lr * clip_norm = 0.5 * 0.001, but for what float32 loses on weights of size one
     assert float(np.linalg.norm(moved)) == pytest.approx(5e-4, rel=1e-3)
 
@@ -207,12 +207,12 @@ def test_a_clipped_step_is_as_long_as_it_may_be() -> None:
 def test_a_trailing_batch_of_one_is_dropped_and_steps_are_counted(client: int, steps: int, examples: int) -> None:
     trainer = make()
     start = start_of(trainer)
-    bench = trainer.bench(client, 1)
-    trained = bench.train(start)
+    local_trainer = trainer.for_client(client, 1)
+    trained = local_trainer.train(start)
     assert (trained.steps, trained.examples) == (steps, SIZES[client])
     assert (trained.lr, trained.momentum) == (0.05, 0.9)
-    assert (bench.work.training_steps, bench.work.training_examples) == (steps, examples)
-    assert bench.work.flops == examples * trainer.flops_per_example(None)
+    assert (local_trainer.work.training_steps, local_trainer.work.training_examples) == (steps, examples)
+    assert local_trainer.work.flops == examples * trainer.flops_per_example(None)
     # BatchNorm counts its batches: the counters are the steps
     assert (trained.model.counters.values - start.counters.values).tolist() == [steps, steps]
     if not steps:
@@ -222,16 +222,16 @@ def test_a_trailing_batch_of_one_is_dropped_and_steps_are_counted(client: int, s
 def test_a_number_of_steps_replaces_the_epochs() -> None:
     trainer = make()
     start = start_of(trainer)
-    bench = trainer.bench(1, 1)
-    assert bench.train(start, steps=7).steps == 7  # 9 examples give 2 batches an epoch: three and a half epochs
-    assert bench.work.training_examples == 28
-    assert trainer.bench(1, 1).train(start, steps=0).steps == 0
+    local_trainer = trainer.for_client(1, 1)
+    assert local_trainer.train(start, steps=7).steps == 7  # 9 examples give 2 batches an epoch: three and a half epochs
+    assert local_trainer.work.training_examples == 28
+    assert trainer.for_client(1, 1).train(start, steps=0).steps == 0
 
 
 def test_a_client_with_one_example_takes_no_steps_however_many_are_asked() -> None:
     trainer = make()
     start = start_of(trainer)
-    trained = trainer.bench(2, 1).train(start, steps=5)
+    trained = trainer.for_client(2, 1).train(start, steps=5)
     assert trained.steps == 0
     assert bits(trained.model) == bits(start)
 
@@ -241,7 +241,7 @@ def test_batches_of_an_epoch_are_every_example_once(monkeypatch: pytest.MonkeyPa
     seen: list[np.ndarray] = []
     whole = trainer.batch
     monkeypatch.setattr(trainer, "batch", lambda index, augment: (seen.append(index), whole(index, augment))[1])
-    trainer.bench(0, 1).train(start_of(trainer))
+    trainer.for_client(0, 1).train(start_of(trainer))
     mine = sorted(index_of(SIZES).of(0).tolist())
     first, second = seen[:3], seen[3:6]
     assert sorted(np.concatenate(first).tolist()) == mine
@@ -253,19 +253,21 @@ def test_the_learning_rate_follows_the_round() -> None:
     rule = Sgd(lr=0.2, momentum=0.0, weight_decay=0.0)
     trainer = make(local=Local(1, 4, rule, Exponential(0.5)))
     start = start_of(trainer)
-    assert [trainer.bench(0, number).train(start, steps=0).lr for number in (1, 2, 3)] == [0.2, 0.1, 0.05]
+    assert [trainer.for_client(0, number).train(start, steps=0).lr for number in (1, 2, 3)] == [0.2, 0.1, 0.05]
     # the same batches at half the rate: exactly half the way, because halving is exact
     slow = make(local=Local(1, 4, Sgd(lr=0.1, momentum=0.0, weight_decay=0.0)))
-    assert bits(trainer.bench(0, 2).train(start, steps=1).model) == bits(slow.bench(0, 2).train(start, steps=1).model)
+    assert bits(trainer.for_client(0, 2).train(start, steps=1).model) == bits(
+        slow.for_client(0, 2).train(start, steps=1).model
+    )
 
 
 def test_every_training_starts_with_a_fresh_optimiser() -> None:
     for rule in (LOCAL.optimizer, Adam()):
         trainer = make(local=replace(LOCAL, optimizer=rule))
         start = start_of(trainer)
-        first = trainer.bench(0, 1).train(start)
-        trainer.bench(3, 1).train(first.model)
-        assert bits(trainer.bench(0, 1).train(start).model) == bits(first.model)
+        first = trainer.for_client(0, 1).train(start)
+        trainer.for_client(3, 1).train(first.model)
+        assert bits(trainer.for_client(0, 1).train(start).model) == bits(first.model)
 
 
 def test_seed_round_client_and_purpose_choose_the_batches_and_nothing_else_does() -> None:
@@ -273,10 +275,10 @@ def test_seed_round_client_and_purpose_choose_the_batches_and_nothing_else_does(
     start = start_of(trainer)
 
     def trained(client: int, number: int, purpose: str = "batches", by: Trainer = trainer) -> list[bytes]:
-        return bits(by.bench(client, number).train(start, purpose=purpose).model)
+        return bits(by.for_client(client, number).train(start, purpose=purpose).model)
 
     first = trained(0, 1)
-    trainer.bench(3, 1).train(start)
+    trainer.for_client(3, 1).train(start)
     trainer.evaluate(start)
     torch.rand(5)
     assert trained(0, 1) == first
@@ -289,10 +291,10 @@ def test_what_is_received_is_left_alone() -> None:
     trainer = make()
     start = start_of(trainer)
     before = bits(start)
-    trained = trainer.bench(0, 1).train(start)
+    trained = trainer.for_client(0, 1).train(start)
     kept = bits(trained.model)
-    trainer.bench(0, 1).gradient(start, start.schema.head(), BatchPlan(1, 4), "p")
-    trainer.bench(3, 2).train(trained.model)
+    trainer.for_client(0, 1).gradient(start, start.schema.head(), BatchPlan(1, 4), "p")
+    trainer.for_client(3, 2).train(trained.model)
     assert bits(start) == before
     assert bits(trained.model) == kept
     with pytest.raises(ValueError, match="read-only"):
@@ -313,13 +315,13 @@ DROPOUT = OwnNetwork(dropout, "own:dropout")
 def test_dropout_is_drawn_from_the_stream() -> None:
     trainer = make(DROPOUT)
     start = start_of(trainer)
-    first = bits(trainer.bench(0, 1).train(start).model)
+    first = bits(trainer.for_client(0, 1).train(start).model)
     torch.rand(17)  # whatever torch drew before
-    assert bits(trainer.bench(0, 1).train(start).model) == first
-    assert bits(make(DROPOUT).bench(0, 1).train(start).model) == first
+    assert bits(trainer.for_client(0, 1).train(start).model) == first
+    assert bits(make(DROPOUT).for_client(0, 1).train(start).model) == first
     without = make(OwnNetwork(lambda shape, num_classes: dropout(shape, num_classes).eval(), "own:none"))
     without.network.module[2].p = 0.0  # type: ignore[index,union-attr]
-    assert bits(without.bench(0, 1).train(start).model) != first
+    assert bits(without.for_client(0, 1).train(start).model) != first
 
 
 def test_a_dropout_proxy_depends_on_the_round_unless_it_is_deterministic() -> None:
@@ -328,7 +330,7 @@ def test_a_dropout_proxy_depends_on_the_round_unless_it_is_deterministic() -> No
 
     def proxy(number: int, is_deterministic: bool) -> bytes:
         plan = BatchPlan(None, 16, is_deterministic)
-        return trainer.bench(0, number).gradient(start, names, plan, "p").values.tobytes()
+        return trainer.for_client(0, number).gradient(start, names, plan, "p").values.tobytes()
 
     assert proxy(1, False) == proxy(1, False) != proxy(2, False)
     assert proxy(1, True) == proxy(2, True) == proxy(90, True)
@@ -337,11 +339,11 @@ def test_a_dropout_proxy_depends_on_the_round_unless_it_is_deterministic() -> No
 def test_augmented_images_are_drawn_from_a_stream_of_their_own() -> None:
     plain, augmented = make(), make(data=images(is_augmented=True))
     start = start_of(plain)
-    first = bits(augmented.bench(0, 1).train(start).model)
-    assert first == bits(augmented.bench(0, 1).train(start).model)
-    assert first != bits(plain.bench(0, 1).train(start).model)
+    first = bits(augmented.for_client(0, 1).train(start).model)
+    assert first == bits(augmented.for_client(0, 1).train(start).model)
+    assert first != bits(plain.for_client(0, 1).train(start).model)
     head = start.schema.head()
-    proxies = [one.bench(0, 1).gradient(start, head, BatchPlan(2, 4, True), "p") for one in (plain, augmented)]
+    proxies = [one.for_client(0, 1).gradient(start, head, BatchPlan(2, 4, True), "p") for one in (plain, augmented)]
     assert proxies[0].values.tobytes() == proxies[1].values.tobytes()  # a deterministic proxy is not augmented
     assert augmented.evaluate(start) == plain.evaluate(start)  # neither is evaluation
 
@@ -351,12 +353,12 @@ def test_a_network_in_double_precision_trains_on_the_same_images() -> None:
     trainer, single = make(double), make(Mlp((6,)))
     start = start_of(trainer)
     assert start.weights.schema.dtype == np.float64
-    trained = trainer.bench(0, 1).train(start).model.weights.values
+    trained = trainer.for_client(0, 1).train(start).model.weights.values
     narrow = Model(
         Tensors(single.network.schema.weights, start.weights.values.astype(np.float32)),
         *(start_of(single).buffers, start_of(single).counters),
     )
-    np.testing.assert_allclose(trained, single.bench(0, 1).train(narrow).model.weights.values, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(trained, single.for_client(0, 1).train(narrow).model.weights.values, rtol=0, atol=1e-5)
     assert trainer.evaluate(start).examples == sum(SIZES)
 
 
@@ -367,8 +369,8 @@ def test_inputs_that_are_no_images_are_taken_as_they_are(dtype: str) -> None:
     data = replace(whole, train=Split(numbers, whole.train.labels), mean=(9.0,), std=(9.0,))
     trainer, reference = make(Mlp((6,)), data=data), make(Mlp((6,)))
     start = start_of(trainer)
-    trained = trainer.bench(0, 1).train(start).model
-    expected = reference.bench(0, 1).train(start).model
+    trained = trainer.for_client(0, 1).train(start).model
+    expected = reference.for_client(0, 1).train(start).model
     np.testing.assert_allclose(trained.weights.values, expected.weights.values, rtol=0, atol=1e-5)
 
 
@@ -378,7 +380,7 @@ def test_labels_may_be_any_integers(dtype: str) -> None:
     data = replace(whole, train=Split(whole.train.inputs, whole.train.labels.astype(dtype)))
     trainer, reference = make(data=data), make()
     start = start_of(trainer)
-    assert bits(trainer.bench(0, 1).train(start).model) == bits(reference.bench(0, 1).train(start).model)
+    assert bits(trainer.for_client(0, 1).train(start).model) == bits(reference.for_client(0, 1).train(start).model)
     assert trainer.evaluate(start) == reference.evaluate(start)
     split = Split(data.train.inputs[:5], data.train.labels[:5])
     assert trainer.evaluate(start, split).examples == 5
@@ -388,9 +390,14 @@ def test_labels_may_be_any_integers(dtype: str) -> None:
 
 
 def gradient(
-    bench: TorchBench, at: Model, names: Any, num_batches: int | None = 1, purpose: str = "gate proxy", **plan: Any
+    local_trainer: TorchLocalTrainer,
+    at: Model,
+    names: Any,
+    num_batches: int | None = 1,
+    purpose: str = "gate proxy",
+    **plan: Any,
 ) -> Tensors:
-    return bench.gradient(at, names, BatchPlan(num_batches, 4, **plan), purpose)
+    return local_trainer.gradient(at, names, BatchPlan(num_batches, 4, **plan), purpose)
 
 
 def test_the_head_proxy_is_the_head_of_the_full_gradient() -> None:
@@ -398,8 +405,8 @@ def test_the_head_proxy_is_the_head_of_the_full_gradient() -> None:
     start = start_of(trainer)
     head = start.schema.head()
     everything = [spec.name for spec in start.schema.weights]
-    part = to_arrays(gradient(trainer.bench(0, 1), start, head, 3))
-    whole = to_arrays(gradient(trainer.bench(0, 1), start, everything, 3))
+    part = to_arrays(gradient(trainer.for_client(0, 1), start, head, 3))
+    whole = to_arrays(gradient(trainer.for_client(0, 1), start, everything, 3))
     assert list(part) == list(head)
     for name in head:
         np.testing.assert_allclose(part[name], whole[name], rtol=1e-6, atol=1e-7)
@@ -415,33 +422,35 @@ def test_a_proxy_is_the_sum_of_mean_gradients_of_plain_torch() -> None:
         total: list[np.ndarray] = [np.zeros(spec.shape) for spec in start.schema.weights]
         for batch in islice(batches_of(0, purpose="gate proxy"), taken):
             total = [sum_ + part.numpy() for sum_, part in zip(total, plain.gradient(batch), strict=True)]
-        bench = trainer.bench(0, 1)
-        found = to_arrays(gradient(bench, start, names, num_batches))
+        local_trainer = trainer.for_client(0, 1)
+        found = to_arrays(gradient(local_trainer, start, names, num_batches))
         for name, wanted in zip(names, total, strict=True):
             np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=2e-6)
-        assert (bench.work.proxy_gradients, bench.work.training_steps) == (taken, 0)
-        assert bench.work.proxy_examples == {1: 4, 2: 8, 3: 10}[taken]
+        assert (local_trainer.work.proxy_gradients, local_trainer.work.training_steps) == (taken, 0)
+        assert local_trainer.work.proxy_examples == {1: 4, 2: 8, 3: 10}[taken]
 
 
 def test_a_mean_instead_of_a_sum_and_the_batch_size_of_training() -> None:
     trainer = make()
     start = start_of(trainer)
     head = start.schema.head()
-    total = gradient(trainer.bench(0, 1), start, head, None)
-    mean = gradient(trainer.bench(0, 1), start, head, None, is_mean=True)
+    total = gradient(trainer.for_client(0, 1), start, head, None)
+    mean = gradient(trainer.for_client(0, 1), start, head, None, is_mean=True)
     np.testing.assert_allclose(mean.values, total.values / 3, rtol=1e-6, atol=1e-9)
-    bench = trainer.bench(0, 1)
-    assert bench.gradient(start, head, BatchPlan(), "gate proxy").values.tobytes() == total.values.tobytes()
-    assert bench.work.proxy_gradients == 3  # local.batch is 4 as well
+    local_trainer = trainer.for_client(0, 1)
+    assert local_trainer.gradient(start, head, BatchPlan(), "gate proxy").values.tobytes() == total.values.tobytes()
+    assert local_trainer.work.proxy_gradients == 3  # local.batch is 4 as well
 
 
 def test_a_proxy_leaves_no_trace_in_what_comes_next() -> None:
     trainer = make()
     start = start_of(trainer)
-    alone = bits(make().bench(0, 1).train(start).model)
-    bench = trainer.bench(0, 1)
-    gradient(bench, start, start.schema.head(), 3)
-    assert bits(bench.train(start).model) == alone  # neither running statistics nor gradients nor frozen weights
+    alone = bits(make().for_client(0, 1).train(start).model)
+    local_trainer = trainer.for_client(0, 1)
+    gradient(local_trainer, start, start.schema.head(), 3)
+    assert (
+        bits(local_trainer.train(start).model) == alone
+    )  # neither running statistics nor gradients nor frozen weights
     assert trainer.evaluate(start) == make().evaluate(start)
     assert all(parameter.requires_grad for parameter in trainer.network.module.parameters())
 
@@ -458,9 +467,9 @@ def test_the_head_costs_no_backward_pass_through_the_features() -> None:
     full_backward = 2 * (8 * 8 * 8 * 9 + 2 * (4 * 4 * 16 * 9 * 8) + 2 * 64 * 8 + 2 * 8 * 3)
     assert head == forward + head_backward
     assert full == forward + full_backward
-    bench = trainer.bench(0, 1)
-    gradient(bench, start, start.schema.head(), 2)
-    assert bench.work.flops == 8 * head < 8 * full
+    local_trainer = trainer.for_client(0, 1)
+    gradient(local_trainer, start, start.schema.head(), 2)
+    assert local_trainer.work.flops == 8 * head < 8 * full
 
 
 def test_the_flops_on_record_are_those_that_were_spent() -> None:
@@ -468,14 +477,14 @@ def test_the_flops_on_record_are_those_that_were_spent() -> None:
     start = start_of(trainer)
     head = start.schema.head()
     per_example = trainer.flops_per_example(head), trainer.flops_per_example(None)
-    bench = trainer.bench(0, 1)
+    local_trainer = trainer.for_client(0, 1)
     with FlopCounterMode(display=False) as counter:
-        gradient(bench, start, head, 2)
-    assert counter.get_total_flops() == bench.work.flops == 8 * per_example[0]  # really no more than the head
-    bench = trainer.bench(0, 1)
+        gradient(local_trainer, start, head, 2)
+    assert counter.get_total_flops() == local_trainer.work.flops == 8 * per_example[0]  # really no more than the head
+    local_trainer = trainer.for_client(0, 1)
     with FlopCounterMode(display=False) as counter:
-        bench.train(start)
-    assert counter.get_total_flops() == bench.work.flops == 20 * per_example[1]
+        local_trainer.train(start)
+    assert counter.get_total_flops() == local_trainer.work.flops == 20 * per_example[1]
 
 
 def test_counting_flops_changes_nothing() -> None:
@@ -489,13 +498,15 @@ def test_a_deterministic_proxy_is_the_same_in_every_round() -> None:
     trainer = make()
     start = start_of(trainer)
     head = start.schema.head()
-    fixed = [gradient(trainer.bench(0, t), start, head, is_deterministic=True).values.tobytes() for t in (1, 2, 50)]
-    drawn = [gradient(trainer.bench(0, t), start, head).values.tobytes() for t in (1, 2, 50)]
+    fixed = [
+        gradient(trainer.for_client(0, t), start, head, is_deterministic=True).values.tobytes() for t in (1, 2, 50)
+    ]
+    drawn = [gradient(trainer.for_client(0, t), start, head).values.tobytes() for t in (1, 2, 50)]
     assert len(set(fixed)) == 1
     assert len(set(drawn)) == 3
-    assert drawn[0] == gradient(trainer.bench(0, 1), start, head).values.tobytes()
-    other_client = gradient(trainer.bench(3, 1), start, head, is_deterministic=True).values.tobytes()
-    other_purpose = gradient(trainer.bench(0, 1), start, head, is_deterministic=True, purpose="q").values.tobytes()
+    assert drawn[0] == gradient(trainer.for_client(0, 1), start, head).values.tobytes()
+    other_client = gradient(trainer.for_client(3, 1), start, head, is_deterministic=True).values.tobytes()
+    other_purpose = gradient(trainer.for_client(0, 1), start, head, is_deterministic=True, purpose="q").values.tobytes()
     assert len({fixed[0], other_client, other_purpose}) == 3
 
 
@@ -507,7 +518,7 @@ def test_a_deterministic_proxy_uses_the_running_statistics() -> None:
 
     def is_affected(is_deterministic: bool) -> bool:
         here, there = (
-            gradient(trainer.bench(0, 1), at, head, is_deterministic=is_deterministic).values.tobytes()
+            gradient(trainer.for_client(0, 1), at, head, is_deterministic=is_deterministic).values.tobytes()
             for at in (start, shifted)
         )
         return here != there
@@ -519,10 +530,10 @@ def test_a_deterministic_proxy_uses_the_running_statistics() -> None:
 def test_a_client_with_one_example_has_a_zero_proxy() -> None:
     trainer = make()
     start = start_of(trainer)
-    bench = trainer.bench(2, 1)
-    found = gradient(bench, start, start.schema.head(), 5)
+    local_trainer = trainer.for_client(2, 1)
+    found = gradient(local_trainer, start, start.schema.head(), 5)
     assert not found.values.any()
-    assert bench.work.proxy_gradients == 0
+    assert local_trainer.work.proxy_gradients == 0
 
 
 # evaluation
@@ -544,8 +555,8 @@ def test_evaluation_by_plain_torch() -> None:
     assert found.mean_score == right / 44
     assert trainer.evaluate(start, index=np.array([4, 5, 6])).examples == 3
     assert trainer.evaluate(start, data.test).examples == 7
-    assert trainer.bench(0, 1).evaluate(start) == trainer.evaluate(start, index=np.array([4, 5, 6]))
-    nobody = trainer.bench(1, 1).evaluate(start)
+    assert trainer.for_client(0, 1).evaluate(start) == trainer.evaluate(start, index=np.array([4, 5, 6]))
+    nobody = trainer.for_client(1, 1).evaluate(start)
     assert nobody.examples == 0
     assert np.isnan(nobody.mean_score)
 

@@ -7,10 +7,10 @@ import pytest
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK
-from fedreuse.errors import ConfigError, WireError
+from fedreuse.core.errors import ConfigError, WireError
+from fedreuse.core.tensors import drop_rows, is_equal
 from fedreuse.links.clag import Clag
 from fedreuse.links.ef21 import Ef21
-from fedreuse.tensors import drop_rows, is_equal
 from tests.links.vectors import PAIR, context, line, pair, talk
 
 LAG = Clag(1.0, Dense(), max_lag=None)

@@ -14,13 +14,13 @@ from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.nonzero import Nonzero
 from fedreuse.codecs.rand_k import RandK
 from fedreuse.codecs.top_k import TopK
+from fedreuse.core.errors import ConfigError, WireError
 from fedreuse.core.method import LinkContext
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, drop_rows, is_equal, pick
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.errors import ConfigError, WireError
 from fedreuse.links.delta import Delta
 from fedreuse.runs.launch import run
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, drop_rows, is_equal, pick
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.delta import delta_fedavg

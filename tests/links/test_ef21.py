@@ -7,10 +7,10 @@ import pytest
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
+from fedreuse.core.tensors import is_equal, to_dense
 from fedreuse.links.ef21 import Ef21
 from fedreuse.links.link import parse_link
-from fedreuse.tensors import is_equal, to_dense
 from tests.links.vectors import PAIR, Rounded, context, line, pair, talk
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.top_k import TopK, kept_count
+from fedreuse.core.errors import ConfigError, WireError
 from fedreuse.core.method import LinkContext
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, pick, to_dense
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.errors import ConfigError, WireError
 from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, pick, to_dense
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
 from tests.federation import NOISY, build
 
@@ -64,7 +64,7 @@ def test_the_same_through_the_engine_at_partial_participation(faults: RandomFaul
         session.advance(1)
         absorbed = [e.client for e in session.ledger.events if e.round_number == number and e.outcome == "fresh"]
         for client in absorbed:
-            trained = federation.bench(client, number).train(before).model
+            trained = federation.trainer(client, number).train(before).model
             wanted[client] += trained.weights.values - before.weights.values
             crossing = [c for c in session.crossings if c.client == client and c.direction == "up"][-1]
             sent[client] += to_dense(crossing.envelope.parcels["update"].decode(session.schema.weights)).values

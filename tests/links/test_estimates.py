@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.top_k import TopK
+from fedreuse.core.errors import WireError
 from fedreuse.core.method import Link
-from fedreuse.errors import WireError
+from fedreuse.core.schema import Schema
+from fedreuse.core.tensors import Tensors, drop_rows, is_equal, pick, to_dense, zeros
 from fedreuse.links.clag import Clag
 from fedreuse.links.ef21 import Ef21
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.estimates import follow, followed, part_of, present, with_part
 from fedreuse.links.laq import Laq
 from fedreuse.links.three_pc import ThreePc
-from fedreuse.schema import Schema
-from fedreuse.tensors import Tensors, drop_rows, is_equal, pick, to_dense, zeros
 from fedreuse.testing.conformance import check_link
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel, pack_tensors
@@ -147,7 +147,7 @@ def test_both_ends_agree_whatever_part_is_sent(link: Link) -> None:
 
 def _through(data: bytes) -> Parcel | None:
     """A parcel as it comes out of bytes."""
-    from fedreuse.schema import ModelSchema
+    from fedreuse.core.schema import ModelSchema
 
     return Envelope.from_bytes(data, ModelSchema(PAIR)).parcels["update"]
 

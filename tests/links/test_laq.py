@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.links.laq import Laq, Quantised
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal
 from tests.links.vectors import PAIR, context, line, pair, talk
 
 THREE = [line(3, 0), line(3, 0.5), line(9, 1)]

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.rand_k import RandK
 from fedreuse.codecs.top_k import TopK
+from fedreuse.core.errors import ConfigError, WireError
 from fedreuse.core.method import LinkContext
-from fedreuse.errors import ConfigError, WireError
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal, pick, scale, sub, to_dense, zeros
 from fedreuse.links.lbgm import COEFFICIENT, Lbgm, LookBack, projection
 from fedreuse.links.plain import Plain
 from fedreuse.methods.lbgm import Lbgm as LbgmMethod
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, pick, scale, sub, to_dense, zeros
 from fedreuse.wire.block import Block
 from fedreuse.wire.envelope import Envelope
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fedreuse.codecs.top_k import TopK
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import named_plain
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.link import links, parse_link
 from fedreuse.links.plain import Plain
-from fedreuse.registry import named_plain
 
 
 def test_links_and_codecs() -> None:

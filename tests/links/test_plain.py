@@ -7,11 +7,11 @@ import pytest
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK
+from fedreuse.core.errors import WireError
 from fedreuse.core.method import LinkContext
-from fedreuse.errors import WireError
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal, to_dense
 from fedreuse.links.plain import Plain
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, to_dense
 
 SCHEMA = Schema((TensorSpec("a", (4,)),))
 CONTEXT = LinkContext(SCHEMA, 1, 0, np.random.default_rng(0))

@@ -13,13 +13,13 @@ from hypothesis.extra.numpy import arrays
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK
-from fedreuse.errors import ConfigError, WireError
+from fedreuse.core.errors import ConfigError, WireError
+from fedreuse.core.schema import Schema
+from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.links.clag import Clag, Lazy
 from fedreuse.links.ef21 import Ef21
 from fedreuse.links.link import parse_link
 from fedreuse.links.three_pc import ThreePc, TwoPoints
-from fedreuse.schema import Schema
-from fedreuse.tensors import Tensors, to_dense
 from fedreuse.wire.block import sparse_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 from tests.links.vectors import PAIR, Nothing, context, line, pair, talk

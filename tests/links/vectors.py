@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fedreuse.core.method import Link, LinkContext
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, to_dense
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.wire.block import dense_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 

@@ -7,9 +7,9 @@ import pytest
 
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
+from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.methods.averaging import AveragingServer, average, updates_of
-from fedreuse.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
 from tests.federation import build, is_same
 

@@ -13,19 +13,19 @@ import pytest
 from fedreuse.accounting.boundaries import BOUNDARIES, Reference, traffic
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.cohort import Cohort
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import Message
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model
 from fedreuse.core.population import Population
+from fedreuse.core.randomness import stream
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, scale, to_dense, zeros
 from fedreuse.engine.faults import Listed, ListedFault, RandomFaults
-from fedreuse.errors import ConfigError
 from fedreuse.gates.age_only import AgeOnly
 from fedreuse.gates.gate import gates
 from fedreuse.links.plain import Plain
 from fedreuse.methods.dg_fedreuse import DgFedReuse, score
-from fedreuse.randomness import stream
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, scale, to_dense, zeros
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.references.dg_fedreuse import Options, dg_fedreuse

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from fedreuse.accounting.boundaries import Reference, savings
+from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.model import Model
+from fedreuse.core.randomness import stream
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.errors import ConfigError, RunError
 from fedreuse.learning.data import Data
 from fedreuse.learning.datasets.synthetic import Synthetic
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.splits import Opening
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.methods.ditto import Ditto
-from fedreuse.randomness import stream
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
@@ -153,7 +153,7 @@ def test_only_those_who_trained_have_a_model_of_their_own() -> None:
     answers = session.evaluate("own")
     for client in range(8):
         own = personal(session)[client] if client in selected else federation.initial
-        assert answers[client] == federation.bench(client, 1).evaluate(own)
+        assert answers[client] == federation.for_client(client, 1).evaluate(own)
 
 
 def test_buffers_and_counters_are_personal() -> None:
@@ -304,15 +304,15 @@ def test_no_client_reaches_the_test_split_before_it_is_dealt() -> None:
     data, objective = prepared.data, (config.task.loss, config.task.metric)
     network = initial_network(config.network, data.shape, data.num_classes, config.seed)
     trainer = Trainer(network, data, (prepared.training, prepared.validation), config.local, objective, config.seed)
-    bench = trainer.bench(0, 1)
-    held_out = bench.evaluate(trainer.initial)
+    local_trainer = trainer.for_client(0, 1)
+    held_out = local_trainer.evaluate(trainer.initial)
     assert held_out == trainer.evaluate(trainer.initial, index=prepared.validation.of(0))
     with pytest.raises(RunError, match="the test split is sealed until the run ends"):
-        bench.evaluate(trainer.initial, "test")
+        local_trainer.evaluate(trainer.initial, "test")
     some = data.train.at(np.arange(10))
     trainer.deal("test", some, ClientIndex(np.array([0, 4, 4, 4, 4, 4, 10]), np.arange(10)))
-    assert bench.evaluate(trainer.initial, "test") == trainer.evaluate(trainer.initial, some.at(np.arange(4)))
-    assert trainer.bench(1, 1).evaluate(trainer.initial, "test").examples == 0
+    assert local_trainer.evaluate(trainer.initial, "test") == trainer.evaluate(trainer.initial, some.at(np.arange(4)))
+    assert trainer.for_client(1, 1).evaluate(trainer.initial, "test").examples == 0
 
 
 def test_lost_replies_do_not_touch_evaluation(tmp_path: Path) -> None:

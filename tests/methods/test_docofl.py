@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.method import methods
+from fedreuse.core.tensors import is_equal
 from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault, RandomFaults
 from fedreuse.engine.records import ClientRecord
-from fedreuse.errors import ConfigError, RunError
 from fedreuse.methods.docofl import DoCoFl
 from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
-from fedreuse.tensors import is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from fedreuse.wire.envelope import Envelope
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k

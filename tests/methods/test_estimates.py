@@ -8,7 +8,7 @@ from fedreuse.core.cohort import Cohort
 from fedreuse.core.population import Population
 from fedreuse.methods.averaging import AveragingServer
 from fedreuse.methods.estimates import estimates_server
-from fedreuse.methods.memory import MemoryServer
+from fedreuse.methods.server_memory import MemoryServer
 from tests.servers import start, step, weight
 
 TWO = Population(np.array([10, 30]))

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import Method
+from fedreuse.core.tensors import is_equal, to_dense
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.errors import ConfigError
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.fed_ef import FedEf
-from fedreuse.tensors import is_equal, to_dense
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.links.vectors import Rounded
@@ -88,7 +88,7 @@ def test_sent_plus_residual_is_the_sum_of_updates(faults: RandomFaults) -> None:
             parcel = parcels[client]
             assert parcel is not None
             sent[client] += to_dense(parcel.decode(federation.schema.weights)).values
-            trained = federation.bench(client, number).train(before).model
+            trained = federation.trainer(client, number).train(before).model
             wanted[client] += trained.weights.values - before.weights.values
         for client in range(6):
             np.testing.assert_allclose(sent[client] + residual(session, client), wanted[client], rtol=1e-11, atol=1e-13)
@@ -124,7 +124,7 @@ def test_the_residual_is_taken_from_what_was_decoded() -> None:
     method = Method(server, client, {"update": ErrorFeedback(Rounded())})
     session = Session(federation, method, Setting(cohort=4)).advance(1)
     for number in range(4):
-        update = federation.bench(number, 1).train(federation.initial).model.weights.values
+        update = federation.trainer(number, 1).train(federation.initial).model.weights.values
         update = update - federation.initial.weights.values
         np.testing.assert_allclose(residual(session, number), update - np.rint(update), rtol=1e-12, atol=1e-14)
         assert residual(session, number).any()
@@ -139,7 +139,7 @@ def test_the_residual_is_what_top_k_cannot_hold() -> None:
         before, old = session.model, [residual(session, client) for client in range(4)]
         session.advance(1)
         for client in range(4):
-            trained = federation.bench(client, number).train(before).model
+            trained = federation.trainer(client, number).train(before).model
             wanted = trained.weights.values - before.weights.values + old[client]
             for spec, offset in zip(schema, schema.offsets, strict=False):
                 size, kept = SIZES[spec.name]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.tensors import is_equal
 from fedreuse.methods.fedavg import FedAvg
-from fedreuse.tensors import is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.fedavg import fedavg
@@ -54,7 +54,7 @@ def test_identical_clients_move_the_model_as_one_of_them() -> None:
     same = {name: np.repeat(getattr(federation, name)[:1], 4, 0) for name in ("curvatures", "optima", "steps")}
     same |= {name: np.repeat(getattr(federation, name)[:1], 4, 0) for name in ("means", "variances")}
     federation = replace(federation, **same)
-    trained = federation.bench(0, 1).train(federation.initial).model
+    trained = federation.trainer(0, 1).train(federation.initial).model
     session = federation.play(build("fedavg"), 1, Setting(cohort=4))
     np.testing.assert_allclose(session.model.weights.values, trained.weights.values, rtol=1e-12)
     np.testing.assert_allclose(session.model.buffers.values, trained.buffers.values, rtol=1e-12)

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.dense import Dense
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model
-from fedreuse.errors import ConfigError
+from fedreuse.core.randomness import stream
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal, zeros
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.methods.fedluar import FedLuar, LuarServer, layers_of, probabilities, without
-from fedreuse.randomness import stream
 from fedreuse.runs.launch import run
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, zeros
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting, quadratic_schema
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.fedluar import fedluar

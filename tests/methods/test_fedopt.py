@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.tensors import is_equal
 from fedreuse.engine.faults import Listed, ListedFault
-from fedreuse.errors import ConfigError
 from fedreuse.methods.fedadagrad import FedAdagrad
 from fedreuse.methods.fedadam import FedAdam
 from fedreuse.methods.fedavgm import FedAvgM
 from fedreuse.methods.fedopt import FedOpt
 from fedreuse.methods.fedyogi import FedYogi
 from fedreuse.runs.launch import run
-from fedreuse.tensors import is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.fedopt import Options, fedopt

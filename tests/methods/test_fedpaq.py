@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.qsgd import Qsgd
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.randomness import stream
 from fedreuse.links.plain import Plain
 from fedreuse.methods.fedpaq import FedPaq
-from fedreuse.randomness import stream
 from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem
@@ -23,7 +23,7 @@ from tests.tiny import tiny
 def first_updates(federation: QuadraticFederation) -> dict[int, np.ndarray]:
     """What the clients of the first round find, before anything is rounded."""
     start = federation.initial
-    trained = {i: federation.bench(i, 1).train(start).model for i in federation.cohort(1, 3).clients}
+    trained = {i: federation.trainer(i, 1).train(start).model for i in federation.cohort(1, 3).clients}
     return {client: model.weights.values - start.weights.values for client, model in trained.items()}
 
 

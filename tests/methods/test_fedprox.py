@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 from fedreuse.methods.fedprox import FedProx
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedreuse.core.cohort import Cohort
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.population import Population
-from fedreuse.errors import ConfigError
 from fedreuse.methods.fedstale import FedStale
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedreuse.core.bench import Bench
+from fedreuse.core.corrections import Correction
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.local_trainer import LocalTrainer
 from fedreuse.core.message import Message
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model, difference
-from fedreuse.corrections import Correction
-from fedreuse.errors import ConfigError
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import Tensors, scale
 from fedreuse.methods.gradskip import GradSkip, GradSkipClient
-from fedreuse.randomness import stream
 from fedreuse.runs.launch import run
-from fedreuse.tensors import Tensors, scale
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, top_k
 from tests.methods.test_proxskip import EVERYBODY, exact_problem, federation, lengths, optimum, problem_of, shifts
@@ -127,10 +127,10 @@ def test_weight_decay_is_part_of_the_gradient_that_becomes_the_shift() -> None:
 class _Truncated(GradSkipClient):
     """Stops early, but leaves its shift as it was: what a mere shorter training would do."""
 
-    def train(self, received: Model, shift: Tensors, request: Message, bench: Bench) -> tuple[Model, float]:
-        stop = int(bench.rng("stop").geometric(1 - request.values["q"]))
+    def train(self, received: Model, shift: Tensors, request: Message, trainer: LocalTrainer) -> tuple[Model, float]:
+        stop = int(trainer.rng("stop").geometric(1 - request.values["q"]))
         steps = min(stop, request.values["steps"])
-        trained = bench.train(received, Correction(shift=scale(shift, -1)), steps)
+        trained = trainer.train(received, Correction(shift=scale(shift, -1)), steps)
         return difference(trained.model, received), self.rate(trained, request.values["steps"])
 
 

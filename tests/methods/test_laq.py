@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 from fedreuse.links.laq import Laq as Link
 from fedreuse.methods.laq import Laq
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting, with_poison

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fedreuse.core.cohort import Cohort
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import methods
 from fedreuse.core.needs import Needs
 from fedreuse.core.population import Population
-from fedreuse.errors import ConfigError
 from fedreuse.methods.averaging import AveragingServer
 from fedreuse.methods.fedavg import FedAvg
 from fedreuse.methods.movement import Movement, MovementServer

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from fedreuse.core.bench import Bench, Trained
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.local_trainer import LocalTrainer, Trained
 from fedreuse.core.message import Message
 from fedreuse.core.method import Method
+from fedreuse.core.randomness import stream
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
-from fedreuse.errors import ConfigError
 from fedreuse.methods.proxskip import ProxSkip, ProxSkipClient, Shift, finish
-from fedreuse.randomness import stream
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.local import Problem
@@ -250,8 +250,8 @@ class _Undecoded(ProxSkipClient):
 
     wants_delivered = False
 
-    def answer(self, request: Message, state: Shift | None, bench: Bench) -> tuple[Message, Shift]:
-        reply, after = super().answer(request, state, bench)
+    def answer(self, request: Message, state: Shift | None, trainer: LocalTrainer) -> tuple[Message, Shift]:
+        reply, after = super().answer(request, state, trainer)
         return reply, super().settle(after, reply)
 
     def settle(self, state: Shift, delivered: Message) -> Shift:

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import Message
 from fedreuse.core.method import Method
 from fedreuse.core.model import to_groups
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import is_equal
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.errors import ConfigError
 from fedreuse.links.link import parse_link
 from fedreuse.methods.scaffold import Scaffold, effective_steps
-from fedreuse.randomness import stream
 from fedreuse.runs.launch import run
-from fedreuse.tensors import is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.local import Problem

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.ternary import Ternary
+from fedreuse.core.errors import ConfigError
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.errors import ConfigError
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.stc_up import StcUp
 from fedreuse.runs.config import load
@@ -59,7 +59,7 @@ def test_what_was_sent_and_what_is_left_are_all_updates(faults: object) -> None:
             if event.client == client and event.outcome == "fresh":
                 start = session.models[event.round_number - 1]
                 trained += (
-                    federation.bench(client, event.round_number).train(start).model.weights.values
+                    federation.trainer(client, event.round_number).train(start).model.weights.values
                     - start.weights.values
                 )
         sent, left = sent_and_left(session, client)

@@ -9,12 +9,12 @@ import pytest
 
 from fedreuse.codecs.nonzero import Nonzero
 from fedreuse.codecs.ternary import Ternary
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.tensors import Tensors, is_equal, to_dense
 from fedreuse.links.delta import Delta
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.stc_updown import StcUpDown, TernaryStep
 from fedreuse.runs.launch import run
-from fedreuse.tensors import Tensors, is_equal, to_dense
 from fedreuse.testing.quadratic import QuadraticFederation, Setting, quadratic_schema
 from tests.federation import NOISY, assert_close, build, plain_problem
 from tests.references.stc_updown import stc_updown

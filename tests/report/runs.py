@@ -9,7 +9,7 @@ import numpy as np
 import yaml
 
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_to_plain
-from fedreuse.core.bench import Work
+from fedreuse.core.local_trainer import Work
 from fedreuse.runs.directory import RunDirectory
 
 UPLINK = {"update": {"name": "error_feedback", "codec": {"name": "top_k", "ratio": 0.2}}}

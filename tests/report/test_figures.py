@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from fedreuse.errors import RunDirectoryError, UserError
+from fedreuse.core.errors import RunDirectoryError, UserError
 from fedreuse.report.figures import accuracy_figure, curve
 from fedreuse.report.results import Result, read_run
 from tests.report.runs import write_run

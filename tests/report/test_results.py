@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.errors import RunDirectoryError
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.results import compared_alike, plain, read_run, read_runs
 from fedreuse.runs.directory import RunDirectory
 from tests.report.runs import write_run

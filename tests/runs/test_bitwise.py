@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fedreuse.errors import RunError
-from fedreuse.randomness import stream
+from fedreuse.core.errors import RunError
+from fedreuse.core.randomness import stream
 from fedreuse.runs import launch
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
 from fedreuse.runs.workers import TaskSetup
-from fedreuse.testing.mortal import MortalSetup
+from fedreuse.testing.dying_workers import MortalSetup
 from tests.cluster import ray_cluster
 from tests.tiny import results, tiny
 

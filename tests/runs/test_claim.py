@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedreuse.errors import RunDirectoryError
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.claim import check_facts, check_same, claim
 from fedreuse.runs.config import load
 from fedreuse.runs.directory import RunDirectory

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.plain import Plain
 from fedreuse.methods.dg_fedreuse import DgFedReuse

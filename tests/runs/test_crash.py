@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.errors import RunDirectoryError
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
 from tests.tiny import plain, results, tiny
@@ -32,7 +32,7 @@ DIGITS = {"name": "digits", "clients": 6, "partition": {"name": "dirichlet", "al
 DRIVER = """
 import json, os, resource, signal, sys, tempfile
 from fedreuse import load, run
-from fedreuse.errors import FedreuseError
+from fedreuse.core.errors import FedreuseError
 from fedreuse.runs.journal import Journal
 
 class Touches:

@@ -15,9 +15,9 @@ import pytest
 
 from fedreuse.accounting.boundaries import Reference
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_to_plain
-from fedreuse.core.bench import Work
-from fedreuse.errors import RunDirectoryError, RunError
-from fedreuse.files import beside
+from fedreuse.core.errors import RunDirectoryError, RunError
+from fedreuse.core.files import beside
+from fedreuse.core.local_trainer import Work
 from fedreuse.runs.directory import RunDirectory, find_runs, reference_to_plain
 
 LEDGER = [

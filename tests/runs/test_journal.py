@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.errors import RunDirectoryError, RunError
+from fedreuse.core.errors import RunDirectoryError, RunError
 from fedreuse.runs.journal import Journal
 
 ROWS = {"metrics": [{"round": 1, "score": 0.5, "none": None}], "ledger": [{"a": 1, "b": {"x:y": 2}}, {"a": 2}]}

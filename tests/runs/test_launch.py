@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from fedreuse.accounting.ledger import EventRow, LedgerRow
-from fedreuse.core.bench import Trained
+from fedreuse.core.errors import ConfigError, RunDirectoryError, RunError
+from fedreuse.core.local_trainer import Trained
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.errors import ConfigError, RunDirectoryError, RunError
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.partitions import ClientIndex
-from fedreuse.learning.trainer import TorchBench
+from fedreuse.learning.trainer import TorchLocalTrainer
 from fedreuse.runs.config import RunConfig
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
@@ -76,14 +76,14 @@ class StopAfter:
 def stop_in_training(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Stop in the middle of a round, at the so-many-th training."""
     calls = iter(range(1, number + 1))
-    whole = TorchBench.train
+    whole = TorchLocalTrainer.train
 
-    def train(self: TorchBench, *words: Any, **options: Any) -> Trained:
+    def train(self: TorchLocalTrainer, *words: Any, **options: Any) -> Trained:
         if next(calls, None) is None:
             raise Stop
         return whole(self, *words, **options)
 
-    monkeypatch.setattr(TorchBench, "train", train)
+    monkeypatch.setattr(TorchLocalTrainer, "train", train)
 
 
 # what a run leaves

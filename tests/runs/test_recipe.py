@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import parse
 from fedreuse.links.plain import Plain
-from fedreuse.registry import parse
 from fedreuse.runs.recipe import Recipe, parse_links
 
 TOP_K = {"name": "top_k", "ratio": 0.1}

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedreuse.core.cohort import Cohort
-from fedreuse.errors import ConfigError, RunDirectoryError
-from fedreuse.randomness import stream
+from fedreuse.core.errors import ConfigError, RunDirectoryError
+from fedreuse.core.randomness import stream
 from fedreuse.runs.schedule import (
-    Always,
+    AlwaysAvailable,
     Availability,
     Probability,
     Schedule,
@@ -33,7 +33,7 @@ def write(path: Path, content: object) -> str:
 
 def test_registered_names() -> None:
     assert availabilities.names() == ["always", "probability", "trace"]
-    assert availabilities.parse("always", "rounds.availability") == Always()
+    assert availabilities.parse("always", "rounds.availability") == AlwaysAvailable()
     assert availabilities.parse({"name": "probability", "p": 0.5}, "rounds.availability") == Probability(p=0.5)
 
 
@@ -41,7 +41,7 @@ def test_registered_names() -> None:
 @given(sizes, st.integers(1, 8), st.integers(0, 2**40))
 def test_cohorts_are_ascending_distinct_and_of_the_asked_size(size: tuple[int, int], count: int, seed: int) -> None:
     num_clients, cohort_size = size
-    schedule = Schedule.draw(num_clients, count, cohort_size, Always(), seed)
+    schedule = Schedule.draw(num_clients, count, cohort_size, AlwaysAvailable(), seed)
     assert len(schedule) == count
     for clients in schedule.cohorts:
         assert len(clients) == cohort_size
@@ -50,7 +50,7 @@ def test_cohorts_are_ascending_distinct_and_of_the_asked_size(size: tuple[int, i
         assert clients[-1] < num_clients
 
 
-@pytest.mark.parametrize("availability", [Always(), Probability(p=0.4), Probability(low=0.1, high=0.9)])
+@pytest.mark.parametrize("availability", [AlwaysAvailable(), Probability(p=0.4), Probability(low=0.1, high=0.9)])
 def test_more_rounds_leave_the_earlier_ones_alone(availability: Availability) -> None:
     short = Schedule.draw(40, 5, 6, availability, seed=3)
     long = Schedule.draw(40, 50, 6, availability, seed=3)
@@ -59,7 +59,7 @@ def test_more_rounds_leave_the_earlier_ones_alone(availability: Availability) ->
 
 
 def test_a_round_is_the_draw_of_its_own_stream() -> None:
-    schedule = Schedule.draw(30, 4, 5, Always(), seed=11)
+    schedule = Schedule.draw(30, 4, 5, AlwaysAvailable(), seed=11)
     for round_number in range(1, 5):
         drawn = stream(11, "schedule", round_number).choice(30, 5, replace=False, shuffle=False)
         assert schedule.cohorts[round_number - 1] == tuple(sorted(drawn.tolist()))
@@ -67,24 +67,24 @@ def test_a_round_is_the_draw_of_its_own_stream() -> None:
 
 def test_every_client_is_drawn_equally_often() -> None:
     # 2,000 rounds of 5 out of 20: each client is in 500, standard deviation sqrt(2000 * 1/4 * 3/4) = 19.4
-    drawn = np.bincount(np.concatenate(Schedule.draw(20, 2000, 5, Always(), seed=1).cohorts), minlength=20)
+    drawn = np.bincount(np.concatenate(Schedule.draw(20, 2000, 5, AlwaysAvailable(), seed=1).cohorts), minlength=20)
     assert drawn.sum() == 10_000
     assert np.abs(drawn - 500).max() < 5 * 19.4
 
 
 def test_a_million_clients() -> None:
-    schedule = Schedule.draw(1_000_000, 20, 100, Always(), seed=2)
+    schedule = Schedule.draw(1_000_000, 20, 100, AlwaysAvailable(), seed=2)
     assert {len(set(clients)) for clients in schedule.cohorts} == {100}
     assert max(clients[-1] for clients in schedule.cohorts) > 900_000
 
 
 def test_everybody_can_be_selected() -> None:
-    assert Schedule.draw(4, 2, 4, Always(), seed=0).cohorts == ((0, 1, 2, 3), (0, 1, 2, 3))
+    assert Schedule.draw(4, 2, 4, AlwaysAvailable(), seed=0).cohorts == ((0, 1, 2, 3), (0, 1, 2, 3))
 
 
 def test_a_cohort_larger_than_the_population_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"rounds\.cohort is 11, but task\.clients is 10; set rounds\.cohort"):
-        Schedule.draw(10, 1, 11, Always(), seed=0)
+        Schedule.draw(10, 1, 11, AlwaysAvailable(), seed=0)
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_a_cohort_larger_than_the_population_is_refused() -> None:
 )
 def test_counts_below_one_are_refused(arguments: tuple[int, int, int], place: str) -> None:
     with pytest.raises(ConfigError, match=f"{place} must be at least 1, got 0"):
-        Schedule.draw(*arguments, Always(), seed=0)
+        Schedule.draw(*arguments, AlwaysAvailable(), seed=0)
 
 
 def test_certain_presence_equals_always_and_certain_absence_empties_the_cohort() -> None:
-    always = Schedule.draw(25, 6, 4, Always(), seed=9)
+    always = Schedule.draw(25, 6, 4, AlwaysAvailable(), seed=9)
     assert Schedule.draw(25, 6, 4, Probability(p=1.0), seed=9) == always
     assert Schedule.draw(25, 3, 4, Probability(p=0.0), seed=9).cohorts == ((), (), ())
 
@@ -275,27 +275,31 @@ def test_a_changed_or_broken_file_is_refused(tmp_path: Path) -> None:
 
 def test_frozen_once_and_read_ever_after(tmp_path: Path) -> None:
     path = tmp_path / "schedule.json"
-    first = load_or_freeze(path, 12, 5, 3, Always(), seed=1)
+    first = load_or_freeze(path, 12, 5, 3, AlwaysAvailable(), seed=1)
     written = path.read_bytes()
-    assert load_or_freeze(path, 12, 5, 3, Always(), seed=1) == first == Schedule.draw(12, 5, 3, Always(), seed=1)
+    assert (
+        load_or_freeze(path, 12, 5, 3, AlwaysAvailable(), seed=1)
+        == first
+        == Schedule.draw(12, 5, 3, AlwaysAvailable(), seed=1)
+    )
     assert path.read_bytes() == written
 
 
 @pytest.mark.parametrize(
     ("arguments", "difference"),
     [
-        ((13, 5, 3, Always(), 1), r"task\.clients is 13 here and 12 there"),
-        ((12, 6, 3, Always(), 1), r"rounds\.count is 6 here and 5 there"),
-        ((12, 5, 4, Always(), 1), "round 1 has other clients"),
+        ((13, 5, 3, AlwaysAvailable(), 1), r"task\.clients is 13 here and 12 there"),
+        ((12, 6, 3, AlwaysAvailable(), 1), r"rounds\.count is 6 here and 5 there"),
+        ((12, 5, 4, AlwaysAvailable(), 1), "round 1 has other clients"),
         ((12, 5, 3, Probability(p=0.0), 1), "round 1 has other clients"),
-        ((12, 5, 3, Always(), 2), "seed is 2 here and 1 there"),
+        ((12, 5, 3, AlwaysAvailable(), 2), "seed is 2 here and 1 there"),
     ],
 )
 def test_another_configuration_is_refused_and_the_file_kept(
     tmp_path: Path, arguments: tuple[int, int, int, Availability, int], difference: str
 ) -> None:
     path = tmp_path / "schedule.json"
-    load_or_freeze(path, 12, 5, 3, Always(), seed=1)
+    load_or_freeze(path, 12, 5, 3, AlwaysAvailable(), seed=1)
     written = path.read_bytes()
     with pytest.raises(RunDirectoryError, match=rf"frozen for another configuration: {difference}"):
         load_or_freeze(path, *arguments)

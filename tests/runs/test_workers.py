@@ -2,10 +2,10 @@
 
 import pytest
 
+from fedreuse.core.tensors import is_equal
 from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
 from fedreuse.runs.workers import TaskSetup, shared_arrays
-from fedreuse.tensors import is_equal
 
 CONFIG = {
     "task": {"name": "digits", "clients": 6},
@@ -21,7 +21,7 @@ def test_a_shared_task_builds_the_same_benches():
     config = load(CONFIG)
     prepared = config.task.prepare(config.seed)
     setup, arrays = TaskSetup.of(config, prepared), shared_arrays(prepared)
-    first, second = setup(arrays).bench, setup(arrays).bench
+    first, second = setup(arrays).trainer, setup(arrays).trainer
     assert first(2, 1).schema == second(2, 1).schema
     start = first(2, 1)._trainer.network.read()  # both start from the seed's initial weights
     here, there = first(2, 1).train(start), second(2, 1).train(start)

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 from fedreuse.learning.task import Task
 from fedreuse.studies.changes import OF_ANY_DATASET, merge, points, tree_of
 

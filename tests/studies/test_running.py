@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from fedreuse.core.errors import RunError
 from fedreuse.engine.executors.pool import Pool
-from fedreuse.errors import RunError
 from fedreuse.report.results import read_runs
 from fedreuse.studies import running as module
 from fedreuse.studies.running import run_study

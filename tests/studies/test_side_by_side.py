@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.ray import Ray
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.errors import ConfigError
-from fedreuse.studies.side_by_side import Task, fits_one_core, pays, run_side_by_side
+from fedreuse.studies.side_by_side import RunJob, fits_one_core, pays, run_side_by_side
 from tests.tiny import tiny
 
 
@@ -40,7 +40,7 @@ def test_who_leaves_the_cores_open_may_have_one():
 def test_a_mistake_of_the_user_stops_everything_and_nobody_is_left(tmp_path):
     config = tiny("rounds.count=100000")
     far = tiny(task={"limit": 9999})
-    tasks = [Task(n, c, SimpleNamespace(path=tmp_path / str(n))) for n, c in ((1, config), (2, far))]
+    tasks = [RunJob(n, c, SimpleNamespace(path=tmp_path / str(n))) for n, c in ((1, config), (2, far))]
     with pytest.raises(ConfigError, match=r"task\.limit is 9,999"):
         list(run_side_by_side(tasks, 2, lambda _: None))
 

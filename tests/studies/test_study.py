@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 from fedreuse.studies.study import expand, load_study
 
 BASE: dict[str, Any] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.codecs.top_k import TopK
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.plain import Plain
 from fedreuse.testing.cases import SCORED, Case, read_messages

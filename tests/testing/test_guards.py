@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.dense import Dense
-from fedreuse.core.bench import BatchPlan
+from fedreuse.core.corrections import Correction
+from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.needs import Needs
-from fedreuse.corrections import Correction
+from fedreuse.core.tensors import Tensors, scale
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.tensors import Tensors, scale
 from fedreuse.testing.guards import NothingElse, digest, guarded, mirrored, named, unchanged
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from fedreuse.wire.parcel import Parcel
@@ -72,8 +72,8 @@ def test_requests_that_name_their_answers_pass_and_others_do_not() -> None:
 def test_a_client_that_changes_the_model_is_caught() -> None:
     @dataclass(frozen=True)
     class Vandal(TrainingClient):
-        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
-            answer = super().answer(request, state, bench)
+        def answer(self, request: Message, state: None, trainer: Any) -> tuple[Message, None]:
+            answer = super().answer(request, state, trainer)
             force(request.groups["model"].values)
             return answer
 
@@ -106,17 +106,17 @@ def test_two_ends_that_disagree_are_caught() -> None:
 
 
 def test_a_bench_that_grants_what_was_said_and_nothing_else() -> None:
-    bench = NothingElse(FEDERATION.bench(0, 1), Needs())
-    assert bench.train(FEDERATION.initial).steps == FEDERATION.steps[0]
-    assert bench.work.training_steps == FEDERATION.steps[0]
-    assert bench.evaluate(FEDERATION.initial).examples == FEDERATION.examples[0]
-    assert bench.rng("x").random() == FEDERATION.bench(0, 1).rng("x").random()
+    trainer = NothingElse(FEDERATION.trainer(0, 1), Needs())
+    assert trainer.train(FEDERATION.initial).steps == FEDERATION.steps[0]
+    assert trainer.work.training_steps == FEDERATION.steps[0]
+    assert trainer.evaluate(FEDERATION.initial).examples == FEDERATION.examples[0]
+    assert trainer.rng("x").random() == FEDERATION.trainer(0, 1).rng("x").random()
     with pytest.raises(AssertionError, match=r"Needs\(gradients=True\)"):
-        bench.gradient(FEDERATION.initial, (), BatchPlan(), "p")
+        trainer.gradient(FEDERATION.initial, (), BatchPlan(), "p")
     with pytest.raises(AssertionError, match=r"Needs\(corrections=True\)"):
-        bench.train(FEDERATION.initial, Correction())
+        trainer.train(FEDERATION.initial, Correction())
     with pytest.raises(AssertionError, match=r"Needs\(steps=True\)"):
-        bench.train(FEDERATION.initial, steps=1)
-    free = NothingElse(FEDERATION.bench(0, 1), Needs(gradients=True, corrections=True, steps=True))
+        trainer.train(FEDERATION.initial, steps=1)
+    free = NothingElse(FEDERATION.trainer(0, 1), Needs(gradients=True, corrections=True, steps=True))
     assert free.train(FEDERATION.initial, Correction(), 1).steps == 1
     assert free.gradient(FEDERATION.initial, ("fc.bias",), BatchPlan(1), "p").schema.size == 2

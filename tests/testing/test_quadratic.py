@@ -1,4 +1,4 @@
-"""The bench without torch: every step by hand, and sessions that can be stopped."""
+"""The trainer without torch: every step by hand, and sessions that can be stopped."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedreuse.core.bench import BatchPlan
-from fedreuse.corrections import Correction
-from fedreuse.randomness import stream
-from fedreuse.tensors import Tensors, is_equal
+from fedreuse.core.corrections import Correction
+from fedreuse.core.local_trainer import BatchPlan
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting, quadratic_schema, with_poison
 from tests.federation import NOISY, build, is_same
 
@@ -28,7 +28,7 @@ W = ONE.initial.weights.values
 
 def trained(**changes: object) -> np.ndarray:
     correction = Correction(**changes) if changes else None
-    return ONE.bench(0, 1).train(ONE.initial, correction).model.weights.values
+    return ONE.trainer(0, 1).train(ONE.initial, correction).model.weights.values
 
 
 def test_two_steps_by_hand() -> None:
@@ -58,7 +58,7 @@ def test_a_correction_before_and_after_momentum_by_hand() -> None:
 
 
 def test_buffers_follow_every_step() -> None:
-    result = ONE.bench(0, 1).train(ONE.initial)
+    result = ONE.trainer(0, 1).train(ONE.initial)
     # var: 1 -> 0.9 + 0.3 = 1.2 -> 1.08 + 0.3 = 1.38
     np.testing.assert_allclose(result.model.buffers["norm.running_var"], 1.38)
     assert result.model.counters.values.tolist() == [2]
@@ -66,37 +66,37 @@ def test_buffers_follow_every_step() -> None:
 
 
 def test_as_many_steps_as_asked() -> None:
-    bench = ONE.bench(0, 1)
-    assert bench.train(ONE.initial, steps=5).steps == 5
-    assert bench.work.training_steps == 5
+    trainer = ONE.trainer(0, 1)
+    assert trainer.train(ONE.initial, steps=5).steps == 5
+    assert trainer.work.training_steps == 5
 
 
 def test_gradients_by_hand() -> None:
-    bench = ONE.bench(0, 1)
+    trainer = ONE.trainer(0, 1)
     plan = BatchPlan(num_batches=3, batch_size=4)
-    found = bench.gradient(ONE.initial, ("fc.bias", "body.weight"), plan, "p")
+    found = trainer.gradient(ONE.initial, ("fc.bias", "body.weight"), plan, "p")
     assert [spec.name for spec in found.schema] == ["body.weight", "fc.bias"]
     np.testing.assert_allclose(found.values, 3 * 2 * (W - 1)[[0, 1, 2, 3, 4, 5, 10, 11]], rtol=1e-13)
-    assert (bench.work.proxy_gradients, bench.work.proxy_examples) == (3, 12)
-    mean = bench.gradient(ONE.initial, ("fc.bias",), replace(plan, is_mean=True), "p")
+    assert (trainer.work.proxy_gradients, trainer.work.proxy_examples) == (3, 12)
+    mean = trainer.gradient(ONE.initial, ("fc.bias",), replace(plan, is_mean=True), "p")
     np.testing.assert_allclose(mean.values, 2 * (W - 1)[10:], rtol=1e-13)
 
 
 def test_noise_comes_from_the_streams() -> None:
     noisy = replace(ONE, training=QuadraticTraining(lr=0.1, noise=0.5), steps=np.array([1]))
-    found = noisy.bench(0, 3).train(noisy.initial).model.weights.values
+    found = noisy.trainer(0, 3).train(noisy.initial).model.weights.values
     drawn = stream(noisy.seed, "batches", 3, 0).standard_normal(12)
     np.testing.assert_allclose(found, W - 0.1 * (2 * (W - 1) + 0.5 * drawn), rtol=1e-13)
     plan = BatchPlan(1, 1)
-    gradients = [noisy.bench(0, t).gradient(noisy.initial, ("fc.bias",), plan, "p").values.tolist() for t in (1, 2)]
+    gradients = [noisy.trainer(0, t).gradient(noisy.initial, ("fc.bias",), plan, "p").values.tolist() for t in (1, 2)]
     assert gradients[0] != gradients[1]
     fixed = replace(plan, is_deterministic=True)
-    gradients = [noisy.bench(0, t).gradient(noisy.initial, ("fc.bias",), fixed, "p").values.tolist() for t in (1, 2)]
+    gradients = [noisy.trainer(0, t).gradient(noisy.initial, ("fc.bias",), fixed, "p").values.tolist() for t in (1, 2)]
     assert gradients[0] == gradients[1]
 
 
 def test_the_objective_by_hand() -> None:
-    metrics = ONE.bench(0, 1).evaluate(ONE.initial)
+    metrics = ONE.trainer(0, 1).evaluate(ONE.initial)
     # 1/2 * 2 * |w - 1|^2 per example
     assert metrics.mean_loss == pytest.approx(float(np.sum((W - 1) ** 2)))
     assert ONE.loss(ONE.initial) == pytest.approx(metrics.mean_loss)
@@ -117,9 +117,9 @@ def test_a_federation_without_buffers() -> None:
 
 def test_poison_spoils_one_training() -> None:
     federation = with_poison(ONE, (2, 0))
-    assert np.isnan(federation.bench(0, 2).train(ONE.initial).model.weights.values).all()
+    assert np.isnan(federation.trainer(0, 2).train(ONE.initial).model.weights.values).all()
     assert is_equal(
-        federation.bench(0, 1).train(ONE.initial).model.weights, ONE.bench(0, 1).train(ONE.initial).model.weights
+        federation.trainer(0, 1).train(ONE.initial).model.weights, ONE.trainer(0, 1).train(ONE.initial).model.weights
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedreuse.errors import WireError
-from fedreuse.schema import TensorSpec
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import TensorSpec
 from fedreuse.wire.block import (
     ABSENT,
     BITMAP,

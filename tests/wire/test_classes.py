@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 from fedreuse.wire.classes import code_rows, expand_rows
-from fedreuse.wire.squeeze import Source, squeeze
+from fedreuse.wire.entropy import ByteSource, squeeze
 
 
 def there_and_back(data: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> bytes:
     coded = code_rows(data, lengths, keys)
-    source = Source(np.frombuffer(coded, np.uint8), "t")
+    source = ByteSource(np.frombuffer(coded, np.uint8), "t")
     np.testing.assert_array_equal(expand_rows(source, lengths), data)
     source.close()
     return coded
@@ -42,4 +42,4 @@ def test_a_class_that_is_not_there_is_refused() -> None:
     lengths = np.full(4, 2048)
     data = squeeze(np.array([0, 1, 4, 2], np.uint8)) + squeeze(np.zeros(8192, np.uint8))
     with pytest.raises(WireError, match="a row of class 4, there are 4"):
-        expand_rows(Source(np.frombuffer(data, np.uint8), "t"), lengths)
+        expand_rows(ByteSource(np.frombuffer(data, np.uint8), "t"), lengths)

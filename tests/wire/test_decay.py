@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 from fedreuse.wire.decay import code_decayed, expand_decayed
-from fedreuse.wire.squeeze import Source
+from fedreuse.wire.entropy import ByteSource
 from tests.wire.updates import trained
 
 
@@ -21,7 +21,7 @@ def test_idle_rows_cost_half_a_byte_a_value() -> None:
     # after 20 steps of 5e-5 nothing is more than 20 roundings away from -c w
     assert len(places) > 0.99 * len(update)
     assert len(coded) < 0.6 * len(update)
-    source = Source(np.frombuffer(coded, np.uint8), "t")
+    source = ByteSource(np.frombuffer(coded, np.uint8), "t")
     found = expand_decayed(source, held[places], exponents(held)[places])
     source.close()
     assert found.tobytes() == update[places].tobytes()
@@ -32,7 +32,7 @@ def test_they_are_found_among_others(share: float) -> None:
     held, update = trained(np.random.default_rng(1), (200, 50), share_idle=share)
     places, coded = code_decayed(update, held, exponents(held))
     assert share * 0.4 < len(places) / len(update) < share * 1.5
-    found = expand_decayed(Source(np.frombuffer(coded, np.uint8), "t"), held[places], exponents(held)[places])
+    found = expand_decayed(ByteSource(np.frombuffer(coded, np.uint8), "t"), held[places], exponents(held)[places])
     assert found.tobytes() == update[places].tobytes()
 
 
@@ -43,7 +43,7 @@ def test_where_nothing_decays_nobody_is_near() -> None:
     assert code_decayed(update[:100], held[:100], exponents(held)[:100])[1] == b""
     none = np.empty(0, np.float32)
     assert code_decayed(none, none, exponents(none))[1] == b""
-    source = Source(np.empty(0, np.uint8), "t")
+    source = ByteSource(np.empty(0, np.uint8), "t")
     assert len(expand_decayed(source, none, exponents(none))) == 0
 
 
@@ -52,7 +52,7 @@ def test_half_steps_are_not_near() -> None:
     held = np.random.default_rng(3).uniform(1, 2, 4000).astype(np.float32)
     update = -held / np.float32(16)
     places, coded = code_decayed(update, held, exponents(held))
-    found = expand_decayed(Source(np.frombuffer(coded, np.uint8), "t"), held[places], exponents(held)[places])
+    found = expand_decayed(ByteSource(np.frombuffer(coded, np.uint8), "t"), held[places], exponents(held)[places])
     assert found.tobytes() == update[places].tobytes()
 
 
@@ -60,4 +60,4 @@ def test_half_steps_are_not_near() -> None:
 def test_a_factor_is_a_number(factor: float) -> None:
     data = np.array([factor], "<f8").tobytes() + b"\0" + bytes(4)
     with pytest.raises(WireError, match=r"t: values near (nan|inf) times what is held"):
-        expand_decayed(Source(np.frombuffer(data, np.uint8), "t"), np.ones(4, np.float32), np.full(4, 127))
+        expand_decayed(ByteSource(np.frombuffer(data, np.uint8), "t"), np.ones(4, np.float32), np.full(4, 127))

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from fedreuse.codecs.codec import codecs
 from fedreuse.core.method import LinkContext
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, drop_rows, is_equal, to_dense
 from fedreuse.links.lbgm import COEFFICIENT, Lbgm
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, drop_rows, is_equal, to_dense
 from fedreuse.wire.block import ABSENT
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.levels import levels_block

@@ -8,9 +8,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from fedreuse.errors import WireError
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors
 from fedreuse.wire.block import absent_block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.header import describe_parcel, is_values, named_groups, read_parcel, unpack_header

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedreuse.errors import WireError
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.wire.block import MODES, Block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.levels import LEVELS, levels_block

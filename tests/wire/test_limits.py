@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.codec import codecs
-from fedreuse.errors import WireError
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors
 from fedreuse.wire.block import MODES
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.limits import FRAME_BYTES, MAX_GROUPS, Limits, limits_of

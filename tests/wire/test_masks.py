@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedreuse.errors import WireError
-from fedreuse.schema import TensorSpec
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import TensorSpec
+from fedreuse.wire.entropy import ByteSource, squeeze
 from fedreuse.wire.masks import code_mask, expand_mask, num_rows
-from fedreuse.wire.squeeze import Source, squeeze
 
 
 def there_and_back(marks: np.ndarray) -> bytes:
     spec = TensorSpec("layer.weight", marks.shape)
     positions = np.flatnonzero(marks).astype(np.int32)
     coded = code_mask(positions, spec)
-    source = Source(np.frombuffer(coded, np.uint8), spec.name)
+    source = ByteSource(np.frombuffer(coded, np.uint8), spec.name)
     found = expand_mask(source, spec, len(positions))
     source.close()
     np.testing.assert_array_equal(found, positions)
@@ -76,4 +76,4 @@ def test_a_row_is_a_slice_along_the_first_axis() -> None:
 def test_lies_are_refused(data: bytes, match: str) -> None:
     spec = TensorSpec("layer.weight", (2, 5))
     with pytest.raises(WireError, match=match):
-        expand_mask(Source(np.frombuffer(data, np.uint8), spec.name), spec, 3)
+        expand_mask(ByteSource(np.frombuffer(data, np.uint8), spec.name), spec, 3)

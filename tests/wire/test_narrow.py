@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedreuse.schema import Schema, TensorSpec
+from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.wire.block import Block
 from fedreuse.wire.narrow import NARROW, Kind, narrow_block
 from fedreuse.wire.parcel import Parcel

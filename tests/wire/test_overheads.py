@@ -8,10 +8,10 @@ import pytest
 from fedreuse.codecs.codec import codecs
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import Model, to_groups
+from fedreuse.core.schema import ModelSchema, Schema
+from fedreuse.core.tensors import Tensors
 from fedreuse.links.link import parse_link
 from fedreuse.links.plain import Plain
-from fedreuse.schema import ModelSchema, Schema
-from fedreuse.tensors import Tensors
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from fedreuse.wire.envelope import Envelope
 from tests.federation import build

@@ -11,13 +11,13 @@ from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.packed import Packed
 from fedreuse.codecs.qsgd import LEVELS
 from fedreuse.codecs.top_k import TopK
-from fedreuse.errors import WireError
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, drop_rows, is_equal
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, drop_rows, is_equal
 from fedreuse.wire.block import DENSE, Block, absent_block, dense_block, sparse_block
+from fedreuse.wire.entropy import number
 from fedreuse.wire.packed import PACKED, decode_packed, pack_block
 from fedreuse.wire.parcel import Parcel
-from fedreuse.wire.squeeze import number
 from tests.crossing import arrived, assert_only_wire_errors, damages
 from tests.wire.updates import trained
 

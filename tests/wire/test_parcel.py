@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedreuse.schema import Schema, TensorSpec
-from fedreuse.tensors import Tensors, is_equal, pick
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, is_equal, pick
 from fedreuse.wire.block import ABSENT, sparse_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 

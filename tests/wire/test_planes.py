@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
+from fedreuse.wire.entropy import ByteSource
 from fedreuse.wire.planes import code_planes, expand_planes
-from fedreuse.wire.squeeze import Source
 
 DTYPES = ["u1", "<u2", "<i4", "<i8", "<f2", "<f4", "<f8"]
 
 
 def there_and_back(values: np.ndarray) -> bytes:
     coded = code_planes(values)
-    source = Source(np.frombuffer(coded, np.uint8), "t")
+    source = ByteSource(np.frombuffer(coded, np.uint8), "t")
     found = expand_planes(source, values.dtype, len(values))
     source.close()
     assert found.dtype == values.dtype
@@ -44,4 +44,4 @@ def test_small_differences_of_bit_patterns_cost_two_bytes() -> None:
 
 def test_an_unknown_turn_is_refused() -> None:
     with pytest.raises(WireError, match="the number 3 is above 2"):
-        expand_planes(Source(np.frombuffer(b"\x03", np.uint8), "t"), np.dtype("<f4"), 4)
+        expand_planes(ByteSource(np.frombuffer(b"\x03", np.uint8), "t"), np.dtype("<f4"), 4)

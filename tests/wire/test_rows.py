@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK, kept_count
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, drop_rows, pick, to_dense
 from fedreuse.core.values import flatten
-from fedreuse.errors import WireError
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, drop_rows, pick, to_dense
 from fedreuse.wire.block import Block, dense_block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel

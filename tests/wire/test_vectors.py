@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.errors import WireError
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, to_dense
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.wire.block import MODES
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fedreuse.core.bench import Work
+from fedreuse.core.local_trainer import Work
 
 if TYPE_CHECKING:
     from fedreuse.core.message import Events

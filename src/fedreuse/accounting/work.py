@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedreuse.core.bench import Work
+from fedreuse.core.local_trainer import Work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.bench.timing import interleave, shown
 from fedreuse.bench.workload import configure
 from fedreuse.codecs.codec import codecs
+from fedreuse.core.errors import DataError
 from fedreuse.core.method import LinkContext
-from fedreuse.errors import DataError
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import Tensors, sub
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.links.plain import Plain
-from fedreuse.randomness import stream
 from fedreuse.report.tables import Table
-from fedreuse.tensors import Tensors, sub
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from fedreuse.bench.results import Row
     from fedreuse.codecs.codec import Codec
+    from fedreuse.core.schema import ModelSchema
     from fedreuse.runs.config import RunConfig
-    from fedreuse.schema import ModelSchema
 
 __all__ = ["Update", "real_or_generated", "run", "tables"]
 
@@ -60,7 +60,7 @@ def real_or_generated(config: RunConfig, steps: int) -> Update:
     network = initial_network(config.network, prepared.data.shape, prepared.data.num_classes, config.seed)
     indices, objective = (prepared.training, prepared.validation), (config.task.loss, config.task.metric)
     trainer = Trainer(network, prepared.data, indices, config.local, objective, config.seed)
-    bench = trainer.bench(int(prepared.training.sizes.argmax()), 1)
+    bench = trainer.for_client(int(prepared.training.sizes.argmax()), 1)
     trained = bench.train(trainer.initial, steps=steps).model.weights
     received = trainer.initial.weights
     return Update(network.schema, sub(trained, received), received, f"{steps} steps on {name}")

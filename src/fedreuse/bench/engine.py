@@ -6,8 +6,8 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from fedreuse.bench.interleaving import Command, Facts, ours, take_turns
 from fedreuse.bench.timing import of_all, ratios, shown
-from fedreuse.bench.turns import Command, Facts, ours, take_turns
 from fedreuse.report.tables import Table
 
 if TYPE_CHECKING:

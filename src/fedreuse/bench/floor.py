@@ -15,13 +15,13 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from fedreuse.core.model import Model
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import Tensors
 from fedreuse.learning.allocator import keep_freed_memory
 from fedreuse.learning.augmentation import crop_and_flip
 from fedreuse.learning.trainer import initial_network
-from fedreuse.randomness import stream
 from fedreuse.runs.config import load
 from fedreuse.runs.schedule import Schedule
-from fedreuse.tensors import Tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -17,13 +17,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.accounting.ledger import Ledger
-from fedreuse.bench.crowd import memory_of_process
+from fedreuse.bench.population_workload import memory_of_process
 from fedreuse.codecs.top_k import TopK
-from fedreuse.core.bench import Metrics, Trained, Work
 from fedreuse.core.cohort import Cohort
+from fedreuse.core.errors import RunError, require
+from fedreuse.core.local_trainer import Metrics, Trained, Work
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model
 from fedreuse.core.population import Population
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import Tensors
 from fedreuse.core.values import nbytes
 from fedreuse.engine.checkpoint import Checkpointer
 from fedreuse.engine.client_store import MemoryStore
@@ -33,16 +36,13 @@ from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.tensor_store import TensorStore
-from fedreuse.errors import RunError, require
 from fedreuse.gates.age_only import AgeOnly
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.trainer import initial_network
 from fedreuse.links.plain import Plain
 from fedreuse.methods.dg_fedreuse import DgFedReuse
-from fedreuse.randomness import stream
 from fedreuse.report.tables import Table
 from fedreuse.runs.journal import Journal
-from fedreuse.tensors import Tensors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fedreuse.errors import RunDirectoryError
-from fedreuse.files import write_whole
+from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.files import write_whole
 from fedreuse.runs.provenance import provenance
 
 __all__ = ["Results", "Row", "made_now", "read", "read_folder"]

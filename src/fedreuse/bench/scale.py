@@ -8,9 +8,9 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.bench.crowd import METHODS
+from fedreuse.bench.interleaving import Command, Facts, ours, take_turns
+from fedreuse.bench.population_workload import METHODS
 from fedreuse.bench.timing import ratios, shown
-from fedreuse.bench.turns import Command, Facts, ours, take_turns
 from fedreuse.report.tables import Table
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def _play(
         }
         for population, cohort in sizes
     }  # fmt: skip
-    commands: dict[str, Command] = {name: ours("crowd", rounds=last, **task) for name, task in settings.items()}
+    commands: dict[str, Command] = {
+        name: ours("population_workload", rounds=last, **task) for name, task in settings.items()
+    }
     taken = take_turns(commands, rounds, warm_up, tell)
     return [{"varied": varied, **settings[name], **_facts(told)} for name, told in taken.items()]
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedreuse.core.errors import WireError
 from fedreuse.engine.executors.executor import ExecutorWrapper
-from fedreuse.errors import WireError
 from fedreuse.wire.block import ABSENT
 from fedreuse.wire.masks import num_rows
 
 if TYPE_CHECKING:
+    from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+    from fedreuse.core.tensors import Tensors
     from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site
-    from fedreuse.schema import ModelSchema, Schema, TensorSpec
-    from fedreuse.tensors import Tensors
     from fedreuse.wire.envelope import Envelope
     from fedreuse.wire.parcel import Parcel
 

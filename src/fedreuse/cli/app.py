@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import fedreuse
-from fedreuse.errors import FedreuseError, UserError
+from fedreuse.core.errors import FedreuseError, UserError
 
 __all__ = ["AsJson", "app", "main", "on_interrupt"]
 

@@ -10,7 +10,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines, show_table
-from fedreuse.errors import require
+from fedreuse.core.errors import require
 
 if TYPE_CHECKING:
     from fedreuse.bench.results import Row
@@ -44,7 +44,7 @@ def engine_command(
 ) -> None:
     """Time the engine beside a bare PyTorch loop with the same local SGD; each round is played by all in turn."""
     from fedreuse.bench import engine
-    from fedreuse.bench.turns import keep_cores
+    from fedreuse.bench.interleaving import keep_cores
     from fedreuse.bench.workload import WORKLOADS
 
     require(workload in WORKLOADS, f"--workload must be one of {', '.join(WORKLOADS)}", workload)
@@ -69,8 +69,8 @@ def peers_command(
     as_json: AsJson = False,
 ) -> None:
     """Time the engine beside pfl-research and Flower's simulation engine, on the same data, cohorts and local SGD."""
+    from fedreuse.bench.interleaving import keep_cores
     from fedreuse.bench.peers import match
-    from fedreuse.bench.turns import keep_cores
 
     folder = environments or match.default_folder()
     for name, peer in match.PEERS.items() if is_installing else ():

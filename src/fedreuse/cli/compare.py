@@ -11,7 +11,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
 from fedreuse.cli.output import show_json, show_lines, show_table
-from fedreuse.errors import RunError
+from fedreuse.core.errors import RunError
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result

@@ -10,7 +10,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import console, show_json, show_lines, show_pairs, show_table
-from fedreuse.errors import ConfigError, suggest
+from fedreuse.core.errors import ConfigError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

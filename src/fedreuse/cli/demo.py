@@ -12,7 +12,7 @@ import typer
 from fedreuse.cli.app import AsJson, app, on_interrupt
 from fedreuse.cli.compare import Jobs, finish, run_all
 from fedreuse.cli.output import program, show_lines
-from fedreuse.errors import RunError
+from fedreuse.core.errors import RunError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,13 +13,13 @@ import typer
 from fedreuse.cli.app import AsJson, app, on_interrupt
 from fedreuse.cli.output import program, show_json, show_lines
 from fedreuse.cli.run import tell_result
-from fedreuse.errors import ConfigError, UserError
+from fedreuse.core.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
-    from fedreuse.deploy.authority import Authority
-    from fedreuse.deploy.local import LocalFederation
-    from fedreuse.deploy.metered import Metering
-    from fedreuse.deploy.options import Deployment
+    from fedreuse.deploy.flower.authority import Authority
+    from fedreuse.deploy.flower.options import Deployment
+    from fedreuse.deploy.local.federation import LocalFederation
+    from fedreuse.deploy.meter.metered import Metering
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.directory import RunDirectory
     from fedreuse.runs.launch import Observer
@@ -106,8 +106,8 @@ def superlink_command(
 ) -> None:
     """Start Flower's SuperLink, offline and with an authority's certificate; nodes must be registered."""
     _need_flower()
-    from fedreuse.deploy import commands
-    from fedreuse.deploy.authority import Authority
+    from fedreuse.deploy.flower import commands
+    from fedreuse.deploy.flower.authority import Authority
 
     if authority is None:
         commands.check_insecure(host, insecure)
@@ -125,8 +125,8 @@ def supernode_command(
 ) -> None:
     """Start Flower's SuperNode for one client, offline, with the client's own key."""
     _need_flower()
-    from fedreuse.deploy import commands
-    from fedreuse.deploy.authority import Authority
+    from fedreuse.deploy.flower import commands
+    from fedreuse.deploy.flower.authority import Authority
 
     if authority is None:
         commands.check_insecure(superlink.rpartition(":")[0], insecure)
@@ -138,7 +138,7 @@ def supernode_command(
 
 def _become(command: list[str]) -> None:
     """Flower's program takes the place of this one."""
-    from fedreuse.deploy.commands import environment
+    from fedreuse.deploy.flower.commands import environment
 
     home = Path(os.environ.get("FLWR_HOME", str(Path.home() / ".flwr")))
     given = environment(home)
@@ -147,8 +147,8 @@ def _become(command: list[str]) -> None:
 
 
 def _read(config: Path, overrides: list[str]) -> tuple[RunConfig, Deployment]:
-    from fedreuse.deploy.options import Deployment
-    from fedreuse.registry import parse
+    from fedreuse.core.registry import parse
+    from fedreuse.deploy.flower.options import Deployment
     from fedreuse.runs.config import load, read_yaml, with_overrides
 
     plain = with_overrides(read_yaml(config), overrides)
@@ -163,8 +163,8 @@ def _is_study(config: Path) -> bool:
 
 
 def _metering(kind: str | None, line: tuple[str | None, str | None, str | None], both_ways: bool) -> Metering | None:
-    from fedreuse.deploy.conditions import FREE, Conditions
-    from fedreuse.deploy.metered import Metering
+    from fedreuse.deploy.meter.conditions import FREE, Conditions
+    from fedreuse.deploy.meter.metered import Metering
 
     up = Conditions.parse(*line)
     if kind is None:
@@ -181,9 +181,9 @@ def _run_study(
 ) -> None:
     """Every run of a study on one federation, one after the other."""
     from fedreuse.cli.compare import finish, run_all
-    from fedreuse.deploy.options import Deployment
-    from fedreuse.deploy.run_local import check_nodes, local_federation, run_on
-    from fedreuse.registry import parse
+    from fedreuse.core.registry import parse
+    from fedreuse.deploy.flower.options import Deployment
+    from fedreuse.deploy.local.run import check_nodes, local_federation, run_on
     from fedreuse.runs.config import with_overrides
     from fedreuse.studies.study import load_study
 
@@ -214,8 +214,8 @@ def _tell_notes(federation: LocalFederation, as_json: bool) -> None:
 
 def _authority(place: Path, num_nodes: int, metering: Metering | None) -> Authority:
     """Test certificates; a metered node finds the SuperLink under another address."""
-    from fedreuse.deploy.authority import Authority, make_authority
-    from fedreuse.deploy.packet_line import DOOR_ADDRESS
+    from fedreuse.deploy.flower.authority import Authority, make_authority
+    from fedreuse.deploy.meter.packet_line import DOOR_ADDRESS
 
     folder = place / "federation" / "authority"
     hosts = ["127.0.0.1", "localhost", *([] if metering is None else [DOOR_ADDRESS])]
@@ -223,7 +223,7 @@ def _authority(place: Path, num_nodes: int, metering: Metering | None) -> Author
 
 
 def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
-    from fedreuse.deploy.app_folder import write_app
+    from fedreuse.deploy.flower.app_folder import write_app
 
     if out is None:
         raise ConfigError("say where: --out FOLDER writes a Flower app there, --local N runs it here")
@@ -237,7 +237,7 @@ def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
 
 def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool, Metering | None], as_json: bool) -> None:
     from fedreuse.cli.progress import Watcher
-    from fedreuse.deploy.run_local import check_nodes, run_local
+    from fedreuse.deploy.local.run import check_nodes, run_local
     from fedreuse.report.results import plain, read_run
 
     num_nodes, tls, metering = form
@@ -255,7 +255,7 @@ def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool, Meterin
 
 
 def _make_authority(folder: Path, num_nodes: int, hosts: list[str] | None) -> None:
-    from fedreuse.deploy.authority import make_authority
+    from fedreuse.deploy.flower.authority import make_authority
 
     make_authority(folder, num_nodes, hosts or ["127.0.0.1", "localhost"])
     show_lines(

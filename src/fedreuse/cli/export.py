@@ -10,8 +10,8 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines
-from fedreuse.errors import RunDirectoryError, UserError
-from fedreuse.files import write_whole
+from fedreuse.core.errors import RunDirectoryError, UserError
+from fedreuse.core.files import write_whole
 
 __all__ = ["example_of", "export_command"]
 

@@ -13,10 +13,10 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines, show_table
-from fedreuse.errors import ConfigError, UserError, suggest
+from fedreuse.core.errors import ConfigError, UserError, suggest
 
 if TYPE_CHECKING:
-    from fedreuse.registry import Registry
+    from fedreuse.core.registry import Registry
 
 __all__ = ["card_summary", "cite", "describe_command", "list_command", "read_card", "registry_of"]
 
@@ -90,7 +90,7 @@ def describe_command(
 
 def registry_of(kind: str) -> Registry[Any]:
     """The registry of a kind of parts."""
-    from fedreuse.registry import REGISTRIES
+    from fedreuse.core.registry import REGISTRIES
 
     if kind not in _HOMES:
         raise UserError(f"'{kind}' cannot be listed; {suggest(kind, [*_HOMES, 'runs'])}")
@@ -149,7 +149,7 @@ def _list_runs(folder: Path, as_json: bool) -> None:
 
 
 def _describe(kind: str, name: str) -> dict[str, Any] | None:
-    from fedreuse.registry import describe_fields
+    from fedreuse.core.registry import describe_fields
 
     registry = registry_of(kind)
     if name not in registry.names():

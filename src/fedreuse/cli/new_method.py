@@ -15,16 +15,16 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines
-from fedreuse.errors import UserError
+from fedreuse.core.errors import UserError
 
 __all__ = ["add_case", "find_checkout", "new_method_command"]
 
 _CASES = Path("tests/conformance/cases.py")
 _TEST_IMPORTS = (
     "from fedreuse.core.method import Method",
-    "from fedreuse.errors import ConfigError",
+    "from fedreuse.core.errors import ConfigError",
     "from fedreuse.methods.fedavg import FedAvg",
-    "from fedreuse.tensors import is_equal",
+    "from fedreuse.core.tensors import is_equal",
     "from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting",
 )
 

@@ -10,7 +10,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
 from fedreuse.cli.output import program, show_json, show_lines, show_pairs, show_table
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result

@@ -9,7 +9,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines, show_pairs, show_table
-from fedreuse.errors import RunDirectoryError
+from fedreuse.core.errors import RunDirectoryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

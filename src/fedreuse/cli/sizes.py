@@ -9,14 +9,14 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_table
-from fedreuse.errors import ConfigError, suggest
+from fedreuse.core.errors import ConfigError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fedreuse.codecs.codec import Codec
-    from fedreuse.schema import ModelSchema
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import ModelSchema
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["Size", "measure", "sizes_command"]
 
@@ -117,8 +117,8 @@ def _codec(name: str, ratio: float) -> Codec:
 
 def _random_update(schema: ModelSchema) -> dict[str, Tensors]:
     """Gaussian numbers, and counters that have moved: neither zeros nor ties, as training leaves them."""
-    from fedreuse.randomness import stream
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.randomness import stream
+    from fedreuse.core.tensors import Tensors
 
     rng = stream(0, "sizes")
     update = {}
@@ -130,7 +130,7 @@ def _random_update(schema: ModelSchema) -> dict[str, Tensors]:
 
 def _upload_bytes(codec: Codec, update: Mapping[str, Tensors], schema: ModelSchema, buffers: Buffers) -> int:
     from fedreuse.codecs.dense import Dense
-    from fedreuse.randomness import stream
+    from fedreuse.core.randomness import stream
 
     rng = stream(0, "sizes codec")
     through = {name: codec if name == "update" or buffers == "as_weights" else Dense() for name in update}

@@ -12,7 +12,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_table
-from fedreuse.errors import require
+from fedreuse.core.errors import require
 
 if TYPE_CHECKING:
     from fedreuse.bench.wire import Share

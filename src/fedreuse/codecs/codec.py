@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from fedreuse.errors import require
-from fedreuse.registry import Registry
+from fedreuse.core.errors import require
+from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from fedreuse.schema import Schema
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema
+    from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["Codec", "codecs", "require_contraction"]

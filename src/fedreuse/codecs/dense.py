@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import codecs
-from fedreuse.tensors import to_dense
+from fedreuse.core.tensors import to_dense
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from fedreuse.schema import Schema
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["Dense"]
 

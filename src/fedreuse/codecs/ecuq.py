@@ -17,15 +17,15 @@ import numpy as np
 
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.huffman import MAX_LENGTH, SEGMENT, code_lengths, huffman_decode, huffman_encode, is_complete
-from fedreuse.errors import WireError, require
-from fedreuse.tensors import to_dense
+from fedreuse.core.errors import WireError, require
+from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode, dense_block, to_little_endian, value_dtype
 from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
-    from fedreuse.schema import Schema, TensorSpec
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema, TensorSpec
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["GRID", "Ecuq", "entropy"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 
 __all__ = ["MAX_LENGTH", "SEGMENT", "code_lengths", "huffman_decode", "huffman_encode", "is_complete"]
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedreuse.codecs.codec import Codec, codecs
-from fedreuse.errors import ConfigError
-from fedreuse.registry import part
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import part
 from fedreuse.wire.block import BITMAP, DENSE, PAIRS, Block
 from fedreuse.wire.narrow import Kind, narrow_block
 from fedreuse.wire.rows import ROWS, within_rows
 
 if TYPE_CHECKING:
-    from fedreuse.schema import Schema, TensorSpec
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema, TensorSpec
+    from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["Narrow"]

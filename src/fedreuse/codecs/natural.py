@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fedreuse.codecs.codec import codecs
-from fedreuse.tensors import to_dense
+from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode, dense_block
 from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
-    from fedreuse.schema import Schema, TensorSpec
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema, TensorSpec
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["POWERS", "Natural"]
 

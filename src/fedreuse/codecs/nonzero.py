@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fedreuse.codecs.codec import codecs
-from fedreuse.tensors import to_dense
+from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import Block, sparse_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
-    from fedreuse.schema import Schema
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["Nonzero"]
 

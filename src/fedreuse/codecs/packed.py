@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.dense import Dense
-from fedreuse.errors import require
-from fedreuse.registry import part
+from fedreuse.core.errors import require
+from fedreuse.core.registry import part
 from fedreuse.wire.packed import pack_block
 from fedreuse.wire.parcel import Parcel, held_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from fedreuse.schema import Schema
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["Packed"]
 

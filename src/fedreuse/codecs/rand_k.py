@@ -13,8 +13,8 @@ import numpy as np
 
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.top_k import kept_count
-from fedreuse.errors import require
-from fedreuse.tensors import to_dense
+from fedreuse.core.errors import require
+from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import (
     Block,
     Mode,
@@ -29,8 +29,8 @@ from fedreuse.wire.block import (
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
-    from fedreuse.schema import Schema, TensorSpec
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema, TensorSpec
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["SEEDED", "RandK", "drawn_positions"]
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fedreuse.codecs.codec import codecs
-from fedreuse.errors import require
-from fedreuse.tensors import to_dense
+from fedreuse.core.errors import require
+from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import Block, dense_block, sparse_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
-    from fedreuse.schema import Schema
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["TopK", "kept_count", "largest", "mark_largest"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fedreuse.core.population import Population
-from fedreuse.randomness import stream
+from fedreuse.core.randomness import stream
 
 __all__ = ["Cohort"]
 

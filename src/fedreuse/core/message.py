@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from fedreuse.schema import Schema
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema
+    from fedreuse.core.tensors import Tensors
 
 __all__ = [
     "EMPTY", "Answer", "ClientId", "Conversation", "Event", "Events", "Message", "Outcome", "Replies", "Requests",

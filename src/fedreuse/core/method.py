@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
 from fedreuse.core.message import EMPTY, ClientId, Conversation, Message
 from fedreuse.core.needs import Needs
-from fedreuse.registry import Registry
+from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from fedreuse.core.bench import Bench
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.model import Model
     from fedreuse.core.population import Population
-    from fedreuse.schema import Schema
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import Schema
+    from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["BufferPolicy", "ClientHalf", "Link", "LinkContext", "Method", "MethodConfig", "ServerHalf", "methods"]
@@ -54,7 +54,7 @@ class ClientHalf(Protocol[C]):
         """The state before the first contact."""
         ...
 
-    def answer(self, request: Message, state: C, bench: Bench) -> tuple[Message, C]:
+    def answer(self, request: Message, state: C, trainer: LocalTrainer) -> tuple[Message, C]:
         """Reply to a request; the new state counts only if the server absorbs the reply."""
         ...
 
@@ -119,10 +119,10 @@ class Method:
         """Whether the client half wants to see what the server will decode (it costs a decoding)."""
         return getattr(self.client, "wants_delivered", False)
 
-    def own_model(self, state: Any, received: Model, bench: Bench) -> Model:
+    def own_model(self, state: Any, received: Model, trainer: LocalTrainer) -> Model:
         """The model a client uses for itself: the received one, unless its half has an `own_model`."""
         choose = getattr(self.client, "own_model", None)
-        own: Model = received if choose is None else choose(state, bench)
+        own: Model = received if choose is None else choose(state, trainer)
         return own
 
 

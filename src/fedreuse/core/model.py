@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedreuse.core.schema import ModelSchema
+from fedreuse.core.tensors import Tensors, add, sub, to_dense, weighted_sum, zeros
 from fedreuse.core.values import value
-from fedreuse.schema import ModelSchema
-from fedreuse.tensors import Tensors, add, sub, to_dense, weighted_sum, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from fedreuse.schema import ModelSchema
+    from fedreuse.core.schema import ModelSchema
 
 __all__ = ["Needs"]
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform, overload
 
 import numpy as np
 
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.int_map import Deferred, IntMap
-from fedreuse.errors import RunDirectoryError
-from fedreuse.schema import ModelSchema, Schema
-from fedreuse.tensors import Tensors
+from fedreuse.core.schema import ModelSchema, Schema
+from fedreuse.core.tensors import Tensors
 
 __all__ = ["arrays_of", "flatten", "nbytes", "unflatten", "value"]
 
@@ -22,12 +22,29 @@ T = TypeVar("T")
 _CLASSES: dict[str, type[Any]] = {}
 
 
+@overload
+def value(cls: type[T]) -> type[T]: ...
+
+
+@overload
+def value(*, former: tuple[str, ...]) -> Callable[[type[T]], type[T]]: ...
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
-def value(cls: type[T]) -> type[T]:
-    """A frozen dataclass that may be part of a state: stored, sent and compared by what it holds."""
-    made: type[T] = dataclasses.dataclass(frozen=True, eq=False)(cls)
-    _CLASSES[f"{cls.__module__}.{cls.__qualname__}"] = made
-    return made
+def value(cls: type[T] | None = None, *, former: tuple[str, ...] = ()) -> Any:
+    """A frozen dataclass that may be part of a state: stored, sent and compared by what it holds.
+
+    A stored state names its classes as `module.Class`; `former` lists the names that a class was stored under before
+    it moved, so that run directories and client stores written then can still be read.
+    """
+
+    def make(given: type[T]) -> type[T]:
+        made: type[T] = dataclasses.dataclass(frozen=True, eq=False)(given)
+        for name in (f"{given.__module__}.{given.__qualname__}", *former):
+            _CLASSES[name] = made
+        return made
+
+    return make if cls is None else make(cls)
 
 
 def flatten(tree: object, schema: ModelSchema) -> tuple[Any, list[np.ndarray]]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedreuse.deploy.existing_app import fedreuse_train
-    from fedreuse.deploy.strategy import FedReuseStrategy
+    from fedreuse.deploy.existing_app.decorator import fedreuse_train
+    from fedreuse.deploy.existing_app.strategy import FedReuseStrategy
 
 __all__ = ["FedReuseStrategy", "fedreuse_train"]
 
-_HOMES = {"FedReuseStrategy": "strategy", "fedreuse_train": "existing_app"}
+_HOMES = {"FedReuseStrategy": "existing_app.strategy", "fedreuse_train": "existing_app.decorator"}
 
 
 def __getattr__(name: str) -> Any:

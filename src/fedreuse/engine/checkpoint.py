@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.int_map import ABSENT, IntMap
+from fedreuse.core.tensors import Tensors
 from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.records import ClientRecord, ServerRecord
 from fedreuse.engine.state_file import read_state, write_state
 from fedreuse.engine.tensor_store import StoredEntry, StoredFile, TensorStore
-from fedreuse.tensors import Tensors
 
 if TYPE_CHECKING:
-    from fedreuse.schema import ModelSchema
+    from fedreuse.core.schema import ModelSchema
 
 __all__ = ["Blobs", "Checkpointer", "restore_clients", "restore_server"]
 

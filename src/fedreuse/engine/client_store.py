@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from fedreuse.core.errors import RunError
+from fedreuse.core.files import write_whole
 from fedreuse.engine.records import ClientRecord
 from fedreuse.engine.state_file import map_state, write_state
-from fedreuse.errors import RunError
-from fedreuse.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fedreuse.schema import ModelSchema
+    from fedreuse.core.schema import ModelSchema
 
 __all__ = ["ClientStore", "DiskStore", "MemoryStore"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
-from fedreuse.core.bench import Metrics
+from fedreuse.core.local_trainer import Metrics
 from fedreuse.core.message import Answer, Message
 from fedreuse.core.model import to_groups
 from fedreuse.engine.executors.serial import Serial
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fedreuse.accounting.ledger import Ledger
-    from fedreuse.core.bench import SplitName
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import SplitName
     from fedreuse.core.method import Method
+    from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.executors.executor import Executor, RunExecutor, Site
     from fedreuse.engine.ports import WhichModel
     from fedreuse.engine.records import ServerRecord
-    from fedreuse.schema import ModelSchema
 
 __all__ = ["Question", "Spread", "evaluate_clients", "start_evaluator"]
 

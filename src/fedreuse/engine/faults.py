@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
-from fedreuse.errors import ConfigError, require
-from fedreuse.randomness import stream
-from fedreuse.registry import Registry, parse
+from fedreuse.core.errors import ConfigError, require
+from fedreuse.core.randomness import stream
+from fedreuse.core.registry import Registry, parse
 
 __all__ = ["Fate", "FaultPlan", "Listed", "ListedFault", "NoFaults", "RandomFaults", "faults"]
 

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fedreuse.core.errors import WireError
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import dot, is_finite
 from fedreuse.engine.records import ClientMemory, ClientRecord, Contact, Kept, MemoryLost, ServerRecord
-from fedreuse.errors import WireError
 from fedreuse.links.plain import Plain
-from fedreuse.randomness import stream
-from fedreuse.tensors import dot, is_finite
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Bench, Metrics
+    from fedreuse.core.local_trainer import LocalTrainer, Metrics
     from fedreuse.core.message import Answer, Requests
     from fedreuse.core.method import Link, Method
-    from fedreuse.schema import ModelSchema, Schema
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.schema import ModelSchema, Schema
+    from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["EVALUATE", "FORGOT", "ServerPort", "WhichModel", "client_answer"]
@@ -203,42 +203,42 @@ def _check_tensors(group: str, tensors: Tensors, wanted: Schema) -> None:
 
 
 def client_answer(
-    method: Method, request: Envelope, record: ClientRecord, bench: Bench, client: int
+    method: Method, request: Envelope, record: ClientRecord, trainer: LocalTrainer, client: int
 ) -> tuple[Envelope, ClientRecord]:
     """The whole client, the same function in every executor and in deployment."""
     try:
         memory = record.resolve(request.ack, ClientMemory(method.client.init()))
     except MemoryLost:
         return Envelope(FORGOT, request.round_number, request.exchange), ClientRecord()
-    message, memory = _unpack_request(method, request, memory, bench, client)
+    message, memory = _unpack_request(method, request, memory, trainer, client)
     if request.kind == EVALUATE:
-        values = asdict(_evaluation(method, message, memory.state, bench))
+        values = asdict(_evaluation(method, message, memory.state, trainer))
         return Envelope(EVALUATE, request.round_number, request.exchange, request.exchange, values=values), record
-    reply, state = method.client.answer(message, memory.state, bench)
-    envelope, delivered, uplink = _pack_reply(method, request, (message.groups, reply), memory, bench, client)
+    reply, state = method.client.answer(message, memory.state, trainer)
+    envelope, delivered, uplink = _pack_reply(method, request, (message.groups, reply), memory, trainer, client)
     state = method.client.settle(state, delivered)
     proposed = replace(memory, state=state, uplink=uplink)
     return envelope, record.propose(proposed, request.exchange, request.durable)
 
 
-def _evaluation(method: Method, question: Message, state: Any, bench: Bench) -> Metrics:
-    model = from_groups(question.groups, "model", bench.schema)
+def _evaluation(method: Method, question: Message, state: Any, trainer: LocalTrainer) -> Metrics:
+    model = from_groups(question.groups, "model", trainer.schema)
     which = question.values.get("model", "own")
     if which == "own":
-        model = method.own_model(state, model, bench)
+        model = method.own_model(state, model, trainer)
     elif which == "fine_tuned":
-        model = bench.train(model, purpose="fine-tuning batches").model
-    return bench.evaluate(model, "test" if question.values.get("split") == "test" else "validation")
+        model = trainer.train(model, purpose="fine-tuning batches").model
+    return trainer.evaluate(model, "test" if question.values.get("split") == "test" else "validation")
 
 
 def _unpack_request(
-    method: Method, request: Envelope, memory: ClientMemory, bench: Bench, client: int
+    method: Method, request: Envelope, memory: ClientMemory, trainer: LocalTrainer, client: int
 ) -> tuple[Message, ClientMemory]:
     arrived: dict[str, Tensors] = {}
     downlink = dict(memory.downlink)
     for group, parcel in request.parcels.items():
         link = method.downlink.get(group, _DENSE)
-        context = _client_context(bench, request, group, client, "compression down")
+        context = _client_context(trainer, request, group, client, "compression down")
         arrived[group], after = link.receive(parcel, memory.downlink.get(group), context)
         if after is not None:
             downlink[group] = after
@@ -254,7 +254,7 @@ def _pack_reply(
     request: Envelope,
     heard: tuple[Mapping[str, Tensors], Message],
     memory: ClientMemory,
-    bench: Bench,
+    trainer: LocalTrainer,
     client: int,
 ) -> tuple[Envelope, Message, dict[str, Any]]:
     held, reply = heard
@@ -263,7 +263,7 @@ def _pack_reply(
     delivered: dict[str, Tensors] = {}
     for group, tensors in reply.groups.items():
         link: Link = method.uplink.get(group, _DENSE)
-        context = _client_context(bench, request, group, client, "compression up")
+        context = _client_context(trainer, request, group, client, "compression up")
         context = _with_reference(context, link, group, held)
         parcels[group], after = link.send(tensors, memory.uplink.get(group), context)
         if after is not None:
@@ -276,9 +276,9 @@ def _pack_reply(
     return envelope, Message(reply.kind, delivered, reply.values), uplink
 
 
-def _client_context(bench: Bench, request: Envelope, group: str, client: int, purpose: str) -> LinkContext:
-    rng = bench.rng(f"{purpose} {group}")
-    return LinkContext(bench.schema.of_group(group), request.round_number, client, rng, request.values)
+def _client_context(trainer: LocalTrainer, request: Envelope, group: str, client: int, purpose: str) -> LinkContext:
+    rng = trainer.rng(f"{purpose} {group}")
+    return LinkContext(trainer.schema.of_group(group), request.round_number, client, rng, request.values)
 
 
 def _uses_reference(link: Link) -> bool:

@@ -10,7 +10,7 @@ from fedreuse.core.int_map import IntMap
 from fedreuse.core.values import value
 
 if TYPE_CHECKING:
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["ClientMemory", "ClientRecord", "Contact", "Kept", "MemoryLost", "ServerRecord"]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from fedreuse.core.errors import RunError
 from fedreuse.engine.executors.executor import TooFewReplies
 from fedreuse.engine.ports import ServerPort
-from fedreuse.errors import RunError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from fedreuse.accounting.ledger import Ledger
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.method import Method
+    from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.executors.executor import Executor, Reply
     from fedreuse.engine.records import ServerRecord
-    from fedreuse.schema import ModelSchema
     from fedreuse.wire.envelope import Envelope
 
 __all__ = ["mark_durable", "run_round"]

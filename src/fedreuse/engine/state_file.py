@@ -14,13 +14,13 @@ from zlib import crc32
 import numpy as np
 from safetensors.numpy import save as save_arrays
 
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.values import flatten, unflatten
-from fedreuse.errors import RunDirectoryError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fedreuse.schema import ModelSchema
+    from fedreuse.core.schema import ModelSchema
 
 __all__ = ["map_state", "read_state", "write_state"]
 

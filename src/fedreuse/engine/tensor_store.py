@@ -9,17 +9,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.errors import RunDirectoryError, RunError
+from fedreuse.core.files import write_whole
 from fedreuse.core.int_map import Deferred
 from fedreuse.core.values import nbytes, value
 from fedreuse.engine.state_file import map_state, write_state
-from fedreuse.errors import RunDirectoryError, RunError
-from fedreuse.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
-    from fedreuse.schema import ModelSchema
+    from fedreuse.core.schema import ModelSchema
 
 __all__ = ["StoredEntry", "StoredFile", "TensorStore"]
 

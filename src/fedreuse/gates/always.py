@@ -10,8 +10,8 @@ from fedreuse.gates.gate import gates
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fedreuse.core.bench import BatchPlan
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import BatchPlan
 
 __all__ = ["Always"]
 

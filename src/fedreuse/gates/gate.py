@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Protocol
 
-from fedreuse.errors import require
-from fedreuse.registry import Registry
+from fedreuse.core.errors import require
+from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import BatchPlan
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import BatchPlan
 
 __all__ = ["AgeLimit", "Gate", "gates", "promote"]
 

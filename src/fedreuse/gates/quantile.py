@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
-from fedreuse.core.bench import BatchPlan
-from fedreuse.errors import require
+from fedreuse.core.errors import require
+from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.gates.gate import AgeLimit, gates, promote
 
 if TYPE_CHECKING:

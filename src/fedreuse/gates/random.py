@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedreuse.errors import require
+from fedreuse.core.errors import require
 from fedreuse.gates.gate import AgeLimit, gates, promote
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from fedreuse.errors import DataError
-from fedreuse.registry import Registry
+from fedreuse.core.errors import DataError
+from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
     from pathlib import Path

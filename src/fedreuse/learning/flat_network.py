@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import nn
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.model import Model
-from fedreuse.errors import ConfigError
-from fedreuse.schema import ModelSchema, Role, Schema, TensorSpec
-from fedreuse.tensors import Tensors, to_dense
+from fedreuse.core.schema import ModelSchema, Role, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, to_dense
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

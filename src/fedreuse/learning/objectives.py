@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import torch
 from torch.nn import functional
 
-from fedreuse.errors import require
-from fedreuse.registry import Registry
+from fedreuse.core.errors import require
+from fedreuse.core.registry import Registry
 
 __all__ = ["Accuracy", "CrossEntropy", "Loss", "Metric", "losses", "metrics"]
 

@@ -11,8 +11,8 @@ import torch
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
-from fedreuse.errors import require
-from fedreuse.registry import Registry
+from fedreuse.core.errors import require
+from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from fedreuse.corrections import Correction
-from fedreuse.errors import RunError
+from fedreuse.core.corrections import Correction
+from fedreuse.core.errors import RunError
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from fedreuse.core.bench import BatchPlan
+    from fedreuse.core.local_trainer import BatchPlan
     from fedreuse.core.model import Model
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["Losses", "Steps", "corrected", "gradient"]
 

@@ -15,10 +15,10 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from fedreuse.errors import ConfigError, DataError, require
-from fedreuse.files import write_whole
+from fedreuse.core.errors import ConfigError, DataError, require
+from fedreuse.core.files import write_whole
+from fedreuse.core.registry import Registry
 from fedreuse.learning.data import digest_of
-from fedreuse.registry import Registry
 
 __all__ = ["ClientIndex", "Dirichlet", "Iid", "IndexFile", "Partition", "Shards", "partitions"]
 

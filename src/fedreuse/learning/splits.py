@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.errors import RunDirectoryError, require
-from fedreuse.files import write_whole
+from fedreuse.core.errors import RunDirectoryError, require
+from fedreuse.core.files import write_whole
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.partitions import ClientIndex
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.errors import ConfigError, require, suggest
+from fedreuse.core.errors import ConfigError, require, suggest
+from fedreuse.core.randomness import stream
+from fedreuse.core.registry import named_plain, parse, part
+from fedreuse.core.streams import first_numbers
 from fedreuse.learning.data import Data, Dataset, datasets
 from fedreuse.learning.objectives import Loss, Metric, losses, metrics
 from fedreuse.learning.partitions import IndexFile, Partition, partitions
 from fedreuse.learning.splits import SealedSplit, draw, hold_out
-from fedreuse.many_streams import first_numbers
-from fedreuse.randomness import stream
-from fedreuse.registry import named_plain, parse, part
 
 if TYPE_CHECKING:
     from fedreuse.learning.data import Split

@@ -15,27 +15,27 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from fedreuse.core.bench import BatchPlan, Metrics, SplitName, Trained, Work
+from fedreuse.core.errors import ConfigError, RunError, require
+from fedreuse.core.local_trainer import BatchPlan, Metrics, SplitName, Trained, Work
 from fedreuse.core.model import Model
-from fedreuse.errors import ConfigError, RunError, require
+from fedreuse.core.randomness import stream, stream_seed
+from fedreuse.core.registry import part
+from fedreuse.core.tensors import scale
 from fedreuse.learning.allocator import keep_freed_memory
 from fedreuse.learning.augmentation import crop_and_flip
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.objectives import Loss, Metric
 from fedreuse.learning.optimizers import LearningRate, Optimizer, learning_rates, optimizers
-from fedreuse.randomness import stream, stream_seed
-from fedreuse.registry import part
-from fedreuse.tensors import scale
 
 if TYPE_CHECKING:
-    from fedreuse.corrections import Correction
+    from fedreuse.core.corrections import Correction
+    from fedreuse.core.schema import ModelSchema
+    from fedreuse.core.tensors import Tensors
     from fedreuse.learning.data import Data, Split
     from fedreuse.learning.networks.network import Network
     from fedreuse.learning.partitions import ClientIndex
-    from fedreuse.schema import ModelSchema
-    from fedreuse.tensors import Tensors
 
-__all__ = ["Local", "TorchBench", "Trainer", "device_of", "initial_network"]
+__all__ = ["Local", "TorchLocalTrainer", "Trainer", "device_of", "initial_network"]
 
 _EVALUATION_BATCH = 1000
 
@@ -93,7 +93,7 @@ class Trainer:
         self._local: dict[SplitName, tuple[Split, ClientIndex]] = {}
 
     def deal(self, name: SplitName, split: Split, index: ClientIndex) -> None:
-        """Give every client examples of its own of a split, for `TorchBench.evaluate`."""
+        """Give every client examples of its own of a split, for `TorchLocalTrainer.evaluate`."""
         self._local[name] = split, index
 
     def local_examples(self, name: SplitName, client: int) -> Split:
@@ -105,9 +105,9 @@ class Trainer:
             raise RunError("the test split is sealed until the run ends, so no client can evaluate on it yet")
         return self._data.train.at(self.validation.of(client))
 
-    def bench(self, client: int, round_number: int) -> TorchBench:
+    def for_client(self, client: int, round_number: int) -> TorchLocalTrainer:
         """One client in one round."""
-        return TorchBench(self, client, round_number)
+        return TorchLocalTrainer(self, client, round_number)
 
     def batch(self, index: np.ndarray, augment: np.random.Generator | None) -> tuple[torch.Tensor, torch.Tensor]:
         """Examples by position, augmented and normalised."""
@@ -175,7 +175,7 @@ class Trainer:
         return self._flops[key]
 
 
-class TorchBench:
+class TorchLocalTrainer:
     """One client in one round: its data, its streams, and a meter."""
 
     def __init__(self, trainer: Trainer, client: int, round_number: int) -> None:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.core.errors import require
+from fedreuse.core.registry import part
+from fedreuse.core.tensors import Tensors, dot, sub
 from fedreuse.core.values import value
-from fedreuse.errors import require
 from fedreuse.links.ef21 import Ef21
 from fedreuse.links.estimates import follow, followed
 from fedreuse.links.link import links
-from fedreuse.registry import part
-from fedreuse.tensors import Tensors, dot, sub
 
 if TYPE_CHECKING:
     from fedreuse.core.method import LinkContext

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.codecs.dense import Dense
-from fedreuse.errors import ConfigError, WireError, require
+from fedreuse.core.errors import ConfigError, WireError, require
+from fedreuse.core.registry import part
+from fedreuse.core.tensors import Tensors, add, sub, to_dense
 from fedreuse.links.link import links
-from fedreuse.registry import part
-from fedreuse.tensors import Tensors, add, sub, to_dense
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
+from fedreuse.core.registry import part
+from fedreuse.core.tensors import Tensors, sub
 from fedreuse.links.estimates import follow, followed, part_of
 from fedreuse.links.link import links
-from fedreuse.registry import part
-from fedreuse.tensors import Tensors, sub
 
 if TYPE_CHECKING:
     from fedreuse.core.method import LinkContext

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
-from fedreuse.errors import WireError, require
+from fedreuse.core.errors import WireError, require
+from fedreuse.core.registry import part
+from fedreuse.core.tensors import Tensors, add, scale, sub
 from fedreuse.links.estimates import part_of, with_part
 from fedreuse.links.link import links
-from fedreuse.registry import part
-from fedreuse.tensors import Tensors, add, scale, sub
 
 if TYPE_CHECKING:
     from fedreuse.core.method import LinkContext

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedreuse.errors import WireError
-from fedreuse.schema import Schema
-from fedreuse.tensors import Tensors, add, from_arrays, to_arrays, to_dense, zeros
+from fedreuse.core.errors import WireError
+from fedreuse.core.schema import Schema
+from fedreuse.core.tensors import Tensors, add, from_arrays, to_arrays, to_dense, zeros
 from fedreuse.wire.block import ABSENT
 
 if TYPE_CHECKING:

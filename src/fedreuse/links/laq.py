@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from fedreuse.core.errors import require
+from fedreuse.core.tensors import Tensors, dot, sub
 from fedreuse.core.values import value
-from fedreuse.errors import require
 from fedreuse.links.estimates import follow, followed, moved, part_of
 from fedreuse.links.link import links
-from fedreuse.tensors import Tensors, dot, sub
 from fedreuse.wire.levels import MAX_BITS, levels_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
+from fedreuse.core.errors import WireError, require
+from fedreuse.core.registry import part
+from fedreuse.core.tensors import Tensors, add, dot, from_arrays, sub, to_arrays, to_dense
 from fedreuse.core.values import value
-from fedreuse.errors import WireError, require
 from fedreuse.links.estimates import part_of, present, with_part
 from fedreuse.links.link import links
-from fedreuse.registry import part
-from fedreuse.tensors import Tensors, add, dot, from_arrays, sub, to_arrays, to_dense
 from fedreuse.wire.block import Block, Mode, Notes, Take, absent_block, add_mode
 
 if TYPE_CHECKING:
     from fedreuse.core.method import LinkContext
-    from fedreuse.schema import Schema, TensorSpec
+    from fedreuse.core.schema import Schema, TensorSpec
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["COEFFICIENT", "Lbgm", "LookBack", "projection"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fedreuse.codecs.codec import codecs
+from fedreuse.core.errors import ConfigError, suggest
 from fedreuse.core.method import Link
-from fedreuse.errors import ConfigError, suggest
-from fedreuse.registry import Registry
+from fedreuse.core.registry import Registry
 
 __all__ = ["links", "parse_link"]
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
+from fedreuse.core.registry import part
 from fedreuse.links.link import links
-from fedreuse.registry import part
 
 if TYPE_CHECKING:
     from fedreuse.core.method import LinkContext
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["Plain"]

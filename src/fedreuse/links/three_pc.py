@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.dense import Dense
+from fedreuse.core.errors import ConfigError, WireError, require
+from fedreuse.core.registry import part
+from fedreuse.core.tensors import Tensors, sub
 from fedreuse.core.values import value
-from fedreuse.errors import ConfigError, WireError, require
 from fedreuse.links.clag import is_worth_sending
 from fedreuse.links.estimates import follow, followed, part_of, with_part
 from fedreuse.links.link import links
-from fedreuse.registry import part
-from fedreuse.tensors import Tensors, sub
 
 if TYPE_CHECKING:
     from fedreuse.core.method import LinkContext
-    from fedreuse.schema import Schema
+    from fedreuse.core.schema import Schema
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["ThreePc", "TwoPoints"]

@@ -8,18 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.corrections import proximal
 from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
+from fedreuse.core.tensors import weighted_sum
 from fedreuse.core.values import value
-from fedreuse.corrections import proximal
-from fedreuse.server_steps import ServerStep, Sgd
-from fedreuse.tensors import weighted_sum
+from fedreuse.server_steps import ServerStep, SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fedreuse.core.bench import Bench
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Conversation, Replies
     from fedreuse.core.population import Population, Weighting
 
@@ -38,7 +38,7 @@ class AveragingState:
 class AveragingServer:
     """One exchange: everybody selected trains, whoever answers is averaged."""
 
-    step: ServerStep = field(default_factory=Sgd)
+    step: ServerStep = field(default_factory=SgdStep)
     weights: Weighting = "ratio"
 
     def init(self, model: Model, population: Population) -> AveragingState:
@@ -73,10 +73,10 @@ class TrainingClient:
     def init(self) -> None:
         """Nothing to remember."""
 
-    def answer(self, request: Message, state: None, bench: Bench) -> tuple[Message, None]:
+    def answer(self, request: Message, state: None, trainer: LocalTrainer) -> tuple[Message, None]:
         """Train and reply with trained minus received."""
-        received = from_groups(request.groups, "model", bench.schema)
-        trained = bench.train(received, proximal(received.weights, self.mu))
+        received = from_groups(request.groups, "model", trainer.schema)
+        trained = trainer.train(received, proximal(received.weights, self.mu))
         return Message("update", to_groups(difference(trained.model, received), "update")), state
 
     def settle(self, state: None, delivered: Message) -> None:

@@ -18,23 +18,23 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from fedreuse.core.corrections import proximal
+from fedreuse.core.errors import require
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
+from fedreuse.core.registry import part
+from fedreuse.core.tensors import Tensors, add, dot, scale
 from fedreuse.core.values import value
-from fedreuse.corrections import proximal
-from fedreuse.errors import require
 from fedreuse.gates.gate import Gate, gates
 from fedreuse.methods.averaging import average, update_of, updates_of
-from fedreuse.registry import part
-from fedreuse.server_steps import Sgd
-from fedreuse.tensors import Tensors, add, dot, scale
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Bench
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Conversation, Replies, Requests
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
@@ -181,7 +181,7 @@ class DgServer:
         if not self.caches_buffers and updates:
             bare = {client: replace(update, weights=_nothing(update.weights)) for client, update in updates.items()}
             direction = replace(average(bare, cohort, "ratio", state.model), weights=direction.weights)
-        move, _ = Sgd(self.config.server_lr).step(direction.weights, None)
+        move, _ = SgdStep(self.config.server_lr).step(direction.weights, None)
         moved, num_kept = apply(state.model, replace(direction, weights=move))
         after = self._remember(replace(state, model=moved), updates, cohort.round_number)
         return after, Events(tuple(events), {"kept variances": num_kept})
@@ -214,17 +214,17 @@ class DgClient:
         """No signature before the first training."""
         return Signature(None)
 
-    def answer(self, request: Message, state: Signature, bench: Bench) -> tuple[Message, Signature]:
+    def answer(self, request: Message, state: Signature, trainer: LocalTrainer) -> tuple[Message, Signature]:
         """A score for a score, an update for a training request."""
-        received = from_groups(request.groups, "model", bench.schema)
+        received = from_groups(request.groups, "model", trainer.schema)
         if request.kind == "score":
-            distance = 1.0 if state.head is None else score(self._proxy(received, bench, "gate proxy"), state.head)
+            distance = 1.0 if state.head is None else score(self._proxy(received, trainer, "gate proxy"), state.head)
             return Message("score", values={"score": distance}), state
-        trained = bench.train(received, proximal(received.weights, self.config.mu))
+        trained = trainer.train(received, proximal(received.weights, self.config.mu))
         reply = Message("update", to_groups(difference(trained.model, received), "update"))
         if self.config.gate.plan is None:
             return reply, state  # nobody will ask for a score
-        reference = self._proxy(received, bench, "refresh proxy")
+        reference = self._proxy(received, trainer, "refresh proxy")
         if state.head is None:
             return reply, Signature(reference)
         ema = self.config.signature_ema
@@ -235,10 +235,12 @@ class DgClient:
         del delivered
         return state
 
-    def _proxy(self, received: Model, bench: Bench, purpose: str) -> Tensors:
+    def _proxy(self, received: Model, trainer: LocalTrainer, purpose: str) -> Tensors:
         plan = self.config.gate.plan
         assert plan is not None
-        return bench.gradient(received, bench.schema.head(), plan, "fixed proxy" if plan.is_deterministic else purpose)
+        return trainer.gradient(
+            received, trainer.schema.head(), plan, "fixed proxy" if plan.is_deterministic else purpose
+        )
 
 
 def score(proxy: Tensors, signature: Tensors) -> float:

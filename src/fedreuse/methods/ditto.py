@@ -12,18 +12,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.core.corrections import proximal
+from fedreuse.core.errors import RunError, require
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, from_groups
 from fedreuse.core.needs import Needs
+from fedreuse.core.tensors import is_finite
 from fedreuse.core.values import value
-from fedreuse.corrections import proximal
-from fedreuse.errors import RunError, require
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.server_steps import Sgd
-from fedreuse.tensors import is_finite
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Bench
+    from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Message
     from fedreuse.core.method import BufferPolicy
 
@@ -60,7 +60,7 @@ class Ditto(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, DittoClient]:
         """FedAvg's server; it never hears of personal models."""
         del buffers
-        return AveragingServer(Sgd(self.server_lr), self.weights), DittoClient(self.pull)
+        return AveragingServer(SgdStep(self.server_lr), self.weights), DittoClient(self.pull)
 
 
 @value
@@ -80,15 +80,17 @@ class DittoClient:
         """v_i = w_1."""
         return Personal(None)
 
-    def own_model(self, state: Personal, bench: Bench) -> Model:
+    def own_model(self, state: Personal, trainer: LocalTrainer) -> Model:
         """v_i."""
-        return bench.initial if state.model is None else state.model
+        return trainer.initial if state.model is None else state.model
 
-    def answer(self, request: Message, state: Personal, bench: Bench) -> tuple[Message, Personal]:
+    def answer(self, request: Message, state: Personal, trainer: LocalTrainer) -> tuple[Message, Personal]:
         """FedAvg's answer; v_i moves on, pulled towards the received model."""
-        reply, _ = TrainingClient().answer(request, None, bench)
-        anchor = from_groups(request.groups, "model", bench.schema).weights
-        personal = bench.train(self.own_model(state, bench), proximal(anchor, self.pull), purpose="personal batches")
+        reply, _ = TrainingClient().answer(request, None, trainer)
+        anchor = from_groups(request.groups, "model", trainer.schema).weights
+        personal = trainer.train(
+            self.own_model(state, trainer), proximal(anchor, self.pull), purpose="personal batches"
+        )
         if is_finite(reply.groups["update"]) and not is_finite(personal.model.weights):
             raise RunError(
                 f"a personal model is no longer finite: method.pull {self.pull} is too large for the learning rate "

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.core.errors import RunError, require
 from fedreuse.core.message import Answer, Message, Replies, Requests
 from fedreuse.core.method import methods
+from fedreuse.core.registry import part
+from fedreuse.core.tensors import Tensors, add, sub, to_dense
 from fedreuse.core.values import value
-from fedreuse.errors import RunError, require
 from fedreuse.links.plain import Plain
 from fedreuse.methods.wrapper import Wrapper, WrapperServer
-from fedreuse.registry import part
-from fedreuse.tensors import Tensors, add, sub, to_dense
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Bench
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Conversation
     from fedreuse.core.method import BufferPolicy, ClientHalf, Link
     from fedreuse.core.model import Model
@@ -182,21 +182,21 @@ class DoCoFlClient:
         return getattr(self.inner, "wants_delivered", False)
 
     @property
-    def own_model(self) -> Callable[[Fetched, Bench], Model]:
+    def own_model(self) -> Callable[[Fetched, LocalTrainer], Model]:
         """As the inner half, if it has one."""
         choose = self.inner.own_model  # type: ignore[attr-defined]  # where it is missing, it is missing here, too
-        return lambda state, bench: choose(state.inner, bench)
+        return lambda state, trainer: choose(state.inner, trainer)
 
     def init(self) -> Fetched:
         """No anchor yet."""
         return Fetched(self.inner.init(), None)
 
-    def answer(self, request: Message, state: Fetched, bench: Bench) -> tuple[Message, Fetched]:
+    def answer(self, request: Message, state: Fetched, trainer: LocalTrainer) -> tuple[Message, Fetched]:
         """Keep the anchor; or answer as the inner half does, from anchor plus correction."""
         if request.kind == "prefetch":
             anchor = to_dense(request.groups["anchor"])
             return Message("prefetch", values={"digest": _digest(anchor)}), Fetched(state.inner, anchor)
-        reply, inner = self.inner.answer(_restored(request, state.anchor), state.inner, bench)
+        reply, inner = self.inner.answer(_restored(request, state.anchor), state.inner, trainer)
         return reply, Fetched(inner, state.anchor)
 
     def settle(self, state: Fetched, delivered: Message) -> Fetched:

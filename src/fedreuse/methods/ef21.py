@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
+from fedreuse.core.registry import part
 from fedreuse.links.ef21 import Ef21 as Ef21Link
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
 from fedreuse.methods.estimates import estimates_server
-from fedreuse.registry import part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fedreuse.core.method import BufferPolicy, Link
-    from fedreuse.methods.memory import MemoryServer
+    from fedreuse.methods.server_memory import MemoryServer
 
 __all__ = ["Ef21"]
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
+from fedreuse.core.registry import part
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.registry import part
-from fedreuse.server_steps import Sgd
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,4 +49,4 @@ class FedEf(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """FedAvg's; the link does the rest."""
         del buffers
-        return AveragingServer(Sgd(self.server_lr), self.weights), TrainingClient()
+        return AveragingServer(SgdStep(self.server_lr), self.weights), TrainingClient()

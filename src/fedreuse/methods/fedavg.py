@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.server_steps import Sgd
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from fedreuse.core.method import BufferPolicy
@@ -31,4 +31,4 @@ class FedAvg(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """The template as it is; every client is fresh, so both buffer policies are the same arithmetic."""
         del buffers
-        return AveragingServer(Sgd(self.server_lr), self.weights), TrainingClient()
+        return AveragingServer(SgdStep(self.server_lr), self.weights), TrainingClient()

@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
+from fedreuse.core.tensors import Tensors, drop_rows, zeros
 from fedreuse.core.values import value
-from fedreuse.errors import ConfigError, require
 from fedreuse.methods.averaging import average, update_of, updates_of
-from fedreuse.server_steps import Sgd
-from fedreuse.tensors import Tensors, drop_rows, zeros
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from fedreuse.core.bench import Bench
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Answer, Conversation
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
-    from fedreuse.schema import Schema
+    from fedreuse.core.schema import Schema
 
 __all__ = ["FedLuar", "Layer", "LuarClient", "LuarServer", "LuarState", "layers_of", "probabilities", "without"]
 
@@ -119,7 +119,7 @@ class LuarServer:
             return state, Events(events)  # nobody answered: the model stands still
         mean = average(updates_of(replies, state.model), cohort, "ratio", state.model)
         direction, scores = self._merge(state, mean.weights, recycled)
-        move, _ = Sgd(self.config.server_lr).step(direction, None)
+        move, _ = SgdStep(self.config.server_lr).step(direction, None)
         model, num_kept = apply(state.model, replace(mean, weights=move))
         counts = {"kept variances": num_kept, "recycled layers": len(recycled)}
         return LuarState(model, direction, scores), Events(events, counts)
@@ -161,12 +161,12 @@ class LuarClient:
     def init(self) -> None:
         """Nothing to remember."""
 
-    def answer(self, request: Message, state: None, bench: Bench) -> tuple[Message, None]:
+    def answer(self, request: Message, state: None, trainer: LocalTrainer) -> tuple[Message, None]:
         """Train; leave out what the request names."""
-        received = from_groups(request.groups, "model", bench.schema)
-        update = difference(bench.train(received).model, received)
+        received = from_groups(request.groups, "model", trainer.schema)
+        update = difference(trainer.train(received).model, received)
         recycled: tuple[int, ...] = request.values.get("recycled", ())  # type: ignore[assignment]  # the server's word
-        layers = layers_of(bench.schema.weights, self.blocks)
+        layers = layers_of(trainer.schema.weights, self.blocks)
         sent = without(update.weights, [layer for layer in layers if layer.number in recycled])
         return Message("update", {**to_groups(update, "update"), "update": sent}), state
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig
-from fedreuse.errors import require
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
 from fedreuse.server_steps import Adaptive
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.codecs.qsgd import Qsgd
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
 from fedreuse.links.plain import Plain
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.server_steps import Sgd
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,4 +46,4 @@ class FedPaq(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """FedAvg's."""
         del buffers
-        return AveragingServer(Sgd(self.server_lr), self.weights), TrainingClient()
+        return AveragingServer(SgdStep(self.server_lr), self.weights), TrainingClient()

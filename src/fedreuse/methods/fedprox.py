@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.needs import Needs
-from fedreuse.errors import require
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.server_steps import Sgd
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from fedreuse.core.method import BufferPolicy
@@ -39,4 +39,4 @@ class FedProx(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """FedAvg's server, a client that pulls."""
         del buffers
-        return AveragingServer(Sgd(self.server_lr), self.weights), TrainingClient(self.mu)
+        return AveragingServer(SgdStep(self.server_lr), self.weights), TrainingClient(self.mu)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
+from fedreuse.core.tensors import Tensors, weighted_sum
 from fedreuse.methods.averaging import TrainingClient
-from fedreuse.methods.memory import MemoryServer, MemoryState
-from fedreuse.server_steps import Sgd
-from fedreuse.tensors import Tensors, weighted_sum
+from fedreuse.methods.server_memory import MemoryServer, MemoryState
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ class FedStale(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
         """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""
         del buffers
-        return MemoryServer(Stale(self.beta, self.weights), Sgd(self.server_lr)), TrainingClient()
+        return MemoryServer(Stale(self.beta, self.weights), SgdStep(self.server_lr)), TrainingClient()
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
 from fedreuse.methods.averaging import TrainingClient
 from fedreuse.methods.fedstale import Stale
-from fedreuse.methods.memory import MemoryServer
-from fedreuse.server_steps import Sgd
+from fedreuse.methods.server_memory import MemoryServer
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from fedreuse.core.method import BufferPolicy
@@ -37,4 +37,4 @@ class FedVarp(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
         """FedStale with beta 1."""
         del buffers
-        return MemoryServer(Stale(1.0, self.weights), Sgd(self.server_lr)), TrainingClient()
+        return MemoryServer(Stale(1.0, self.weights), SgdStep(self.server_lr)), TrainingClient()

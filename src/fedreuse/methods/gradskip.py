@@ -17,20 +17,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from fedreuse.core.corrections import Correction
+from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, difference
 from fedreuse.core.needs import Needs
-from fedreuse.corrections import Correction
-from fedreuse.errors import ConfigError, require
+from fedreuse.core.tensors import scale, sub
 from fedreuse.methods.proxskip import Mode, ProxSkipClient, ProxSkipServer, ProxSkipState
-from fedreuse.tensors import scale, sub
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Bench
+    from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Message
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
-    from fedreuse.tensors import Tensors
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["GradSkip", "GradSkipClient", "GradSkipServer"]
 
@@ -85,17 +85,17 @@ class GradSkipServer(ProxSkipServer):
 class GradSkipClient(ProxSkipClient):
     """Tosses its coin at every step."""
 
-    def train(self, received: Model, shift: Tensors, request: Message, bench: Bench) -> tuple[Model, float]:
+    def train(self, received: Model, shift: Tensors, request: Message, trainer: LocalTrainer) -> tuple[Model, float]:
         """As ProxSkip until the coin falls; then, if faithful, one gradient for the shift in place of the rest."""
         steps: int = request.values["steps"]  # type: ignore[assignment]  # what the server half says
         q: float = request.values["q"]  # type: ignore[assignment]
-        stop = int(bench.rng("stop").geometric(1 - q)) if q < 1 else steps + 1
+        stop = int(trainer.rng("stop").geometric(1 - q)) if q < 1 else steps + 1
         leaps = self.mode == "faithful" and stop <= steps
-        trained = bench.train(received, Correction(shift=scale(shift, -1)), stop - 1 if leaps else min(steps, stop))
+        trained = trainer.train(received, Correction(shift=scale(shift, -1)), stop - 1 if leaps else min(steps, stop))
         update, rate = difference(trained.model, received), self.rate(trained, steps)
         if not leaps or not rate:
             return update, rate
         # one step without the shift is the gradient times lr, weight decay and clipping included
-        ahead = bench.train(trained.model, steps=1, purpose="stop batches")
+        ahead = trainer.train(trained.model, steps=1, purpose="stop batches")
         gradient = scale(sub(trained.model.weights, ahead.model.weights), 1 / trained.lr)
         return replace(update, weights=sub(update.weights, scale(sub(gradient, shift), 1 / rate))), rate

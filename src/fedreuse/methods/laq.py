@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
 from fedreuse.links.laq import Laq as LaqLink
 from fedreuse.methods.averaging import TrainingClient
 from fedreuse.methods.estimates import estimates_server

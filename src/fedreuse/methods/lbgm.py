@@ -11,12 +11,12 @@ from math import isnan
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
+from fedreuse.core.registry import part
 from fedreuse.links.lbgm import Lbgm as LbgmLink
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.registry import part
-from fedreuse.server_steps import Sgd
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,4 +52,4 @@ class Lbgm(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """FedAvg's own."""
         del buffers
-        return AveragingServer(Sgd(self.server_lr)), TrainingClient()
+        return AveragingServer(SgdStep(self.server_lr)), TrainingClient()

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
+from fedreuse.core.tensors import Tensors, scale
 from fedreuse.methods.averaging import TrainingClient
-from fedreuse.methods.memory import MemoryServer, MemoryState
-from fedreuse.server_steps import Sgd
-from fedreuse.tensors import Tensors, scale
+from fedreuse.methods.server_memory import MemoryServer, MemoryState
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Mifa(MethodConfig):
         """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""
         del buffers
         combine = Remembered(divides_by_seen=self.start == "seen")
-        return MemoryServer(combine, Sgd(self.server_lr), starts_full=self.start == "full"), TrainingClient()
+        return MemoryServer(combine, SgdStep(self.server_lr), starts_full=self.start == "full"), TrainingClient()
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.errors import require
 from fedreuse.core.method import methods
+from fedreuse.core.tensors import dot, sub
 from fedreuse.core.values import value
-from fedreuse.errors import require
 from fedreuse.methods.wrapper import Wrapper, WrapperServer
-from fedreuse.tensors import dot, sub
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort

@@ -21,20 +21,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.core.corrections import Correction
+from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
+from fedreuse.core.tensors import Tensors, add, scale, sub, zeros
 from fedreuse.core.values import value
-from fedreuse.corrections import Correction
-from fedreuse.errors import ConfigError, require
 from fedreuse.methods.averaging import average, update_of, updates_of
 from fedreuse.methods.scaffold import effective_steps
-from fedreuse.tensors import Tensors, add, scale, sub, zeros
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Bench, Trained
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import LocalTrainer, Trained
     from fedreuse.core.message import Conversation
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
@@ -152,14 +152,14 @@ class ProxSkipClient:
     def init(self) -> None:
         """No shift before the first training, which stands for zero."""
 
-    def answer(self, request: Message, state: Shift | None, bench: Bench) -> tuple[Message, Shift]:
+    def answer(self, request: Message, state: Shift | None, trainer: LocalTrainer) -> tuple[Message, Shift]:
         """Finish the shift; if that is not all, take the steps and send how far they led."""
         weights = request.groups["model"]
         num_moves: int = request.values["move"]  # type: ignore[assignment]  # what the server half says
         shift = finish(state, weights, num_moves)
         if request.kind == "finish":
             return Message("finished"), Shift(shift)
-        update, rate = self.train(from_groups(request.groups, "model", bench.schema), shift, request, bench)
+        update, rate = self.train(from_groups(request.groups, "model", trainer.schema), shift, request, trainer)
         return Message("update", to_groups(update, "update")), Shift(shift, rate, weights, num_moves)
 
     def settle(self, state: Shift, delivered: Message) -> Shift:
@@ -168,10 +168,10 @@ class ProxSkipClient:
             return state
         return replace(state, vector=sub(state.vector, scale(delivered.groups["update"], state.rate)))
 
-    def train(self, received: Model, shift: Tensors, request: Message, bench: Bench) -> tuple[Model, float]:
+    def train(self, received: Model, shift: Tensors, request: Message, trainer: LocalTrainer) -> tuple[Model, float]:
         """The update after K steps of gradient minus shift, and the rate of the shift."""
         steps: int = request.values["steps"]  # type: ignore[assignment]  # what the server half says
-        trained = bench.train(received, Correction(shift=scale(shift, -1)), steps)
+        trained = trainer.train(received, Correction(shift=scale(shift, -1)), steps)
         return difference(trained.model, received), self.rate(trained, steps)
 
     def rate(self, trained: Trained, steps: int) -> float:

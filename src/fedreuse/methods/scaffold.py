@@ -17,21 +17,21 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
-from fedreuse.core.bench import BatchPlan
+from fedreuse.core.corrections import Correction
+from fedreuse.core.errors import require
+from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
+from fedreuse.core.tensors import Tensors, add, scale, sub, weighted_sum, zeros
 from fedreuse.core.values import value
-from fedreuse.corrections import Correction
-from fedreuse.errors import require
 from fedreuse.methods.averaging import average, update_of, updates_of
-from fedreuse.server_steps import Sgd
-from fedreuse.tensors import Tensors, add, scale, sub, weighted_sum, zeros
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import Bench, Trained
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import LocalTrainer, Trained
     from fedreuse.core.message import Conversation, Replies
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
@@ -129,7 +129,7 @@ class ScaffoldServer:
         if not replies:
             return state, Events(events)  # nobody answered: the model stands still
         direction = average(updates_of(replies, state.model), cohort, "ratio", state.model)
-        move, _ = Sgd(self.config.server_lr).step(direction.weights, None)
+        move, _ = SgdStep(self.config.server_lr).step(direction.weights, None)
         model, num_kept = apply(state.model, replace(direction, weights=move))
         return ScaffoldState(model, self._control(state, cohort, replies)), Events(events, {"kept variances": num_kept})
 
@@ -165,22 +165,22 @@ class ScaffoldClient:
         """c_i = 0."""
         return Control(None)
 
-    def answer(self, request: Message, state: Control, bench: Bench) -> tuple[Message, Any]:
+    def answer(self, request: Message, state: Control, trainer: LocalTrainer) -> tuple[Message, Any]:
         """Train; send the update, and the change of the control or the number it follows from."""
-        received = from_groups(request.groups, "model", bench.schema)
+        received = from_groups(request.groups, "model", trainer.schema)
         control = request.groups["control"]
         own = state.control if state.control is not None else zeros(control.schema)
         place: Literal["before_momentum", "after_momentum"]
         place = "before_momentum" if self.config.momentum == "inside" else "after_momentum"
-        trained = bench.train(received, Correction(shift=sub(control, own), place=place))
+        trained = trainer.train(received, Correction(shift=sub(control, own), place=place))
         update = difference(trained.model, received)
         per_step = 1 / (self._steps(trained) * trained.lr) if trained.steps else 0.0
         groups = to_groups(update, "update")
         if self.config.wire == "derived":
             return Message("update", groups, {"per_step": per_step}), _Pending(own, control, per_step)
         if self.config.option == "I":
-            names = [spec.name for spec in bench.schema.weights]
-            groups["control_change"] = sub(bench.gradient(received, names, BatchPlan(is_mean=True), "control"), own)
+            names = [spec.name for spec in trainer.schema.weights]
+            groups["control_change"] = sub(trainer.gradient(received, names, BatchPlan(is_mean=True), "control"), own)
         else:
             groups["control_change"] = derived_change(update.weights, control, per_step)
         return Message("update", groups), _Pending(own, control, None)

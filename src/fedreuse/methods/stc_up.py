@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.codecs.ternary import Ternary
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.server_steps import Sgd
+from fedreuse.server_steps import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,4 +47,4 @@ class StcUp(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
         """FedAvg's."""
         del buffers
-        return AveragingServer(Sgd(self.server_lr), self.weights), TrainingClient()
+        return AveragingServer(SgdStep(self.server_lr), self.weights), TrainingClient()

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Literal
 
 from fedreuse.codecs.nonzero import Nonzero
 from fedreuse.codecs.ternary import Ternary
+from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.errors import require
+from fedreuse.core.tensors import Tensors, add, scale, sub, zeros
 from fedreuse.links.delta import Delta
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.tensors import Tensors, add, scale, sub, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

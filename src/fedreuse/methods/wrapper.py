@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.registry import part
+from fedreuse.core.registry import part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

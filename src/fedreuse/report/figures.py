@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.accounting.boundaries import BOUNDARIES, MEASURED
-from fedreuse.errors import RunDirectoryError, UserError, suggest
+from fedreuse.core.errors import RunDirectoryError, UserError, suggest
 from fedreuse.report.tables import Variant, by_variant
 from fedreuse.runs.directory import RunDirectory
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.work import total_work
-from fedreuse.errors import RunDirectoryError
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.directory import RunDirectory, find_runs
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from fedreuse.errors import RunDirectoryError
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.config import load
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
+from fedreuse.core.errors import ConfigError, require, suggest
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
+from fedreuse.core.registry import named_plain, parse, part, to_plain
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.faults import FaultPlan, faults
-from fedreuse.errors import ConfigError, require, suggest
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.task import Task, parse_task
 from fedreuse.learning.trainer import Local
-from fedreuse.registry import named_plain, parse, part, to_plain
 from fedreuse.runs.recipe import Recipe, parse_links
 from fedreuse.runs.schedule import Availability, availabilities
 

@@ -20,8 +20,8 @@ from safetensors.numpy import load_file, save
 
 from fedreuse.accounting.boundaries import Reference, Traffic, savings
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
-from fedreuse.errors import RunDirectoryError, RunError
-from fedreuse.files import write_whole
+from fedreuse.core.errors import RunDirectoryError, RunError
+from fedreuse.core.files import write_whole
 from fedreuse.runs.journal import Journal
 
 __all__ = ["FINAL_LEDGER", "SERVER_FOLDER", "RunDirectory", "find_runs"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgpack
 
-from fedreuse.errors import RunDirectoryError, RunError
+from fedreuse.core.errors import RunDirectoryError, RunError
 
 __all__ = ["Journal"]
 

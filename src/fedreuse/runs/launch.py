@@ -16,11 +16,14 @@ from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain, row_to_
 from fedreuse.accounting.memory import memory_of
 from fedreuse.accounting.work import total_work
 from fedreuse.codecs.dense import Dense
-from fedreuse.core.bench import Metrics
 from fedreuse.core.cohort import Cohort
+from fedreuse.core.errors import RunError
+from fedreuse.core.local_trainer import Metrics
 from fedreuse.core.method import methods
 from fedreuse.core.model import Model, to_groups
 from fedreuse.core.population import Population
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import is_finite, to_arrays
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start_evaluator
@@ -28,29 +31,26 @@ from fedreuse.engine.executors.executor import Site, TooFewReplies, WorkersLost,
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.tensor_store import TensorStore
-from fedreuse.errors import RunError
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.splits import local_test
 from fedreuse.learning.trainer import Trainer, initial_network
-from fedreuse.randomness import stream
 from fedreuse.runs.claim import check_facts, check_same, claim
 from fedreuse.runs.directory import FINAL_LEDGER, SERVER_FOLDER, RunDirectory, reference_to_plain
 from fedreuse.runs.provenance import provenance
 from fedreuse.runs.schedule import load_or_freeze
 from fedreuse.runs.summary import communication, count_events, last_of
-from fedreuse.runs.workers import TaskSetup, look_at, shared_arrays
-from fedreuse.tensors import is_finite, to_arrays
+from fedreuse.runs.workers import TaskSetup, evaluator_of, shared_arrays
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
-    from fedreuse.core.bench import SplitName
+    from fedreuse.core.local_trainer import SplitName
+    from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.client_store import ClientStore
     from fedreuse.engine.executors.executor import ExecutorConfig
     from fedreuse.engine.ports import WhichModel
     from fedreuse.learning.data import Split
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.schedule import Schedule
-    from fedreuse.schema import ModelSchema
 
 __all__ = ["Observer", "dense_reference", "run"]
 
@@ -132,9 +132,9 @@ class _Run:
             self.schema, None if is_first else self.record, self.tensors if config.server_store == "disk" else None
         )
         starter = config.executor if elsewhere is None else elsewhere
-        look = look_at(self.trainer, self.prepared.official_validation)
+        look = evaluator_of(self.trainer, self.prepared.official_validation)
         site = Site(
-            Workplace(self.method, self.schema, self.trainer.bench, look),
+            Workplace(self.method, self.schema, self.trainer.for_client, look),
             self.store,
             config.faults,
             config.seed,

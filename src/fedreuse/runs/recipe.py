@@ -8,11 +8,11 @@ from typing import Any
 
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.dense import Dense
+from fedreuse.core.errors import ConfigError, suggest
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
-from fedreuse.errors import ConfigError, suggest
+from fedreuse.core.registry import named_plain, part
 from fedreuse.links.link import links, parse_link
 from fedreuse.links.plain import Plain
-from fedreuse.registry import named_plain, part
 
 __all__ = ["Recipe", "parse_links"]
 

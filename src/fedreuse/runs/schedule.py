@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from fedreuse.core.cohort import Cohort
-from fedreuse.errors import ConfigError, RunDirectoryError, require
-from fedreuse.files import write_whole
-from fedreuse.randomness import stream
-from fedreuse.registry import Registry
+from fedreuse.core.errors import ConfigError, RunDirectoryError, require
+from fedreuse.core.files import write_whole
+from fedreuse.core.randomness import stream
+from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["Always", "Availability", "Probability", "Schedule", "Trace", "availabilities", "load_or_freeze"]
+__all__ = ["AlwaysAvailable", "Availability", "Probability", "Schedule", "Trace", "availabilities", "load_or_freeze"]
 
 WHERE = "rounds.availability"
 
@@ -41,7 +41,7 @@ availabilities: Registry[Availability] = Registry("availabilities", "fedreuse.ru
 
 @availabilities.register("always")
 @dataclass(frozen=True)
-class Always:
+class AlwaysAvailable:
     """Everybody can be reached in every round."""
 
     def presence(self, num_clients: int, seed: int) -> Callable[[int], np.ndarray | None]:  # noqa: ARG002 - nobody is ever absent

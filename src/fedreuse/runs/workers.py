@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from fedreuse.core.bench import Metrics
+    from fedreuse.core.local_trainer import Metrics
     from fedreuse.core.model import Model
     from fedreuse.engine.executors.executor import Look
     from fedreuse.learning.task import PreparedTask
 
-__all__ = ["TaskSetup", "look_at", "shared_arrays"]
+__all__ = ["TaskSetup", "evaluator_of", "shared_arrays"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TaskSetup:
         return cls(config.to_plain(), {name: getattr(prepared.data, name) for name in names})
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
-        """The method, and benches over the shared data."""
+        """The method, and trainers over the shared data."""
         config = load(self.config)
         nothing = Split(arrays["inputs"][:0], arrays["labels"][:0])
         data = Data(train=Split(arrays["inputs"], arrays["labels"]), test=nothing, **self.facts)
@@ -50,7 +50,7 @@ class TaskSetup:
         official = Split(arrays["official inputs"], arrays["official labels"]) if has_official else None
         network = initial_network(config.network, data.shape, data.num_classes, config.seed)
         trainer = Trainer(network, data, clients, config.local, (config.task.loss, config.task.metric), config.seed)
-        return Workplace(config.build_method(), network.schema, trainer.bench, look_at(trainer, official))
+        return Workplace(config.build_method(), network.schema, trainer.for_client, evaluator_of(trainer, official))
 
 
 def shared_arrays(prepared: PreparedTask) -> dict[str, np.ndarray]:
@@ -69,7 +69,7 @@ def shared_arrays(prepared: PreparedTask) -> dict[str, np.ndarray]:
     return arrays
 
 
-def look_at(trainer: Trainer, official: Split | None) -> Look:
+def evaluator_of(trainer: Trainer, official: Split | None) -> Look:
     """Evaluates on the dataset's own validation split, or else on what all clients hold out together."""
 
     def look(model: Model, start: int, stop: int) -> Metrics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 
 __all__ = ["OF_ANY_DATASET", "merge", "points", "tree_of"]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from fedreuse.errors import RunError
+from fedreuse.core.errors import RunError
 from fedreuse.runs.config import RunConfig
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
-from fedreuse.studies.side_by_side import Task, fits_one_core, pays, run_side_by_side
+from fedreuse.studies.side_by_side import RunJob, fits_one_core, pays, run_side_by_side
 
 if TYPE_CHECKING:
     from fedreuse.runs.launch import Observer
@@ -60,7 +60,7 @@ def run_study(
             run(planned.config, directory.path, resume=True)  # looks whether it is the same configuration
             yield Outcome(number, planned, directory, was_complete=True)
         else:
-            waiting.append(Task(number, planned.config, directory))
+            waiting.append(RunJob(number, planned.config, directory))
     if runner is None:
         yield from _run_waiting(study, waiting, watch, jobs, say)
     else:
@@ -69,7 +69,7 @@ def run_study(
 
 
 def _run_waiting(
-    study: Study, waiting: list[Task], watch: Watch, jobs: int | None, say: Callable[[str], object]
+    study: Study, waiting: list[RunJob], watch: Watch, jobs: int | None, say: Callable[[str], object]
 ) -> Iterator[Outcome]:
     # a process for a run takes seconds to start, so that short ones are done sooner here
     took = 0.0
@@ -91,7 +91,7 @@ def _run_waiting(
         yield _run_here(task, study, watch)
 
 
-def _num_beside(waiting: Sequence[Task], cores: int) -> int:
+def _num_beside(waiting: Sequence[RunJob], cores: int) -> int:
     """How many of the next runs go side by side; the last few may end sooner if their rounds are split."""
     if not all(fits_one_core(task.config.executor) for task in waiting):
         return 0
@@ -112,7 +112,7 @@ def _simulate(config: RunConfig, place: Path, observer: Observer | None) -> RunD
     return run(config, place, resume=True, observer=observer)
 
 
-def _run_here(task: Task, study: Study, watch: Watch, runner: Runner = _simulate) -> Outcome:
+def _run_here(task: RunJob, study: Study, watch: Watch, runner: Runner = _simulate) -> Outcome:
     planned = study.runs[task.number - 1]
     try:
         directory = runner(task.config, task.directory.path, watch(task.number, planned))

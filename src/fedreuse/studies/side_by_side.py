@@ -14,11 +14,11 @@ from math import ceil
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.engine.executors.player import Failure
+from fedreuse.core.errors import RunError
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.serial import Serial
+from fedreuse.engine.executors.worker import Failure
 from fedreuse.engine.processes import Process
-from fedreuse.errors import RunError
 from fedreuse.runs.config import RunConfig, load
 from fedreuse.runs.launch import run
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from fedreuse.runs.directory import RunDirectory
     from fedreuse.runs.launch import Observer
 
-__all__ = ["Task", "fits_one_core", "pays", "run_side_by_side"]
+__all__ = ["RunJob", "fits_one_core", "pays", "run_side_by_side"]
 
 _SPLIT_EFFICIENCY = 0.95
 
 
 @dataclass(frozen=True)
-class Task:
+class RunJob:
     """A run to be done: its number in the study, its configuration, its directory."""
 
     number: int
@@ -61,11 +61,11 @@ def pays(num_runs: int, num_cores: int, cohort: int) -> bool:
 
 
 def run_side_by_side(
-    tasks: Sequence[Task], num_processes: int, watch: Callable[[Task], Observer | None]
-) -> Iterator[tuple[Task, str]]:
+    tasks: Sequence[RunJob], num_processes: int, watch: Callable[[RunJob], Observer | None]
+) -> Iterator[tuple[RunJob, str]]:
     """Every task and, if it failed, why, in the order in which they end."""
     waiting = list(tasks)
-    at_work: dict[Connection, tuple[Process, Task, Observer | None]] = {}
+    at_work: dict[Connection, tuple[Process, RunJob, Observer | None]] = {}
     free: list[Process] = []
     try:
         while waiting or at_work:
@@ -97,14 +97,14 @@ class _End:
     is_alive: bool = True
 
 
-def _give(process: Process, task: Task) -> None:
+def _give(process: Process, task: RunJob) -> None:
     # one core for each run: as many are at work as there are cores
     alone = replace(task.config, executor=task.config.executor if task.config.executor != Pool() else Serial())
     with suppress(OSError):  # a dead process is noticed when it is listened to
         process.connection.send((alone.to_plain(), task.directory.path))
 
 
-def _hear(process: Process, task: Task, observer: Observer | None) -> _End | None:
+def _hear(process: Process, task: RunJob, observer: Observer | None) -> _End | None:
     """What a process says of its run; None while it goes on."""
     try:
         kind, content = process.connection.recv()

@@ -21,8 +21,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fedreuse.errors import ConfigError, RunDirectoryError, suggest
-from fedreuse.files import write_whole
+from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
+from fedreuse.core.files import write_whole
 from fedreuse.runs.config import RunConfig, load, read_yaml, with_overrides
 from fedreuse.studies.changes import merge, points
 

@@ -1,4 +1,4 @@
-"""Guards around halves, links and benches: they change nothing, and raise when something breaks its word."""
+"""Guards around halves, links and trainers: they change nothing, and raise when something breaks its word."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedreuse.core.method import Link, LinkContext, Method
+from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.core.values import arrays_of
 from fedreuse.links.plain import Plain
-from fedreuse.tensors import Tensors, is_equal
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fedreuse.codecs.codec import Codec
-    from fedreuse.core.bench import BatchPlan, Bench, Metrics, SplitName, Trained, Work
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.corrections import Correction
+    from fedreuse.core.local_trainer import BatchPlan, LocalTrainer, Metrics, SplitName, Trained, Work
     from fedreuse.core.message import Conversation, Events, Message
     from fedreuse.core.model import Model
     from fedreuse.core.needs import Needs
     from fedreuse.core.population import Population
-    from fedreuse.corrections import Correction
-    from fedreuse.schema import ModelSchema, Schema
+    from fedreuse.core.schema import ModelSchema, Schema
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["MirroredLink", "NothingElse", "digest", "guarded", "mirrored", "named", "unchanged"]
@@ -125,9 +125,9 @@ class _GuardedClient(_Guarded):
     def init(self) -> Any:
         return self.inner.init()
 
-    def answer(self, request: Message, state: Any, bench: Bench) -> Any:
+    def answer(self, request: Message, state: Any, trainer: LocalTrainer) -> Any:
         with unchanged("the client's answer", request, state):
-            return self.inner.answer(request, state, bench)
+            return self.inner.answer(request, state, trainer)
 
     def settle(self, state: Any, delivered: Message) -> Any:
         with unchanged("the client's settle", state, delivered):
@@ -215,9 +215,9 @@ class MirroredLink:
 
 
 class NothingElse:
-    """A bench that refuses what a method's needs do not ask for: gradients, corrections, numbers of steps."""
+    """A trainer that refuses what a method's needs do not ask for: gradients, corrections, numbers of steps."""
 
-    def __init__(self, inner: Bench, needs: Needs) -> None:
+    def __init__(self, inner: LocalTrainer, needs: Needs) -> None:
         """`inner` does the work."""
         self._inner = inner
         self._needs = needs
@@ -226,28 +226,28 @@ class NothingElse:
 
     @property
     def work(self) -> Work:
-        """As the bench."""
+        """As the trainer."""
         return self._inner.work
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
     ) -> Trained:
-        """As the bench, unless something is asked that was not said."""
+        """As the trainer, unless something is asked that was not said."""
         self._check("corrections", correction is not None)
         self._check("steps", steps is not None)
         return self._inner.train(start, correction, steps, purpose)
 
     def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
-        """As the bench, if the method said so."""
+        """As the trainer, if the method said so."""
         self._check("gradients", True)
         return self._inner.gradient(at, names, plan, purpose)
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
-        """As the bench."""
+        """As the trainer."""
         return self._inner.evaluate(model, split)
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """As the bench."""
+        """As the trainer."""
         return self._inner.rng(purpose)
 
     def _check(self, need: str, is_asked: bool) -> None:

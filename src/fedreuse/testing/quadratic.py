@@ -18,12 +18,15 @@ from typing import Literal
 import numpy as np
 
 from fedreuse.accounting.ledger import Ledger
-from fedreuse.core.bench import BatchPlan, Metrics, SplitName, Trained, Work
 from fedreuse.core.cohort import Cohort
+from fedreuse.core.corrections import Correction
+from fedreuse.core.local_trainer import BatchPlan, Metrics, SplitName, Trained, Work
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model
 from fedreuse.core.population import Population
-from fedreuse.corrections import Correction
+from fedreuse.core.randomness import stream
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, zeros
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import ClientStore, MemoryStore
 from fedreuse.engine.evaluation import Question, evaluate_clients, start_evaluator
@@ -42,16 +45,13 @@ from fedreuse.engine.ports import WhichModel
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.tensor_store import TensorStore
-from fedreuse.randomness import stream
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, zeros
 from fedreuse.wire.envelope import Envelope
 
 __all__ = [
     "Crossing",
-    "QuadraticBench",
     "QuadraticFederation",
     "QuadraticSetup",
+    "QuadraticTrainer",
     "QuadraticTraining",
     "Session",
     "Setting",
@@ -142,18 +142,18 @@ class QuadraticFederation:
         statistics = np.repeat([0.0, 1.0], _NUM_STATISTICS) if self.has_buffers else np.empty(0)
         return Model(weights, Tensors(schema.buffers, statistics.astype(schema.buffers.dtype)), zeros(schema.counters))
 
-    def bench(self, client: int, round_number: int) -> QuadraticBench:
+    def trainer(self, client: int, round_number: int) -> QuadraticTrainer:
         """One client in one round."""
-        return QuadraticBench(self, client, round_number)
+        return QuadraticTrainer(self, client, round_number)
 
     def look(self, model: Model, start: int, stop: int) -> Metrics:
         """A model on validation examples: the i-th is what client i, counted round and round, says of it."""
-        told = [self.bench(number % len(self.examples), 0).evaluate(model) for number in range(start, stop)]
+        told = [self.trainer(number % len(self.examples), 0).evaluate(model) for number in range(start, stop)]
         return sum(told, Metrics(0, 0.0, 0.0))
 
     def workplace(self, method: Method) -> Workplace:
         """What plays these clients."""
-        return Workplace(method, self.schema, self.bench, self.look)
+        return Workplace(method, self.schema, self.trainer, self.look)
 
     def cohort(self, round_number: int, size: int) -> Cohort:
         """Who is selected, now and in the next rounds: uniform, without replacement, a stream per round."""
@@ -162,7 +162,7 @@ class QuadraticFederation:
 
     def loss(self, model: Model) -> float:
         """The objective: mean of F_i weighted by examples."""
-        losses = [self.bench(client, 0).evaluate(model) for client in range(len(self.examples))]
+        losses = [self.trainer(client, 0).evaluate(model) for client in range(len(self.examples))]
         return sum(part.loss for part in losses) / sum(part.examples for part in losses)
 
     def play(self, method: Method, num_rounds: int, setting: Setting | None = None) -> Session:
@@ -176,7 +176,7 @@ class QuadraticFederation:
         return tuple(sorted(drawn.tolist()))
 
 
-class QuadraticBench:
+class QuadraticTrainer:
     """One client in one round."""
 
     def __init__(self, federation: QuadraticFederation, client: int, round_number: int) -> None:
@@ -289,7 +289,7 @@ class QuadraticSetup:
     federation: QuadraticFederation
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:  # noqa: ARG002 - they travel with the federation
-        """The method, and benches of its own."""
+        """The method, and trainers of its own."""
         return self.federation.workplace(self.method)
 
 

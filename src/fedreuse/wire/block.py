@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 
 if TYPE_CHECKING:
-    from fedreuse.schema import TensorSpec
+    from fedreuse.core.schema import TensorSpec
 
 __all__ = [
     "ABSENT",

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedreuse.errors import WireError
-from fedreuse.wire.squeeze import Source, squeeze
+from fedreuse.core.errors import WireError
+from fedreuse.wire.entropy import ByteSource, squeeze
 
 __all__ = ["code_rows", "count_classes", "expand_rows"]
 
@@ -38,7 +38,7 @@ def code_rows(data: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> bytes:
     return b"".join([squeeze(classes), *(squeeze(part) for part in np.split(grouped, cuts))])
 
 
-def expand_rows(source: Source, lengths: np.ndarray) -> np.ndarray:
+def expand_rows(source: ByteSource, lengths: np.ndarray) -> np.ndarray:
     """The rows again."""
     num_classes = count_classes(lengths)
     if num_classes == 1:

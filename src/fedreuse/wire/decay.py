@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedreuse.errors import WireError
-from fedreuse.wire.squeeze import Source, squeeze
+from fedreuse.core.errors import WireError
+from fedreuse.wire.entropy import ByteSource, squeeze
 
 __all__ = ["code_decayed", "expand_decayed"]
 
@@ -46,7 +46,7 @@ def code_decayed(values: np.ndarray, held: np.ndarray, held_units: np.ndarray) -
     return places[is_near], np.array([factor], "<f8").tobytes() + squeeze(residuals)
 
 
-def expand_decayed(source: Source, held: np.ndarray, held_units: np.ndarray) -> np.ndarray:
+def expand_decayed(source: ByteSource, held: np.ndarray, held_units: np.ndarray) -> np.ndarray:
     """The values near a multiple of these numbers."""
     if not len(held):
         return held

@@ -18,12 +18,12 @@ from zlib import crc32
 import msgpack
 import numpy as np
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 from fedreuse.wire.header import describe_parcel, is_values, named_groups, read_parcel, unpack_header
 from fedreuse.wire.limits import FRAME_BYTES, limits_of
 
 if TYPE_CHECKING:
-    from fedreuse.schema import ModelSchema
+    from fedreuse.core.schema import ModelSchema
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["VERSION", "Envelope"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 from fedreuse.wire.block import MODES, Block, Notes, Take
 from fedreuse.wire.limits import MAX_GROUPS, MAX_NESTING, Limits
 from fedreuse.wire.parcel import Parcel
@@ -14,7 +14,7 @@ from fedreuse.wire.parcel import Parcel
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fedreuse.schema import Schema, TensorSpec
+    from fedreuse.core.schema import Schema, TensorSpec
 
 __all__ = ["describe_parcel", "is_values", "named_groups", "read_parcel", "unpack_header"]
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode
 from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits, whole_note
 
 if TYPE_CHECKING:
-    from fedreuse.schema import TensorSpec
+    from fedreuse.core.schema import TensorSpec
 
 __all__ = ["LEVELS", "MAX_BITS", "levels_block"]
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 from fedreuse.wire.block import bitmap_of, marks_of
 from fedreuse.wire.classes import code_rows, count_classes, expand_rows
-from fedreuse.wire.squeeze import Source, squeeze
+from fedreuse.wire.entropy import ByteSource, squeeze
 
 if TYPE_CHECKING:
-    from fedreuse.schema import TensorSpec
+    from fedreuse.core.schema import TensorSpec
 
 __all__ = ["code_mask", "expand_mask", "num_rows"]
 
@@ -58,7 +58,7 @@ def code_mask(positions: np.ndarray, spec: TensorSpec, bitmap: np.ndarray | None
     return min(whole, by_rows, key=len)
 
 
-def expand_mask(source: Source, spec: TensorSpec, count: int) -> np.ndarray:
+def expand_mask(source: ByteSource, spec: TensorSpec, count: int) -> np.ndarray:
     """The positions again: exactly `count`, increasing, within the tensor."""
     form = source.number(_GAPS)
     if form == _GAPS:
@@ -75,7 +75,7 @@ def _bitmaps_of_rows(marks: np.ndarray) -> np.ndarray:
     return np.packbits(marks, axis=1, bitorder="little").reshape(-1)
 
 
-def _expand_bitmaps(source: Source, rows: int, width: int) -> np.ndarray:
+def _expand_bitmaps(source: ByteSource, rows: int, width: int) -> np.ndarray:
     row_bytes = -(-width // 8)
     bitmaps = expand_rows(source, np.full(rows, row_bytes)).reshape(rows, row_bytes)
     if width % 8 and (bitmaps[:, -1] >> width % 8).any():
@@ -85,7 +85,7 @@ def _expand_bitmaps(source: Source, rows: int, width: int) -> np.ndarray:
     return np.unpackbits(bitmaps, axis=1, count=width, bitorder="little").view(np.bool_)
 
 
-def _expand_gaps(source: Source, count: int, width: int) -> np.ndarray:
+def _expand_gaps(source: ByteSource, count: int, width: int) -> np.ndarray:
     planes = np.empty((count, width), np.uint8)
     for place in range(width):
         planes[:, place] = source.expand(count)

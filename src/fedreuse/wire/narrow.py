@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode, bitmap_of, positions_of, read_bitmap, read_positions
 from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits
 
 if TYPE_CHECKING:
-    from fedreuse.schema import TensorSpec
+    from fedreuse.core.schema import TensorSpec
 
 __all__ = ["NARROW", "Kind", "narrow_block"]
 

@@ -7,7 +7,7 @@ The modes dense, pairs and bitmap have a mask (dense: none) and values. The valu
 
 0  as they are
 1  planes          see wire/planes.py
-2  against         see wire/against.py: float32 values against the numbers that the receiver holds
+2  against         see wire/reference_coding.py: float32 values against the numbers that the receiver holds
 
 Of any other mode the fields are coded as they lie: their number, and for each its bytes per number, its length and its
 planes. What a receiver gives back is, bit for bit, what the other mode would have carried.
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.errors import WireError
-from fedreuse.wire.against import code_against, expand_against
+from fedreuse.core.errors import WireError
 from fedreuse.wire.block import (
     ABSENT,
     BITMAP,
@@ -35,14 +34,15 @@ from fedreuse.wire.block import (
     marks_of,
     value_dtype,
 )
+from fedreuse.wire.entropy import ByteSource, number
 from fedreuse.wire.masks import code_mask, expand_mask, num_rows
 from fedreuse.wire.planes import code_planes, expand_planes
-from fedreuse.wire.squeeze import Source, number
+from fedreuse.wire.reference_coding import code_against, expand_against
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fedreuse.schema import TensorSpec
+    from fedreuse.core.schema import TensorSpec
 
 __all__ = ["PACKED", "decode_packed", "pack_block"]
 
@@ -71,9 +71,9 @@ def decode_packed(
     block: Block, spec: TensorSpec, notes: Notes, held: np.ndarray | None = None
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Kept positions (None: all) and values, as those of the other mode."""
-    head = Source(block.fields[0], spec.name)
+    head = ByteSource(block.fields[0], spec.name)
     mode, field_bytes = _mode(head, spec), head.number(_most_bytes(spec))
-    mask, coded = (Source(field, spec.name) for field in block.fields[1:])
+    mask, coded = (ByteSource(field, spec.name) for field in block.fields[1:])
     if mode in _KNOWN:
         count = block.count
         if mode is DENSE and count != spec.size:
@@ -114,7 +114,7 @@ def _code_values(values: np.ndarray, positions: np.ndarray | None, spec: TensorS
 
 
 def _expand_values(
-    source: Source, positions: np.ndarray | None, spec: TensorSpec, held: np.ndarray | None
+    source: ByteSource, positions: np.ndarray | None, spec: TensorSpec, held: np.ndarray | None
 ) -> np.ndarray:
     form, dtype = source.number(_AGAINST), value_dtype(spec)
     count = spec.size if positions is None else len(positions)
@@ -139,7 +139,7 @@ def _code_fields(fields: tuple[np.ndarray, ...]) -> Iterator[bytes]:
         yield number(field.dtype.itemsize) + number(len(field)) + code_planes(field)
 
 
-def _expand_fields(source: Source, mode: Mode, count: int, spec: TensorSpec, notes: Notes) -> Block:
+def _expand_fields(source: ByteSource, mode: Mode, count: int, spec: TensorSpec, notes: Notes) -> Block:
     """The fields as the mode itself reads and checks them."""
     most = _most_bytes(spec)
     pieces = []
@@ -148,7 +148,7 @@ def _expand_fields(source: Source, mode: Mode, count: int, spec: TensorSpec, not
         if width not in (1, 2, 4, 8):
             raise WireError(f"{spec.name}: numbers of {width} bytes")
         pieces.append(expand_planes(source, np.dtype(f"u{width}"), source.number(most // width)).view(_BYTE))
-    inner = Source(np.concatenate([np.empty(0, _BYTE), *pieces]), spec.name)
+    inner = ByteSource(np.concatenate([np.empty(0, _BYTE), *pieces]), spec.name)
 
     def take(dtype: np.dtype[np.generic], length: int) -> np.ndarray:
         if length < 0:
@@ -168,7 +168,7 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
     most = _most_bytes(spec)
     numbers = [_take_number(take, spec, most) for _ in range(3)]
     head = np.concatenate([code, *(digits for digits, _ in numbers)])
-    _mode(Source(head, spec.name), spec)
+    _mode(ByteSource(head, spec.name), spec)
     return head, take(_BYTE, numbers[1][1]), take(_BYTE, numbers[2][1])
 
 
@@ -177,10 +177,10 @@ def _take_number(take: Take, spec: TensorSpec, most: int) -> tuple[np.ndarray, i
     while digits[-1][0] > 127 and len(digits) < 5:
         digits.append(take(_BYTE, 1))
     joined = np.concatenate(digits)
-    return joined, Source(joined, spec.name).number(most)
+    return joined, ByteSource(joined, spec.name).number(most)
 
 
-def _mode(head: Source, spec: TensorSpec) -> Mode:
+def _mode(head: ByteSource, spec: TensorSpec) -> Mode:
     code = int(head.take(1)[0])
     mode = MODES.get(code)
     if mode is None or mode in (ABSENT, PACKED):
@@ -199,7 +199,7 @@ def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | 
 
 def _modelled(block: Block) -> int:
     """The field bytes of the other mode, which the head says."""
-    head = Source(block.fields[0], "packed")
+    head = ByteSource(block.fields[0], "packed")
     head.take(1)
     return head.number(2**35)
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 
 if TYPE_CHECKING:
-    from fedreuse.schema import TensorSpec
+    from fedreuse.core.schema import TensorSpec
     from fedreuse.wire.block import Notes, Take
 
 __all__ = [

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.schema import Schema
-from fedreuse.tensors import Tensors
+from fedreuse.core.schema import Schema
+from fedreuse.core.tensors import Tensors
 from fedreuse.wire.block import ABSENT, Block, Notes, absent_block, dense_block
 from fedreuse.wire.packed import PACKED, decode_packed
 from fedreuse.wire.rows import rows_block
@@ -16,7 +16,7 @@ from fedreuse.wire.rows import rows_block
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fedreuse.schema import TensorSpec
+    from fedreuse.core.schema import TensorSpec
 
 __all__ = ["Parcel", "held_of", "pack_tensors"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedreuse.wire.squeeze import Source, squeeze
+from fedreuse.wire.entropy import ByteSource, squeeze
 
 __all__ = ["code_planes", "expand_planes"]
 
@@ -29,7 +29,7 @@ def code_planes(values: np.ndarray) -> bytes:
     return min(coded, key=len)
 
 
-def expand_planes(source: Source, dtype: np.dtype[np.generic], count: int) -> np.ndarray:
+def expand_planes(source: ByteSource, dtype: np.dtype[np.generic], count: int) -> np.ndarray:
     """The array again."""
     turn = source.number(_ZIGZAG)
     planes = np.empty((count, dtype.itemsize), np.uint8)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.errors import WireError
+from fedreuse.core.errors import WireError
 from fedreuse.wire.block import ABSENT, MODES, Block, Mode, Notes, Take, add_mode
 from fedreuse.wire.packed import PACKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fedreuse.schema import TensorSpec
+    from fedreuse.core.schema import TensorSpec
 
 __all__ = ["ROWS", "rows_block", "within_rows"]
 

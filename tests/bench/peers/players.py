@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import fedreuse
+from fedreuse.bench.interleaving import Command, Facts, ours, take_turns
 from fedreuse.bench.peers.match import _OFFLINE, work_of
-from fedreuse.bench.turns import Command, Facts, ours, take_turns
 from fedreuse.bench.workload import configure
 
 NEIGHBOURS = {"fedreuse.bench.peers.turn", "fedreuse.bench.peers.work"}

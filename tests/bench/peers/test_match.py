@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.bench.interleaving import Command, ours
 from fedreuse.bench.peers import match
-from fedreuse.bench.turns import Command, ours
 from fedreuse.bench.workload import configure
-from fedreuse.errors import RunError
+from fedreuse.core.errors import RunError
 from fedreuse.runs.schedule import Schedule
 
 PEER = match.Peer("here", ("no-such-package-anywhere",), "turn", {"1": {"processes": 1, "threads": 1}}, 2.0)

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from fedreuse.bench.turns import ours
+from fedreuse.bench.interleaving import ours
 
 CODE = """
 from fedreuse.bench.peers.turn import Turn

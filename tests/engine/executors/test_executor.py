@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedreuse.core.bench import Work
+from fedreuse.core.local_trainer import Work
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
 from fedreuse.engine.client_store import MemoryStore
@@ -43,4 +43,4 @@ def test_a_wrapper_passes_everything_on() -> None:
 def test_a_site_holds_what_plays_the_clients() -> None:
     federation = QuadraticFederation.draw(2)
     site = Site(federation.workplace(build("fedavg")), MemoryStore(), NoFaults(), 7)
-    assert site.workplace.bench(1, 3).schema == site.schema
+    assert site.workplace.trainer(1, 3).schema == site.schema

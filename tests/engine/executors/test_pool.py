@@ -5,19 +5,19 @@ from functools import partial
 import pytest
 
 from fedreuse.codecs.top_k import TopK
+from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.method import Method
+from fedreuse.core.registry import parse
+from fedreuse.core.tensors import is_equal
 from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.errors import ConfigError, RunError
 from fedreuse.gates.proxy import Proxy
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.dg_fedreuse import DgFedReuse
 from fedreuse.methods.fedavg import FedAvg
 from fedreuse.methods.scaffold import Scaffold
-from fedreuse.registry import parse
-from fedreuse.tensors import is_equal
-from fedreuse.testing.mortal import MortalSetup
+from fedreuse.testing.dying_workers import MortalSetup
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 
 FEDERATION = QuadraticFederation.draw(training=QuadraticTraining(noise=0.1))

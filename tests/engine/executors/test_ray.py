@@ -10,13 +10,13 @@ from functools import partial
 
 import pytest
 
+from fedreuse.core.errors import ConfigError, RunError
+from fedreuse.core.registry import parse
 from fedreuse.engine.executors.executor import Site
-from fedreuse.engine.executors.player import Failure
 from fedreuse.engine.executors.ray import Actor, Ray, _connect, _import_ray
+from fedreuse.engine.executors.worker import Failure
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.errors import ConfigError, RunError
-from fedreuse.registry import parse
-from fedreuse.testing.mortal import DrowsySetup, MortalSetup
+from fedreuse.testing.dying_workers import DrowsySetup, MortalSetup
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.cluster import ray_cluster
 from tests.federation import build, is_same

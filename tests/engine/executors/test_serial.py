@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
 from fedreuse.engine.client_store import MemoryStore
@@ -12,7 +13,6 @@ from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.engine.ports import ServerPort
 from fedreuse.engine.records import ServerRecord
-from fedreuse.errors import ConfigError
 from fedreuse.testing.conformance import check_executor
 from fedreuse.testing.quadratic import QuadraticFederation
 from tests.federation import build
@@ -21,7 +21,7 @@ FEDERATION = QuadraticFederation.draw(4)
 METHOD = build("fedavg")
 
 
-def wave(mode: str, *faults: ListedFault):
+def exchange(mode: str, *faults: ListedFault):
     store = MemoryStore()
     site = Site(FEDERATION.workplace(METHOD), store, Listed(faults), FEDERATION.seed)
     requests = ServerPort(METHOD, ServerRecord(None), 1, FEDERATION.schema, 7).pack(
@@ -32,7 +32,7 @@ def wave(mode: str, *faults: ListedFault):
 
 
 def test_replies_come_in_client_order_with_their_work() -> None:
-    executor, requests, store = wave("fast")
+    executor, requests, store = exchange("fast")
     replies = list(executor.exchange(requests))
     assert [reply.client for reply in replies] == [0, 2, 3]
     assert [reply.work.training_steps for reply in replies] == FEDERATION.steps[[0, 2, 3]].tolist()
@@ -40,13 +40,13 @@ def test_replies_come_in_client_order_with_their_work() -> None:
 
 
 def test_a_lost_client_is_never_asked_and_a_late_one_is() -> None:
-    executor, requests, store = wave("strict", ListedFault(1, 0, "lost"), ListedFault(1, 3, "late"))
+    executor, requests, store = exchange("strict", ListedFault(1, 0, "lost"), ListedFault(1, 3, "late"))
     assert [(reply.client, reply.status) for reply in executor.exchange(requests)] == [(2, "in_time"), (3, "late")]
     assert sorted(client for client, _ in store.items()) == [2, 3]
 
 
 def test_waves_are_counted_within_a_round() -> None:
-    executor, requests, _ = wave("fast", ListedFault(1, 0, "lost", exchange=2))
+    executor, requests, _ = exchange("fast", ListedFault(1, 0, "lost", exchange=2))
     answered = [any(reply.client == 0 for reply in executor.exchange(requests)) for _ in range(3)]
     assert answered == [True, False, True]
     executor.end_round({})
@@ -55,7 +55,7 @@ def test_waves_are_counted_within_a_round() -> None:
 
 @pytest.mark.parametrize(("mode", "is_through_bytes"), [("fast", False), ("strict", True)])
 def test_strict_makes_every_envelope_anew(mode: str, is_through_bytes: bool) -> None:
-    executor, requests, _ = wave(mode)
+    executor, requests, _ = exchange(mode)
     reply = next(iter(executor.exchange(requests)))
     # an array that was read off a message is a view of its bytes
     bases = {type(block.fields[0].base) for block in reply.envelope.parcels["update"].blocks}
@@ -63,7 +63,7 @@ def test_strict_makes_every_envelope_anew(mode: str, is_through_bytes: bool) -> 
 
 
 def test_the_round_settles_memories() -> None:
-    executor, requests, store = wave("fast")
+    executor, requests, store = exchange("fast")
     list(executor.exchange(requests))
     executor.end_round({0: 1, 2: 0, 3: 1})
     assert {client: list(record.memories) for client, record in store.items()} == {0: [1], 2: [], 3: [1]}

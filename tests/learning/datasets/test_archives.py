@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.datasets.archives import take_out
 
 MEMBERS = {"deep/down/a.bin": b"a", "../../b.bin": b"b", "deep/other.sh": b"no"}

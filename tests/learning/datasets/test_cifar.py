@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
+from fedreuse.core.randomness import stream
 from fedreuse.learning.datasets.cifar import Cifar10, Cifar100
-from fedreuse.randomness import stream
 
 Shrink = Callable[..., None]
 BATCHES_10 = [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]

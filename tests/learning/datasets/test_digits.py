@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits  # type: ignore[import-untyped]  # scikit-learn ships no types
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.datasets.digits import Digits
 from fedreuse.learning.datasets.facts import FACTS
 

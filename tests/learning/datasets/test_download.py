@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from fedreuse.errors import DataError
-from fedreuse.learning.datasets.download import Patience, Remote, download
+from fedreuse.core.errors import DataError
+from fedreuse.learning.datasets.download import Remote, RetryPolicy, download
 
 CONTENT = bytes(range(256)) * 4000  # 1,024,000 bytes: several chunks
-SOON = Patience(timeout_seconds=5, tries=3, pause_seconds=0.001)
+SOON = RetryPolicy(timeout_seconds=5, tries=3, pause_seconds=0.001)
 
 
 def remote(server: Any, content: bytes = CONTENT) -> Remote:

@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 
 import pytest
 
-from fedreuse.errors import ConfigError, DataError
+from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.data import datasets
-from fedreuse.learning.datasets.download import Patience, Progress, Remote
+from fedreuse.learning.datasets.download import Progress, Remote, RetryPolicy
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.fetch import Checked, available, check, fetch, sources
 from fedreuse.learning.datasets.sources import Official
 
 Write = Callable[..., None]
-SOON = Patience(timeout_seconds=5, tries=2, pause_seconds=0.001)
+SOON = RetryPolicy(timeout_seconds=5, tries=2, pause_seconds=0.001)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.datasets.folder import data_home, find
 from fedreuse.learning.datasets.mnist import Mnist
 

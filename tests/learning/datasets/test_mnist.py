@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedreuse.errors import ConfigError, DataError
+from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.data import datasets
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.mnist import EmnistBalanced, FashionMnist, Mnist

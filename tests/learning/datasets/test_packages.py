@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.datasets import packages
 from fedreuse.learning.datasets.packages import DebianPackage, NpmPackage, PipPackage
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.datasets.pathmnist import PathMnist
 
 Shrink = Callable[..., None]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.datasets.pickles import read_pickled_batch
 
 PIXELS = np.arange(3 * 3072, dtype=np.uint32).astype(np.uint8).reshape(3, 3072)

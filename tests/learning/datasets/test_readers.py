@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.datasets.readers import read_cifar_binary, read_cifar_python, read_idx, read_medmnist
 
 Write = Callable[[Path, np.ndarray], None]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import to_plain
 from fedreuse.learning.data import datasets
 from fedreuse.learning.datasets.synthetic import Synthetic
-from fedreuse.registry import to_plain
 
 
 def test_it_is_as_large_as_asked() -> None:

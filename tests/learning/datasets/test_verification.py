@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.data import Data, Split, digest_of
 from fedreuse.learning.datasets.facts import FACTS, Facts
 from fedreuse.learning.datasets.verification import assemble, verify

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.networks.cnn import Cnn
 from tests.learning.networks.uploads import array_bytes, modes, schema_for, sizes, upload

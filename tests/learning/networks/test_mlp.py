@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
 from fedreuse.learning.flat_network import schema_of
 from fedreuse.learning.networks.mlp import Mlp
 from tests.learning.networks.uploads import sizes

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import named_plain
 from fedreuse.learning.networks.network import OwnNetwork, networks
-from fedreuse.registry import named_plain
 from fedreuse.wire.block import sparse_block
 
 OWN = """

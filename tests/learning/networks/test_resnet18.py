@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from fedreuse.errors import ConfigError
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.schema import ModelSchema
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.networks.resnet18 import ResNet18
-from fedreuse.schema import ModelSchema
 from tests.learning.networks.uploads import array_bytes, modes, schema_for, sizes, upload
 
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from fedreuse.core.method import BufferPolicy, LinkContext
 from fedreuse.core.model import Model, to_groups
+from fedreuse.core.randomness import stream
+from fedreuse.core.schema import ModelSchema, Schema
+from fedreuse.core.tensors import Tensors
 from fedreuse.learning.flat_network import schema_of
 from fedreuse.learning.networks.network import networks
 from fedreuse.links.plain import Plain
-from fedreuse.randomness import stream
-from fedreuse.schema import ModelSchema, Schema
-from fedreuse.tensors import Tensors
 from fedreuse.testing.cases import Case
 from fedreuse.wire.envelope import Envelope
 

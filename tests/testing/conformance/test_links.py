@@ -10,9 +10,9 @@ import pytest
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.method import LinkContext
+from fedreuse.core.tensors import Tensors, add, scale, zeros
 from fedreuse.core.values import value
 from fedreuse.links.plain import Plain
-from fedreuse.tensors import Tensors, add, scale, zeros
 from fedreuse.testing.conformance.links import LINK_CHECKS, check_link
 from fedreuse.wire.parcel import Parcel
 

@@ -13,8 +13,8 @@ from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import to_groups
 from fedreuse.core.needs import Needs
+from fedreuse.core.tensors import Tensors, scale
 from fedreuse.methods.averaging import AveragingServer, AveragingState, TrainingClient
-from fedreuse.tensors import Tensors, scale
 from fedreuse.testing.cases import Case
 from fedreuse.testing.conformance.methods import METHOD_CHECKS, check_card, check_method, check_table
 
@@ -67,8 +67,8 @@ def test_a_hidden_counter_in_a_half_is_no_state(broken) -> None:
 def test_randomness_that_is_no_stream(broken) -> None:
     @dataclass(frozen=True)
     class Dice(TrainingClient):
-        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
-            reply, _ = super().answer(request, state, bench)
+        def answer(self, request: Message, state: None, trainer: Any) -> tuple[Message, None]:
+            reply, _ = super().answer(request, state, trainer)
             factor = np.random.default_rng().random()
             return Message("update", {**reply.groups, "update": scale(reply.groups["update"], factor)}), state
 
@@ -79,10 +79,10 @@ def test_a_client_that_counts_on_replies_that_got_lost(broken) -> None:
     class Leaky(TrainingClient):
         """Remembers in itself what it sent, absorbed or not."""
 
-        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
+        def answer(self, request: Message, state: None, trainer: Any) -> tuple[Message, None]:
             count = getattr(self, "count", 0) + 1
             object.__setattr__(self, "count", count)
-            reply, _ = super().answer(request, state, bench)
+            reply, _ = super().answer(request, state, trainer)
             return Message("update", {**reply.groups, "update": scale(reply.groups["update"], 1 / count)}), state
 
     fails("a late reply is a lost reply", broken(client=Leaky()), "models differ")
@@ -91,8 +91,8 @@ def test_a_client_that_counts_on_replies_that_got_lost(broken) -> None:
 def test_messages_that_nobody_declared(broken) -> None:
     @dataclass(frozen=True)
     class Chatty(TrainingClient):
-        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
-            reply, _ = super().answer(request, state, bench)
+        def answer(self, request: Message, state: None, trainer: Any) -> tuple[Message, None]:
+            reply, _ = super().answer(request, state, trainer)
             return Message("update", {**reply.groups, "control": reply.groups["update"]}), state
 
     class Patient(AveragingServer):
@@ -116,12 +116,12 @@ def test_gradients_that_are_not_among_the_needs(broken) -> None:
     case = Case("dg_fedreuse", {"gate": "quantile"})
 
     class Secretive(TrainingClient):
-        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
-            from fedreuse.core.bench import BatchPlan
+        def answer(self, request: Message, state: None, trainer: Any) -> tuple[Message, None]:
+            from fedreuse.core.local_trainer import BatchPlan
             from fedreuse.core.model import from_groups
 
-            bench.gradient(from_groups(request.groups, "model", bench.schema), ("fc.bias",), BatchPlan(1, 2), "p")
-            return super().answer(request, state, bench)
+            trainer.gradient(from_groups(request.groups, "model", trainer.schema), ("fc.bias",), BatchPlan(1, 2), "p")
+            return super().answer(request, state, trainer)
 
     fails("needs are enforced", broken(client=Secretive()), r"Needs\(gradients=True\)")
     METHOD_CHECKS["needs are enforced"](case)
@@ -182,8 +182,8 @@ def test_swallowed_numbers_are_noticed(broken) -> None:
     class Soother(TrainingClient):
         """Turns what is not finite into zeros, so that nobody sees the divergence."""
 
-        def answer(self, request: Message, state: None, bench: Any) -> tuple[Message, None]:
-            reply, _ = super().answer(request, state, bench)
+        def answer(self, request: Message, state: None, trainer: Any) -> tuple[Message, None]:
+            reply, _ = super().answer(request, state, trainer)
             update = reply.groups["update"]
             calm = Tensors(update.schema, np.nan_to_num(update.values))
             return Message("update", {**reply.groups, "update": calm}), state

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from fedreuse.codecs.codec import codecs
+from fedreuse.core.errors import WireError
 from fedreuse.core.method import LinkContext
-from fedreuse.errors import WireError
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, drop_rows
 from fedreuse.links.laq import Laq
 from fedreuse.links.lbgm import Lbgm
 from fedreuse.links.three_pc import ThreePc
-from fedreuse.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.tensors import Tensors, drop_rows
 from fedreuse.wire.envelope import VERSION, Envelope
 from fedreuse.wire.parcel import Parcel, pack_tensors
 from tests.wire.frames import ADDRESS, START, framed, signed

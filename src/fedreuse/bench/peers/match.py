@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fedreuse
+from fedreuse.bench.interleaving import Command, ours, take_turns
 from fedreuse.bench.peers.work import PeerWork
 from fedreuse.bench.timing import of_all, ratios, shown
-from fedreuse.bench.turns import Command, ours, take_turns
 from fedreuse.bench.workload import configure
-from fedreuse.errors import RunError
+from fedreuse.core.errors import RunError
 from fedreuse.report.tables import Table
 from fedreuse.runs.schedule import Schedule
 

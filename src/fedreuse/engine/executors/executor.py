@@ -9,25 +9,38 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
-from fedreuse.core.bench import Bench, Metrics, Work
+from fedreuse.core.errors import RunError
+from fedreuse.core.local_trainer import LocalTrainer, Metrics, Work
 from fedreuse.core.population import Population
-from fedreuse.errors import RunError
-from fedreuse.registry import Registry
+from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
     from fedreuse.core.method import Method
     from fedreuse.core.model import Model
+    from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.client_store import ClientStore
     from fedreuse.engine.faults import FaultPlan
-    from fedreuse.schema import ModelSchema
     from fedreuse.wire.envelope import Envelope
 
 __all__ = [
-    "BenchFactory", "Executor", "ExecutorConfig", "ExecutorWrapper", "Look", "Reply", "RunExecutor", "Site",
-    "TooFewReplies", "WorkerSetup", "WorkersLost", "Workplace", "evaluate_here", "executors", "parts_of",
+    "Executor",
+    "ExecutorConfig",
+    "ExecutorWrapper",
+    "Look",
+    "Reply",
+    "RunExecutor",
+    "Site",
+    "TooFewReplies",
+    "TrainerFactory",
+    "WorkerSetup",
+    "WorkersLost",
+    "Workplace",
+    "evaluate_here",
+    "executors",
+    "parts_of",
 ]  # fmt: skip
 
-BenchFactory = Callable[[int, int], Bench]
+TrainerFactory = Callable[[int, int], LocalTrainer]
 """(client, round number) -> what that client has in that round."""
 Look = Callable[["Model", int, int], Metrics]
 """(model, from, to) -> the model on that part of the run's validation examples."""
@@ -36,11 +49,11 @@ _LOOKED_AT_TOGETHER = 1000
 
 @dataclass(frozen=True, eq=False)
 class Workplace:
-    """What whoever plays clients has: the method, the benches, and the run's validation examples."""
+    """What whoever plays clients has: the method, the trainers, and the run's validation examples."""
 
     method: Method
     schema: ModelSchema
-    bench: BenchFactory
+    trainer: TrainerFactory
     look: Look
 
 
@@ -100,7 +113,7 @@ class Executor(Protocol):
     """Delivers requests and yields replies in any order; a client that is lost yields nothing."""
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One wave of requests and replies."""
+        """One exchange of requests and replies."""
         ...
 
     def close(self) -> None:

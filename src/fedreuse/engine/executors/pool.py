@@ -1,6 +1,6 @@
 """Worker processes with one torch thread each: the same bits as the serial executor, on every core.
 
-Data lie in shared memory once; so does each distinct parcel of a wave.
+Data lie in shared memory once; so does each distinct parcel of an exchange.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Literal
 
-from fedreuse.engine.executors.crew import CrewExecutor
+from fedreuse.core.errors import ConfigError, FedreuseError, RunError, require
 from fedreuse.engine.executors.executor import executors
-from fedreuse.engine.executors.patient import PatientExecutor
-from fedreuse.engine.executors.player import Failure, Player
 from fedreuse.engine.executors.serial import SerialExecutor
 from fedreuse.engine.executors.shared_memory import attach, lay_out_arrays, lay_out_envelopes, open_arrays
+from fedreuse.engine.executors.waiting import WaitingExecutor
+from fedreuse.engine.executors.worker import Failure, Worker
+from fedreuse.engine.executors.worker_pool import WorkerPoolExecutor
 from fedreuse.engine.processes import Process
-from fedreuse.errors import ConfigError, FedreuseError, RunError, require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from multiprocessing.connection import Connection
 
     from fedreuse.engine.executors.executor import RunExecutor, Site, WorkerSetup
-    from fedreuse.engine.executors.player import Answer, Job
     from fedreuse.engine.executors.shared_memory import Area, ArrayPlace, EnvelopePlace
+    from fedreuse.engine.executors.worker import Job, Outcome
     from fedreuse.wire.envelope import Envelope
 
 __all__ = ["Pool", "ProcessCrew"]
@@ -54,10 +54,10 @@ class Pool:
         if setup is None:
             raise ConfigError("executor pool needs a task that worker processes can build; use executor: serial")
 
-        def hire() -> CrewExecutor:
-            return CrewExecutor(site, ProcessCrew(setup, site.arrays, count))
+        def hire() -> WorkerPoolExecutor:
+            return WorkerPoolExecutor(site, ProcessCrew(setup, site.arrays, count))
 
-        return PatientExecutor(site, hire) if self.workers == "auto" else hire()
+        return WaitingExecutor(site, hire) if self.workers == "auto" else hire()
 
 
 @dataclass
@@ -100,7 +100,7 @@ class ProcessCrew:
         with suppress(OSError):  # a dead worker is noticed when its answer is awaited
             self._workers[worker].process.connection.send((job, area))
 
-    def wait(self) -> Iterator[tuple[int, Answer | None]]:
+    def wait(self) -> Iterator[tuple[int, Outcome | None]]:
         """Wait until something happens."""
         open_ = {worker.process.connection: number for number, worker in enumerate(self._workers)}
         for connection in wait([c for c, number in open_.items() if self._workers[number].state != "idle"]):
@@ -120,7 +120,7 @@ class ProcessCrew:
     def _start(self) -> _Worker:
         return _Worker(Process(_serve, self._setup, self._area, self._places))
 
-    def _hear(self, worker: _Worker) -> Answer | None:
+    def _hear(self, worker: _Worker) -> Outcome | None:
         """What a worker says; None if it died, and then another one takes its place."""
         was_starting = worker.state == "starting"
         try:
@@ -149,11 +149,11 @@ def _serve(connection: Connection, setup: WorkerSetup, area: Area, places: Mappi
     """A worker's life: build once, then do jobs until left alone."""
     with suppress(EOFError, OSError):  # the run's process is gone, or done with us
         try:
-            player = Player(setup(open_arrays(attach(area), places)))
+            worker = Worker(setup(open_arrays(attach(area), places)))
         except Exception as error:
             connection.send(Failure.of(error))
             return
         connection.send(_READY)
         while True:
             job, where = connection.recv()
-            connection.send(player.do(job, attach(where)))
+            connection.send(worker.do(job, attach(where)))

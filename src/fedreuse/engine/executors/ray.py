@@ -12,12 +12,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from fedreuse.core.errors import ConfigError, FedreuseError, RunError, require
 from fedreuse.engine.cpu import cpu
-from fedreuse.engine.executors.crew import CrewExecutor
 from fedreuse.engine.executors.executor import executors
-from fedreuse.engine.executors.player import Failure, Player
 from fedreuse.engine.executors.shared_memory import lay_out_arrays, lay_out_envelopes, open_arrays
-from fedreuse.errors import ConfigError, FedreuseError, RunError, require
+from fedreuse.engine.executors.worker import Failure, Worker
+from fedreuse.engine.executors.worker_pool import WorkerPoolExecutor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fedreuse.engine.executors.executor import Site, WorkerSetup
-    from fedreuse.engine.executors.player import Answer, Job
     from fedreuse.engine.executors.shared_memory import ArrayPlace, EnvelopePlace
+    from fedreuse.engine.executors.worker import Job, Outcome
     from fedreuse.wire.envelope import Envelope
 
 __all__ = ["ActorCrew", "Ray"]
@@ -46,14 +46,14 @@ class Ray:
         """Somebody works."""
         require(self.workers == "auto" or self.workers >= 1, "executor.workers must be at least 1", self.workers)
 
-    def start(self, site: Site) -> CrewExecutor:
+    def start(self, site: Site) -> WorkerPoolExecutor:
         """An executor at work."""
         if site.setup is None:
             raise ConfigError("executor ray needs a task that other processes can build; use executor: serial")
         ray = _import_ray()
         is_ours = _connect(ray, self.address, self.workers)
         count = int(ray.cluster_resources().get("CPU", 1)) if self.workers == "auto" else self.workers
-        return CrewExecutor(site, ActorCrew(ray, is_ours, site, site.setup, count))
+        return WorkerPoolExecutor(site, ActorCrew(ray, is_ours, site, site.setup, count))
 
 
 class ActorCrew:
@@ -93,7 +93,7 @@ class ActorCrew:
         """Let a worker begin."""
         self._busy[self._actors[worker].do.remote(job, area)] = worker
 
-    def wait(self) -> Iterator[tuple[int, Answer | None]]:
+    def wait(self) -> Iterator[tuple[int, Outcome | None]]:
         """Wait until something happens."""
         ready, _ = self._ray.wait([*self._busy, *self._starting], num_returns=1)
         for reference in ready:
@@ -101,7 +101,7 @@ class ActorCrew:
                 self._greet(reference)
                 continue
             number = self._busy.pop(reference)
-            answer: Answer | None = self._get(reference)
+            answer: Outcome | None = self._get(reference)
             if answer is None:
                 self._start(number)
             yield number, answer
@@ -111,7 +111,7 @@ class ActorCrew:
         for actor in self._actors:
             with suppress(Exception):  # one that is lost cannot be sent home
                 self._ray.kill(actor)
-        self._actors, self._shared = [], None  # type: ignore[assignment]  # nothing is asked of a closed crew
+        self._actors, self._shared = [], None  # type: ignore[assignment]  # nothing is asked of a closed pool
         if self._is_ours:
             self._ray.shutdown()
 
@@ -155,7 +155,7 @@ class Actor:
         """Build once; what goes wrong is told when asked."""
         self._failure: Failure | None = None
         try:
-            self._player = Player(setup(open_arrays(shared, places)))
+            self._worker = Worker(setup(open_arrays(shared, places)))
         except Exception as error:
             self._failure = Failure.of(error)
 
@@ -164,9 +164,9 @@ class Actor:
         instructions: list[str] = cpu()["instruction_set"]
         return self._failure or instructions
 
-    def do(self, job: Job, area: np.ndarray) -> Answer:
+    def do(self, job: Job, area: np.ndarray) -> Outcome:
         """A job whose arrays Ray has brought here."""
-        return self._player.do(job, area)
+        return self._worker.do(job, area)
 
 
 def _import_ray() -> Any:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.engine.executors.executor import evaluate_here, executors
-from fedreuse.engine.executors.waves import Wave, Waves
+from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection
 from fedreuse.engine.ports import client_answer
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fedreuse.core.bench import Metrics
+    from fedreuse.core.local_trainer import Metrics
     from fedreuse.core.model import Model
     from fedreuse.engine.executors.executor import Reply, Site
 
@@ -39,13 +39,13 @@ class SerialExecutor:
         """`is_strict` sends every envelope through its bytes and back."""
         self._site = site
         self._is_strict = is_strict
-        self._waves = Waves(site.faults, site.seed)
+        self._faults = FaultInjection(site.faults, site.seed)
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One wave of requests and replies."""
-        wave = self._waves.begin(requests)
-        for client in wave.requests:
-            yield play(self._site, wave, client, self._is_strict)
+        """One exchange of requests and replies."""
+        exchange = self._faults.begin(requests)
+        for client in exchange.requests:
+            yield play(self._site, exchange, client, self._is_strict)
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """A model on the run's validation examples."""
@@ -56,19 +56,19 @@ class SerialExecutor:
 
     def end_round(self, acks: Mapping[int, int]) -> None:
         """Settle the clients' memories."""
-        self._waves.end_round()
+        self._faults.end_round()
         self._site.store.commit(acks)
 
 
-def play(site: Site, wave: Wave, client: int, is_strict: bool = False) -> Reply:
+def play(site: Site, exchange: Exchange, client: int, is_strict: bool = False) -> Reply:
     """One client in this process; its memory is stored before anybody sees the reply."""
 
     def carry(envelope: Envelope) -> Envelope:
         return Envelope.from_bytes(envelope.to_bytes(), site.schema) if is_strict else envelope
 
-    bench = site.workplace.bench(client, wave.round_number)
+    trainer = site.workplace.trainer(client, exchange.round_number)
     known = site.store.load(client)
-    envelope, record = client_answer(site.workplace.method, carry(wave.requests[client]), known, bench, client)
+    envelope, record = client_answer(site.workplace.method, carry(exchange.requests[client]), known, trainer, client)
     if record is not known:
         site.store.save(client, record)
-    return wave.reply(client, carry(envelope), bench.work)
+    return exchange.reply(client, carry(envelope), trainer.work)

@@ -9,7 +9,7 @@ import zlib
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path

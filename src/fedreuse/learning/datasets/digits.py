@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.data import Data, Split, datasets
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.verification import assemble, verify

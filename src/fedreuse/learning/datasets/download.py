@@ -12,9 +12,9 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import BinaryIO
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 
-__all__ = ["Patience", "Progress", "Remote", "download"]
+__all__ = ["Progress", "Remote", "RetryPolicy", "download"]
 
 Progress = Callable[[str, int, int | None], None]
 """Called with what is being fetched, the bytes that are there, and the bytes in all (None: unknown)."""
@@ -37,7 +37,7 @@ class Remote:
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How long to wait for an answer, and how often to ask again while no new byte comes."""
 
     timeout_seconds: float = 10.0
@@ -49,34 +49,34 @@ class _InterruptedError(Exception):
     """The transfer stopped for a reason that may pass."""
 
 
-def download(remote: Remote, folder: Path, progress: Progress, patience: Patience | None = None) -> Path:
+def download(remote: Remote, folder: Path, progress: Progress, retries: RetryPolicy | None = None) -> Path:
     """Get the file into the folder; what an interrupted attempt left in NAME.part is continued."""
-    patience = patience or Patience()
+    retries = retries or RetryPolicy()
     target, part = folder / remote.name, folder / f"{remote.name}.part"
     if target.exists() and _checksum(target, remote) == remote.checksum:
         return target
     was_resumed = part.exists()
-    _transfer(remote, part, progress, patience)
+    _transfer(remote, part, progress, retries)
     if _checksum(part, remote) != remote.checksum and was_resumed:
         part.unlink()  # the beginning may have been of an older file: once more from the start
-        _transfer(remote, part, progress, patience)
+        _transfer(remote, part, progress, retries)
     if (found := _checksum(part, remote)) != remote.checksum:
         part.unlink()
         raise DataError(f"{remote.url}: checksum {found}, expected {remote.checksum}")
     return part.replace(target)
 
 
-def _transfer(remote: Remote, part: Path, progress: Progress, patience: Patience) -> None:
+def _transfer(remote: Remote, part: Path, progress: Progress, retries: RetryPolicy) -> None:
     failures = 0
     while True:
         before = _size(part)
         try:
-            return _attempt(remote, part, progress, patience.timeout_seconds)
+            return _attempt(remote, part, progress, retries.timeout_seconds)
         except _InterruptedError as error:
             failures = 1 if _size(part) > before else failures + 1
-            if failures >= patience.tries:
+            if failures >= retries.tries:
                 raise DataError(f"{remote.url}: {error} ({failures} tries without a new byte)") from None
-            time.sleep(patience.pause_seconds * 2 ** (failures - 1))
+            time.sleep(retries.pause_seconds * 2 ** (failures - 1))
 
 
 def _attempt(remote: Remote, part: Path, progress: Progress, timeout_seconds: float) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.errors import ConfigError, DataError
+from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.data import datasets
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.folder import data_home, find

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 
 __all__ = ["read_pickled_batch"]
 

@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.data import Split
 from fedreuse.learning.datasets.pickles import read_pickled_batch
 

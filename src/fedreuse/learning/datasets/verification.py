@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.errors import DataError
+from fedreuse.core.errors import DataError
 from fedreuse.learning.data import Data, Split, digest_of
 from fedreuse.learning.datasets.facts import FACTS
 

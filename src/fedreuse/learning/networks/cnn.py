@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from fedreuse.errors import ConfigError, require
+from fedreuse.core.errors import ConfigError, require
 from fedreuse.learning.networks.network import networks
 
 __all__ = ["Cnn", "CnnModule"]

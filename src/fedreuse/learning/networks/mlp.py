@@ -8,7 +8,7 @@ from math import prod
 
 from torch import nn
 
-from fedreuse.errors import require
+from fedreuse.core.errors import require
 from fedreuse.learning.networks.network import networks
 
 __all__ = ["Mlp"]

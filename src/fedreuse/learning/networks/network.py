@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from fedreuse.errors import ConfigError
-from fedreuse.registry import Registry
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import Registry
 
 __all__ = ["Network", "OwnNetwork", "networks"]
 

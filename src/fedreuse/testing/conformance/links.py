@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fedreuse.core.errors import WireError
 from fedreuse.core.method import Link, LinkContext
+from fedreuse.core.tensors import is_equal, pick, to_dense, zeros
 from fedreuse.engine.state_file import read_state
-from fedreuse.errors import WireError
-from fedreuse.tensors import is_equal, pick, to_dense, zeros
 from fedreuse.testing.conformance.sessions import drawn, stored
 from fedreuse.testing.guards import unchanged
 from fedreuse.testing.quadratic import quadratic_schema

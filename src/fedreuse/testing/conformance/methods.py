@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from fedreuse.core.bench import Bench
+from fedreuse.core.errors import ConfigError, RunError
+from fedreuse.core.local_trainer import LocalTrainer
 from fedreuse.core.method import methods
 from fedreuse.core.needs import Needs
 from fedreuse.engine.client_store import DiskStore
@@ -18,7 +19,6 @@ from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Fate, Listed, ListedFault, RandomFaults
 from fedreuse.engine.state_file import read_state, write_state
 from fedreuse.engine.tensor_store import TensorStore
-from fedreuse.errors import ConfigError, RunError
 from fedreuse.testing.cases import Case, Said, read_messages
 from fedreuse.testing.conformance.sessions import (
     ROUNDS,
@@ -34,7 +34,7 @@ from fedreuse.testing.conformance.sessions import (
 )
 from fedreuse.testing.conformance.spoiled import Spoiling
 from fedreuse.testing.guards import NothingElse, guarded, mirrored, named
-from fedreuse.testing.quadratic import QuadraticBench, QuadraticFederation, Session, Setting, quadratic_schema
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTrainer, Session, Setting, quadratic_schema
 from fedreuse.wire.envelope import Envelope
 
 __all__ = ["METHOD_CHECKS", "check_card", "check_method", "check_table"]
@@ -272,5 +272,5 @@ class _Bounded(QuadraticFederation):
 
     needs: Needs = field(default_factory=Needs)
 
-    def bench(self, client: int, round_number: int) -> Bench:  # type: ignore[override]  # the same, but for refusals
-        return NothingElse(QuadraticBench(self, client, round_number), self.needs)
+    def trainer(self, client: int, round_number: int) -> LocalTrainer:  # type: ignore[override]  # the same, but for refusals
+        return NothingElse(QuadraticTrainer(self, client, round_number), self.needs)

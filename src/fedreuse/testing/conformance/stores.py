@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fedreuse.core.schema import ModelSchema
+from fedreuse.core.tensors import Tensors, pick, zeros
 from fedreuse.engine.client_store import ClientStore
 from fedreuse.engine.records import ClientMemory, ClientRecord, Kept
-from fedreuse.schema import ModelSchema
-from fedreuse.tensors import Tensors, pick, zeros
 from fedreuse.testing.cases import Case
 from fedreuse.testing.conformance.sessions import UNRELIABLE, assert_equal, drawn, play, stored
 from fedreuse.testing.quadratic import Setting, quadratic_schema

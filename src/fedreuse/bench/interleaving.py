@@ -1,0 +1,125 @@
+"""Contenders take turns: each lives in a process of its own, and plays one round when it is told to.
+
+So every round of the work is done by all of them within a minute, and a busy machine is busy for all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fedreuse.core.errors import RunError
+
+__all__ = ["Command", "Contender", "Facts", "keep_cores", "ours", "take_turns"]
+
+Facts = dict[str, Any]
+"""What a contender tells of a round: `seconds`, and whatever else it knows."""
+_END_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Command:
+    """How to start a contender."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def ours(module: str, **task: Any) -> Command:
+    """A contender that is a module of this package."""
+    root = str(Path(__file__).parents[2])
+    paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return Command([sys.executable, "-m", f"fedreuse.bench.{module}", json.dumps(task)], {"PYTHONPATH": paths})
+
+
+class Contender:
+    """A process that plays a round when told to."""
+
+    def __init__(self, name: str, command: Command) -> None:
+        """Starts at once; its first round waits for the word."""
+        self.name = name
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the contender)
+        self._process = subprocess.Popen(
+            command.words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env={**os.environ, **command.environment},
+        )
+
+    def play(self) -> Facts:
+        """One round; beside its seconds, the processor seconds of the contender and everybody it started."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        before = _cpu_seconds(self._process.pid)
+        with suppress(BrokenPipeError):
+            self._process.stdin.write("go\n")
+            self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RunError(f"{self.name} ended before its time:\n{self._last_words()}")
+        return {**json.loads(line), "cpu_seconds": _cpu_seconds(self._process.pid) - before}
+
+    def close(self) -> None:
+        """No further round; the process goes, or is ended after a minute."""
+        with suppress(BrokenPipeError, subprocess.TimeoutExpired):
+            self._process.communicate(timeout=_END_SECONDS)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        self._errors.close()
+
+    def _last_words(self) -> str:
+        self._errors.seek(0)
+        return self._errors.read().decode(errors="replace")[-2000:]
+
+
+def take_turns(
+    commands: Mapping[str, Command], rounds: int, warm_up: int = 1, tell: Callable[[str], object] = str
+) -> dict[str, list[Facts]]:
+    """Play every round with every contender, in turning order; the first `warm_up` rounds are not kept."""
+    kept: dict[str, list[Facts]] = {name: [] for name in commands}
+    with ExitStack() as stack:
+        contenders = []
+        for name, command in commands.items():
+            contenders.append(Contender(name, command))
+            stack.callback(contenders[-1].close)
+        for number in range(1, warm_up + rounds + 1):
+            for contender in contenders if number % 2 else reversed(contenders):
+                facts = contender.play()
+                is_kept = number > warm_up
+                if is_kept:
+                    kept[contender.name].append(facts)
+                tell(f"round {number}{'' if is_kept else ' (not counted)'}: {contender.name} {facts['seconds']:.2f} s")
+    return kept
+
+
+def _cpu_seconds(ancestor: int) -> float:
+    """Processor time of a process and its living descendants, and of those that it has seen end."""
+    parents, ticks = {}, {}
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = (place / "stat").read_text().rpartition(")")[2].split()  # a name may hold spaces
+            parents[int(place.name)] = int(fields[1])
+            ticks[int(place.name)] = sum(int(number) for number in fields[11:15])
+    family, found = {ancestor}, {ancestor}
+    while found:
+        found = {process for process, parent in parents.items() if parent in found}
+        family |= found
+    return sum(ticks.get(process, 0) for process in family) / os.sysconf("SC_CLK_TCK")
+
+
+def keep_cores(count: int) -> int:
+    """Stay, with all that is started from here on, on so many cores; how many it are."""
+    cores = sorted(os.sched_getaffinity(0))[:count]
+    os.sched_setaffinity(0, cores)
+    return len(cores)

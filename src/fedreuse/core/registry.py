@@ -1,0 +1,214 @@
+"""Names and the frozen dataclasses they select; strict parsing of plain mappings into them, and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from fedreuse.core.errors import ConfigError, UserError, suggest
+
+__all__ = ["REGISTRIES", "Registry", "describe_fields", "named_plain", "parse", "part", "to_plain"]
+
+T = TypeVar("T")
+REGISTRIES: dict[str, Registry[Any]] = {}
+
+
+class Registry(Generic[T]):
+    """The parts of one kind: a name selects a frozen dataclass, the other keys are its fields."""
+
+    def __init__(self, kind: str, home: str, adapt: Callable[[Any, str, dict[str, Any]], T] | None = None):
+        """`home` is imported at the first look-up; `adapt` wraps a user's object that is not one of our dataclasses."""
+        self.kind = kind
+        self._home = home
+        self._adapt = adapt
+        self._classes: dict[str, type[T]] = {}
+        REGISTRIES[kind] = self
+
+    def register(self, name: str) -> Callable[[type[T]], type[T]]:
+        """Decorate a frozen dataclass with the name that selects it."""
+
+        def add(cls: type[T]) -> type[T]:
+            known = self._classes.get(name)
+            if known is not None and known.__module__ != cls.__module__:
+                raise ConfigError(f"{self.kind}: '{name}' is already {known.__module__}.{known.__qualname__}")
+            self._classes[name] = cls
+            return cls
+
+        return add
+
+    def names(self) -> list[str]:
+        """Every registered name, sorted."""
+        importlib.import_module(self._home)
+        return sorted(self._classes)
+
+    def get(self, name: str, where: str) -> type[T]:
+        """The class behind a registered name."""
+        importlib.import_module(self._home)
+        try:
+            return self._classes[name]
+        except KeyError:
+            raise ConfigError(
+                f"{where}: '{name}' is not one of the {self.kind}; {suggest(name, self._classes)} "
+                f"(see `fedreuse list {self.kind}`, or name your own as package.module:Name)"
+            ) from None
+
+    def parse(self, spec: object, where: str) -> T:
+        """Build the part that a name, or a mapping with a `name`, describes."""
+        fields: Mapping[str, Any] = {"name": spec} if isinstance(spec, str) else _mapping(spec, where)
+        options = dict(fields)
+        name = options.pop("name", None)
+        if not isinstance(name, str):
+            raise ConfigError(f"{where}: a name is missing, for example {{name: {self.names()[0]}}}; got {spec!r}")
+        if ":" not in name:
+            built: T = parse(self.get(name, where), options, where)
+            return built
+        target = _load(name, where)
+        if isinstance(target, type) and dataclasses.is_dataclass(target):
+            own: T = parse(target, options, where)
+            return own
+        if self._adapt is None:
+            raise ConfigError(f"{where}.name: {name} is not a frozen dataclass, which the {self.kind} must be")
+        return self._adapt(target, name, options)
+
+    def name_of(self, part_: T) -> str:
+        """The name that selects this object's class."""
+        cls = type(part_)
+        for name, known in self._classes.items():
+            if known is cls:
+                return name
+        return getattr(part_, "name", None) or f"{cls.__module__}:{cls.__qualname__}"
+
+
+def part(registry: Registry[Any], default: object = dataclasses.MISSING) -> Any:
+    """A field that holds a part of a registry; `default` is a name or a mapping, resolved when needed."""
+    metadata = {"registry": registry}
+    if default is dataclasses.MISSING:
+        return dataclasses.field(metadata=metadata)
+    return dataclasses.field(default_factory=lambda: registry.parse(default, registry.kind), metadata=metadata)
+
+
+def parse(cls: type[Any], data: object, where: str) -> Any:
+    """Build a dataclass from a mapping: unknown keys, wrong types and missing fields are errors that name the place."""
+    values = dict(_mapping(data, where))
+    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    for key in values:
+        if key not in fields:
+            raise ConfigError(f"{_join(where, str(key))}: unknown key; {suggest(str(key), fields)}")
+    hints = get_type_hints(cls)
+    arguments = {}
+    for name, field in fields.items():
+        if name in values:
+            arguments[name] = _parse_field(field, hints[name], values[name], _join(where, name))
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"{_join(where, name)}: missing, and it has no default")
+    try:
+        return cls(**arguments)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}" if where else str(error)) from None
+
+
+def to_plain(value: object) -> Any:
+    """The mapping that `parse` would turn into this object again, with every default written out."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        if hasattr(value, "to_plain"):
+            return value.to_plain()
+        plain = {}
+        for field in dataclasses.fields(value):
+            inner = getattr(value, field.name)
+            registry = field.metadata.get("registry")
+            plain[field.name] = named_plain(registry, inner) if registry is not None else to_plain(inner)
+        return plain
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(inner) for inner in value]
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def named_plain(registry: Registry[Any], value: Any) -> Any:
+    """`to_plain` of a registered part, with its name in front."""
+    return None if value is None else {"name": registry.name_of(value), **to_plain(value)}
+
+
+def describe_fields(cls: type[Any]) -> list[tuple[str, str, str]]:
+    """Name, type and default of each field, for people."""
+    rows = []
+    for field in dataclasses.fields(cls):
+        if field.default is not dataclasses.MISSING:
+            default = repr(field.default)
+        elif field.default_factory is not dataclasses.MISSING:
+            made, registry = field.default_factory(), field.metadata.get("registry")
+            default = repr(to_plain(made) if registry is None else named_plain(registry, made))
+        else:
+            default = "(required)"
+        kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
+        rows.append((field.name, kind, default))
+    return rows
+
+
+def _parse_field(field: dataclasses.Field[Any], hint: Any, value: Any, where: str) -> Any:
+    if (custom := field.metadata.get("parse")) is not None:
+        return custom(value, where)
+    if (registry := field.metadata.get("registry")) is not None:
+        return None if value is None else registry.parse(_named(field, registry, value), where)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return parse(hint, value, where)
+    if isinstance(value, bool) and not _admits_bool(hint):
+        raise ConfigError(f"{where}: {_type_name(hint)} expected, got {value!r}")
+    try:
+        return TypeAdapter(hint).validate_python(value)
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"]
+        raise ConfigError(f"{where}: {reason[0].lower()}{reason[1:]}, got {value!r}") from None
+
+
+def _named(field: dataclasses.Field[Any], registry: Registry[Any], value: Any) -> Any:
+    """A mapping without a name changes the default part: {quota: 0.5} is the default gate with another quota."""
+    has_default = field.default_factory is not dataclasses.MISSING
+    if not has_default or not isinstance(value, Mapping) or "name" in value:
+        return value
+    assert field.default_factory is not dataclasses.MISSING
+    return {**named_plain(registry, field.default_factory()), **value}
+
+
+def _admits_bool(hint: Any) -> bool:
+    return "bool" in _type_name(hint) or hint is Any
+
+
+def _type_name(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) else str(hint)
+
+
+def _mapping(data: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{where or 'the configuration'}: a mapping of keys to values expected, got {data!r}")
+    return data
+
+
+def _join(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+def _load(name: str, where: str) -> Any:
+    module_name, _, attribute = name.partition(":")
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # a user's own module lies beside the configuration
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except UserError:
+        raise
+    except ImportError as error:
+        raise ConfigError(
+            f"{where}.name: cannot import '{module_name}' ({error}); run from the folder that holds it, or install it"
+        ) from None
+    except AttributeError:
+        known = [word for word in vars(sys.modules[module_name]) if not word.startswith("_")]
+        raise ConfigError(f"{where}.name: '{module_name}' has no '{attribute}'; {suggest(attribute, known)}") from None

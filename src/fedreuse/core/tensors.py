@@ -1,0 +1,194 @@
+"""Named tensors as views of one flat vector, dense or sparse, and the arithmetic on them; pure numpy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.core.schema import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+__all__ = [
+    "Tensors",
+    "add",
+    "dot",
+    "drop_rows",
+    "from_arrays",
+    "is_equal",
+    "is_finite",
+    "pick",
+    "scale",
+    "sub",
+    "to_arrays",
+    "to_dense",
+    "weighted_sum",
+    "zeros",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Tensors:
+    """Named tensors over one flat vector in schema order. Sparse ones hold only the kept coordinates.
+
+    `values` has one entry per coordinate, or one per entry of `index`, which lists the kept flat positions in
+    increasing order. Both are read-only, so that a value stays a value wherever it is passed.
+    """
+
+    schema: Schema
+    values: np.ndarray
+    index: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays and check that they fit."""
+        wanted = self.schema.size if self.index is None else len(self.index)
+        if self.values.shape != (wanted,) or self.values.dtype != self.schema.dtype:
+            raise ValueError(
+                f"expected {wanted} values of {self.schema.dtype}, got {self.values.dtype} {self.values.shape}"
+            )
+        for name in ("values", "index"):
+            array = getattr(self, name)
+            if array is not None and array.flags.writeable:
+                view = array.view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only some coordinates are held."""
+        return self.index is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held in memory."""
+        return self.values.nbytes + (0 if self.index is None else self.index.nbytes)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One tensor in its shape; a view when dense."""
+        position = self.schema.positions[name]
+        start, stop = self.schema.offsets[position : position + 2]
+        return to_dense(self).values[start:stop].reshape(self.schema.specs[position].shape)
+
+
+def zeros(schema: Schema) -> Tensors:
+    """All coordinates zero."""
+    return Tensors(schema, np.zeros(schema.size, schema.dtype))
+
+
+def from_arrays(schema: Schema, arrays: Mapping[str, np.ndarray]) -> Tensors:
+    """Gather named arrays into one flat vector."""
+    flat = np.empty(schema.size, schema.dtype)
+    for spec, start in zip(schema, schema.offsets, strict=False):
+        array = np.asarray(arrays[spec.name])
+        if array.shape != spec.shape:
+            raise ValueError(f"{spec.name}: shape {spec.shape} expected, got {array.shape}")
+        flat[start : start + spec.size] = array.reshape(-1)
+    return Tensors(schema, flat)
+
+
+def to_arrays(tensors: Tensors) -> dict[str, np.ndarray]:
+    """Each tensor in its shape, by name."""
+    dense = to_dense(tensors)
+    return {spec.name: dense[spec.name] for spec in tensors.schema}
+
+
+def to_dense(tensors: Tensors) -> Tensors:
+    """The same tensors with every coordinate held."""
+    if tensors.index is None:
+        return tensors
+    flat = np.zeros(tensors.schema.size, tensors.schema.dtype)
+    flat[tensors.index] = tensors.values
+    return Tensors(tensors.schema, flat)
+
+
+def add(left: Tensors, right: Tensors) -> Tensors:
+    """Sum, coordinate by coordinate; dense."""
+    if right.index is None:
+        return Tensors(left.schema, to_dense(left).values + right.values)
+    flat = to_dense(left).values.copy()
+    flat[right.index] += right.values
+    return Tensors(left.schema, flat)
+
+
+def sub(left: Tensors, right: Tensors) -> Tensors:
+    """Difference, coordinate by coordinate; dense."""
+    if right.index is None:
+        return Tensors(left.schema, to_dense(left).values - right.values)
+    flat = to_dense(left).values.copy()
+    flat[right.index] -= right.values
+    return Tensors(left.schema, flat)
+
+
+def scale(tensors: Tensors, factor: float) -> Tensors:
+    """Product with a number, in the tensors' own precision; sparse stays sparse."""
+    return Tensors(tensors.schema, tensors.values * tensors.schema.dtype.type(factor), tensors.index)
+
+
+def dot(left: Tensors, right: Tensors) -> float:
+    """Inner product in double precision, without BLAS, whose sums depend on the number of cores."""
+    return float(np.sum(to_dense(left).values.astype(np.float64) * to_dense(right).values))
+
+
+def pick(tensors: Tensors, names: Collection[str]) -> Tensors:
+    """The named tensors alone."""
+    schema = tensors.schema.subset(names)
+    if schema is tensors.schema:
+        return tensors
+    arrays = to_arrays(tensors)
+    return from_arrays(schema, {name: arrays[name] for name in names})
+
+
+def drop_rows(tensors: Tensors, rows: Mapping[str, Collection[int]]) -> Tensors:
+    """The tensors without some rows of some of them; one that loses every row is absent."""
+    specs, pieces = [], []
+    for spec in tensors.schema:
+        array = tensors[spec.name]
+        if spec.name in rows:
+            kept = tuple(row for row in range(spec.shape[0]) if row not in rows[spec.name])
+            spec, array = replace(spec, shape=(len(kept), *spec.shape[1:]), rows=kept), array[list(kept)]
+        if array.size:
+            specs.append(spec)
+            pieces.append(array.reshape(-1))
+    schema = Schema(tuple(specs))
+    return Tensors(schema, np.concatenate(pieces) if pieces else np.empty(0, schema.dtype))
+
+
+def weighted_sum(terms: Iterable[tuple[float, Tensors]], schema: Schema) -> Tensors:
+    """Sum of weight x tensors, accumulated in double precision in the order given; integers are rounded half to even.
+
+    A sparse term touches only its kept coordinates, and gives the same bits as its dense form. A term may hold a
+    subset of the schema's tensors; the others are left untouched.
+    """
+    total = np.zeros(schema.size, np.float64)
+    for weight, tensors in terms:
+        if tensors.schema is schema or tensors.schema == schema:
+            _accumulate(total, weight, tensors)
+        else:
+            dense = to_dense(tensors)
+            for spec, start in zip(dense.schema, dense.schema.offsets, strict=False):
+                there = schema.offsets[schema.positions[spec.name]]
+                total[there : there + spec.size] += weight * dense.values[start : start + spec.size].astype(np.float64)
+    if np.issubdtype(schema.dtype, np.integer):
+        total = np.rint(total)
+    return Tensors(schema, total.astype(schema.dtype))
+
+
+def _accumulate(total: np.ndarray, weight: float, tensors: Tensors) -> None:
+    scaled = tensors.values.astype(np.float64) * weight
+    if tensors.index is None:
+        total += scaled
+    else:
+        total[tensors.index] += scaled
+
+
+def is_finite(tensors: Tensors) -> bool:
+    """Whether no coordinate is infinite or not a number."""
+    return bool(np.isfinite(tensors.values).all())
+
+
+def is_equal(left: Tensors, right: Tensors) -> bool:
+    """Whether two hold the same bits, dense or sparse."""
+    return left.schema == right.schema and to_dense(left).values.tobytes() == to_dense(right).values.tobytes()

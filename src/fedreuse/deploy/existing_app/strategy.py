@@ -1,0 +1,162 @@
+"""Every method and link for an app that exists: a strategy with Flower's own `start(grid, initial_arrays, num_rounds)`.
+
+Flower's loop, evaluation and result stay as they are; only the training of a round is a conversation of ours.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
+from flwr.serverapp.strategy import FedAvg, Result
+from flwr.serverapp.strategy.strategy_utils import validate_message_reply_consistency
+
+from fedreuse.accounting.ledger import Ledger
+from fedreuse.core.errors import ConfigError, RunError
+from fedreuse.core.registry import parse
+from fedreuse.deploy.existing_app.agreement import Agreement
+from fedreuse.deploy.existing_app.app_clients import AppClients
+from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
+from fedreuse.engine.records import ServerRecord
+from fedreuse.engine.rounds import mark_durable, run_round
+from fedreuse.runs.recipe import Recipe
+from fedreuse.runs.schedule import AlwaysAvailable, Schedule
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
+    from fedreuse.core.method import BufferPolicy
+
+__all__ = ["FedReuseStrategy"]
+
+_log = logging.getLogger("flwr")
+
+
+class FedReuseStrategy(FedAvg):
+    """A method by name, with its links, in the place of Flower's FedAvg, whose other arguments it takes too.
+
+    strategy = FedReuseStrategy("fed_ef", fraction_train=0.5)
+    strategy = FedReuseStrategy("fedavg", uplink={"update": {"name": "top_k", "ratio": 0.1}})
+
+    `ledger` holds what crossed, message by message.
+    """
+
+    def __init__(
+        self,
+        method: str | Mapping[str, Any] = "fedavg",
+        uplink: Mapping[str, Any] | None = None,
+        downlink: Mapping[str, Any] | None = None,
+        *,
+        buffers: BufferPolicy = "dense",
+        seed: int = 101,
+        **flower: Any,
+    ) -> None:
+        """`method`, `uplink`, `downlink`, `buffers` as in a configuration; `flower` goes to Flower's FedAvg."""
+        super().__init__(**flower)
+        plain = {"method": method, "uplink": uplink or {}, "downlink": downlink or {}, "buffers": buffers}
+        self.recipe: Recipe = parse(Recipe, plain, "")
+        self.seed = seed
+        self.ledger = Ledger(warn=_log.warning)
+        self._training: _Training | None = None
+        _check(self.recipe)
+
+    def summary(self) -> None:
+        """Log what is run."""
+        plain = self.recipe.to_plain()
+        _log.info("\t├──> Method: %s", plain["method"])
+        _log.info("\t├──> Links: up %s | down %s | buffers %s", plain["uplink"], plain["downlink"], plain["buffers"])
+        super().summary()
+
+    def start(  # noqa: PLR0913, PLR0917 - Flower's own signature
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int = 3,
+        timeout: float = 3600,
+        train_config: ConfigRecord | None = None,
+        evaluate_config: ConfigRecord | None = None,
+        evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
+    ) -> Result:
+        """Flower's own loop, with a round of ours where it trains."""
+        layout = ArrayLayout.of(initial_arrays)
+        self.recipe.method.needs.check_network(self.recipe.name, layout.schema)
+        agreement = Agreement(self.recipe, layout, self.seed, self.arrayrecord_key, self.weighted_by_key)
+        clients = AppClients(agreement, grid, timeout, max(self.min_available_nodes, self.min_train_nodes))
+        here = len(clients.population)
+        cohort = min(here, max(int(here * self.fraction_train), self.min_train_nodes))
+        self.ledger = Ledger(warn=_log.warning)
+        self._training = _Training(agreement, clients, initial_arrays, (num_rounds, cohort), self.ledger)
+        return super().start(grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn)
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """The whole conversation of the round happens here: it may take several exchanges."""
+        del arrays, grid
+        if self._training is None:
+            raise RunError("a FedReuseStrategy trains through start(grid, initial_arrays, num_rounds)")
+        if self.fraction_train:
+            config["server-round"] = server_round
+            self._training.round(server_round, {self.configrecord_key: config})
+        return []
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """What the conversation led to."""
+        del server_round, replies
+        assert self._training is not None
+        contents = self._training.clients.contents
+        if not contents:
+            return self._training.arrays, None
+        validate_message_reply_consistency(contents, self.weighted_by_key, check_arrayrecord=False)
+        return self._training.arrays, self.train_metrics_aggr_fn(contents, self.weighted_by_key)
+
+
+class _Training:
+    """The rounds of one start, with the same loop as everywhere."""
+
+    def __init__(
+        self, agreement: Agreement, clients: AppClients, initial: ArrayRecord, size: tuple[int, int], ledger: Ledger
+    ) -> None:
+        num_rounds, cohort = size
+        recipe, seed, everybody = agreement.recipe, agreement.seed, len(clients.population)
+        recipe.method.needs.check(recipe.name, cohort, everybody, accept_approximation=False)
+        self.clients, self._layout, self._ledger = clients, agreement.layout, ledger
+        self._method, self._look_ahead = recipe.build(), recipe.method.needs.look_ahead
+        self._schedule = Schedule.draw(everybody, num_rounds, cohort, AlwaysAvailable(), seed)
+        model = agreement.layout.model(arrays_of(initial))
+        self._record = ServerRecord(self._method.server.init(model, clients.population))
+
+    @property
+    def arrays(self) -> ArrayRecord:
+        """The model as it is now."""
+        return self._layout.record(self._method.server.model(self._record.state))
+
+    def round(self, number: int, records: Mapping[str, ConfigRecord]) -> None:
+        """One conversation."""
+        self.clients.begin(number, records)
+        cohort = replace(self._schedule.cohort(number, self._look_ahead), population=self.clients.population)
+        seen = len(self._ledger.rows), len(self._ledger.events)
+        record = run_round(self._method, self._record, cohort, self.clients, self._ledger, self._layout.schema)
+        self._record = mark_durable(record)  # a server app that dies takes its run with it: nobody will go back
+        self._tell(number, seen)
+
+    def _tell(self, number: int, seen: tuple[int, int]) -> None:
+        rows, events = self._ledger.rows[seen[0] :], self._ledger.events[seen[1] :]
+        total = {way: sum(row.total_bytes for row in rows if row.direction == way) for way in ("down", "up")}
+        fates = {fate: sum(event.outcome == fate for event in events) for fate in ("fresh", "reused", "lost")}
+        said = ", ".join(f"{count} {fate}" for fate, count in fates.items())
+        _log.info("fedreuse round %d: %s; %d bytes down, %d bytes up", number, said, total["down"], total["up"])
+
+
+def _check(recipe: Recipe) -> None:
+    """Refuse by name what no existing app can do."""
+    name, way_out = recipe.name, "deploy it as an app of fedreuse's own: fedreuse deploy CONFIG"
+    if recipe.method.needs.steps:
+        raise ConfigError(f"method {name} says how many steps a client takes, which the app decides here; {way_out}")
+    if recipe.method.is_personal:
+        raise ConfigError(f"method {name} keeps models at clients that Flower's evaluation never sees; {way_out}")

@@ -1,0 +1,208 @@
+"""Flower's grid as an executor: requests leave as one field of bytes per message, replies are checked at the door."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flwr.app import Message
+
+from fedreuse.core.errors import RunError, WireError
+from fedreuse.core.files import write_whole
+from fedreuse.deploy.flower.frame import Frame, work_of
+from fedreuse.deploy.flower.message import content_of, open_reply
+from fedreuse.deploy.flower.options import Deployment
+from fedreuse.deploy.flower.post import collect
+from fedreuse.deploy.flower.roster import Roster, facts_of
+from fedreuse.deploy.meter.counters import MeterReader
+from fedreuse.engine.executors.executor import Reply, Site, TooFewReplies, evaluate_here
+from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection, everybody
+from fedreuse.engine.ports import EVALUATE
+from fedreuse.wire.envelope import Envelope
+
+if TYPE_CHECKING:
+    from flwr.serverapp import Grid
+
+    from fedreuse.core.local_trainer import Metrics, Work
+    from fedreuse.core.model import Model
+
+__all__ = ["GridClients", "GridExecutor"]
+
+_POLL_SECONDS = 0.2
+_RETRY_SECONDS = 3.0
+_SLACK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class GridClients:
+    """What a run is given in the place of an executor: clients on other machines, behind a grid."""
+
+    grid: Grid
+    options: Deployment
+    config_id: str
+    directory: Path
+
+    def start(self, site: Site) -> GridExecutor:
+        """An executor at work, once enough clients have said hello."""
+        executor = GridExecutor(self, site, _instance(self.directory, self.options.resume))
+        executor.gather()
+        if self.options.meter:
+            executor.meter = MeterReader(Path(self.options.meter))  # from now on: hello belongs to no exchange
+        return executor
+
+
+def _instance(directory: Path, is_resumed: bool) -> str:
+    """The name of this very run, under which clients keep their memory; a resumed run keeps its name."""
+    path = directory / "deployment.json"
+    if is_resumed and path.exists():
+        return str(json.loads(path.read_text())["instance"])
+    instance = secrets.token_hex(8)
+    write_whole(path, (json.dumps({"instance": instance}) + "\n").encode())
+    return instance
+
+
+class GridExecutor:
+    """Delivers envelopes to nodes; a node that does not answer in time, or not properly, is a lost client."""
+
+    def __init__(self, clients: GridClients, site: Site, instance: str) -> None:
+        """Nobody is asked yet."""
+        self._grid, self._options, self._site, self.instance = clients.grid, clients.options, site, instance
+        self.meter: MeterReader | None = None
+        self._log = site.warn
+        self._waves, self._attempt = FaultInjection(site.faults, site.seed), 0
+        dense_bytes, limit = site.schema.dense_bytes, clients.options.max_reply_bytes
+        self._max_bytes = 3 * dense_bytes + _SLACK_BYTES if limit == "auto" else limit
+        self._num_clients = len(site.population)
+        facts = {
+            client: facts_of(clients.config_id, site.schema, int(examples))
+            for client, examples in enumerate(site.population.examples)
+        }
+        self._roster = Roster(facts.get, site.warn)
+
+    def gather(self) -> None:
+        """Wait until enough clients have said hello."""
+        wanted = self._num_clients if self._options.min_clients == "all" else self._options.min_clients
+        deadline = time.monotonic() + self._options.wait_seconds
+        while True:
+            self._greet()
+            here = len(self._roster.nodes)
+            if here >= wanted:
+                return
+            if time.monotonic() > deadline:
+                missing = sorted(set(range(self._num_clients)) - self._roster.nodes.keys())
+                raise RunError(
+                    f"{here} of {wanted} clients said hello within {self._options.wait_seconds:g} s; missing: "
+                    f"{missing[:10]}. See log.txt for who was refused and why; start the missing nodes, or lower "
+                    "deploy.min_clients, then go on with --resume"
+                )
+            time.sleep(_POLL_SECONDS)
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        """One wave of requests and replies."""
+        first = next(iter(requests.values()))
+        is_training = first.kind != EVALUATE
+        wave = self._waves.begin(requests) if is_training else everybody(requests)
+        self._greet()
+        arrived = []
+        for client, message in self._ask(wave):
+            try:
+                arrived.append(wave.reply(client, *self._read(message, client, requests[client])))
+            except WireError as error:
+                self._log(f"round {wave.round_number}: reply of client {client} refused: {error}")
+        if is_training:
+            self._check_number(arrived, len(requests))
+        yield from arrived
+
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        """The server's own look at its validation examples."""
+        return evaluate_here(self._site.workplace.look, model, num_examples)
+
+    def end_round(self, acks: Mapping[int, int]) -> None:
+        """The clients' own stores follow the commit rule; here nothing is kept."""
+        del acks
+        self._waves.end_round()
+        self._attempt = 0
+
+    def close(self) -> None:
+        """The nodes belong to themselves."""
+
+    def _check_number(self, arrived: list[Reply], num_asked: int) -> None:
+        wanted = min(self._options.min_replies, num_asked)
+        if len(arrived) >= wanted:
+            return
+        self._attempt += 1
+        self._waves.end_round()  # it starts over
+        may_retry = self._attempt <= self._options.retries
+        number = self._attempt
+        what = f"{len(arrived)} of {num_asked} clients answered in time, at least {wanted} must"
+        if may_retry:
+            self._log(f"attempt {number}: {what}; the round is tried again")
+            time.sleep(_RETRY_SECONDS)
+        raise TooFewReplies(
+            f"{what}; tried {number} times. Earlier rounds are safe: see to the nodes (or lower deploy.min_replies), "
+            "then go on with --resume",
+            arrived,
+            may_retry,
+        )
+
+    def _greet(self) -> None:
+        """Say hello to nodes that came since."""
+        strangers = self._roster.strangers(set(self._grid.get_node_ids()))
+        if not strangers:
+            return
+        content = content_of(Frame(self.instance))
+        messages = [Message(content, node, "query", ttl=self._options.timeout_seconds) for node in sorted(strangers)]
+        for node, reply in self._collect(messages):
+            try:
+                frame = open_reply(reply, node)
+                self._roster.admit(node, frame.client, frame.facts)
+            except WireError as error:
+                self._roster.refuse(node, str(error))
+
+    def _ask(self, wave: Exchange) -> Iterator[tuple[int, Message]]:
+        """Replies of the clients that are there, as they come, until the time is over."""
+        requests, number = wave.requests, wave.round_number
+        nodes = {client: node for client, node in self._roster.nodes.items() if client in requests}
+        for client in sorted(requests.keys() - nodes.keys()):
+            self._log(f"round {number}: client {client} is not connected")
+        messages = [
+            Message(
+                content_of(Frame(self.instance, body=requests[client].to_bytes())),
+                nodes[client],
+                "train",
+                ttl=self._options.timeout_seconds,
+                group_id=str(number),
+            )
+            for client in sorted(nodes)
+        ]
+        client_at = {node: client for client, node in nodes.items()}
+        answered = set()
+        for node, reply in self._collect(messages):
+            answered.add(client_at[node])
+            yield client_at[node], reply
+        for client in sorted(nodes.keys() - answered):
+            waited = self._options.timeout_seconds
+            self._log(f"round {number}: client {client} did not answer within {waited:g} s")
+
+    def _collect(self, messages: list[Message]) -> Iterator[tuple[int, Message]]:
+        """Replies with the nodes that were asked, until the time is over."""
+        return collect(self._grid, messages, self._options.timeout_seconds)
+
+    def _read(self, message: Message, client: int, request: Envelope) -> tuple[Envelope, Work]:
+        """A reply that is this client's, of this run, to this exchange, and no larger than can be."""
+        frame = open_reply(message, self._roster.nodes[client])
+        if len(frame.body) > self._max_bytes:
+            raise WireError(f"{len(frame.body):,} bytes, but at most {self._max_bytes:,} are accepted")
+        if frame.run != self.instance:
+            raise WireError("it belongs to another run")
+        if frame.client != client:
+            raise WireError(f"it speaks for client {frame.client}")
+        envelope = Envelope.from_bytes(frame.body, self._site.schema)
+        if (envelope.round_number, envelope.exchange) != (request.round_number, request.exchange):
+            raise WireError(f"it answers exchange {envelope.exchange}, the question was exchange {request.exchange}")
+        return envelope, work_of(frame)

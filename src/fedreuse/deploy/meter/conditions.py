@@ -1,0 +1,61 @@
+"""What a line does to what crosses it: bandwidth, delay and loss, written as `10mbit`, `50ms`, `1%`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fedreuse.core.errors import ConfigError, require
+
+__all__ = ["FREE", "Conditions"]
+
+_BITS = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z%]*)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """One direction of a line. No bandwidth means no limit."""
+
+    bits_per_second: float | None = None
+    delay_seconds: float = 0.0
+    loss: float = 0.0
+
+    def __post_init__(self) -> None:
+        """A line that lets something through."""
+        bandwidth = self.bits_per_second
+        require(bandwidth is None or bandwidth > 0, "bandwidth must be above 0", bandwidth)
+        require(self.delay_seconds >= 0, "delay must not be negative", self.delay_seconds)
+        require(0 <= self.loss < 1, "loss must be at least 0 % and below 100 %", self.loss)
+
+    @classmethod
+    def parse(cls, bandwidth: str | None = None, delay: str | None = None, loss: str | None = None) -> Conditions:
+        """From what a person writes; a part that is not given does nothing."""
+        return cls(
+            None if bandwidth is None else _quantity("bandwidth", bandwidth, _BITS, "10mbit"),
+            0.0 if delay is None else _quantity("delay", delay, _SECONDS, "50ms"),
+            0.0 if loss is None else _quantity("loss", loss, {"%": 0.01}, "1%"),
+        )
+
+    def seconds_of(self, num_bytes: int) -> float:
+        """How long that many bytes occupy the line."""
+        return 0.0 if self.bits_per_second is None else 8 * num_bytes / self.bits_per_second
+
+    def __str__(self) -> str:
+        """Readable, and what `parse` reads."""
+        parts = [] if self.bits_per_second is None else [f"{self.bits_per_second / 1e6:g}mbit"]
+        parts += [f"{1e3 * self.delay_seconds:g}ms"] if self.delay_seconds else []
+        parts += [f"{100 * self.loss:g}%"] if self.loss else []
+        return ", ".join(parts) or "free"
+
+
+FREE = Conditions()
+"""A line that neither limits nor delays nor loses."""
+
+
+def _quantity(what: str, text: str, units: dict[str, float], example: str) -> float:
+    match = _NUMBER.fullmatch(text)
+    if match is None or match[2].lower() not in units:
+        raise ConfigError(f"{what}: a number and a unit ({', '.join(units)}) expected, such as {example}, got {text!r}")
+    return float(match[1]) * units[match[2].lower()]

@@ -1,0 +1,117 @@
+"""What a worker does, whatever kind it is: jobs in, answers out, and the memories of the clients it played last."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedreuse.core.errors import FedreuseError
+from fedreuse.core.local_trainer import Metrics, Work
+from fedreuse.core.model import from_groups
+from fedreuse.engine.ports import client_answer
+from fedreuse.engine.records import ClientRecord
+from fedreuse.engine.state_file import read_state, write_state
+
+if TYPE_CHECKING:
+    from fedreuse.engine.executors.executor import Workplace
+    from fedreuse.engine.executors.shared_memory import EnvelopePlace, View
+
+__all__ = ["ClientJob", "EvaluateJob", "Failure", "Job", "Outcome", "Played", "Worker"]
+
+
+@dataclass(frozen=True)
+class ClientJob:
+    """Play a client: its request, and its record unless the worker holds the memory that the request builds on."""
+
+    client: int
+    round_number: int
+    request: EnvelopePlace
+    record: bytes | None = None
+    forgotten: tuple[int, ...] = ()
+    """Clients whose memories need not be held any longer."""
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"client {self.client}"
+
+
+@dataclass(frozen=True)
+class EvaluateJob:
+    """Evaluate the model of an envelope on a part of the run's validation examples."""
+
+    start: int
+    stop: int
+    model: EnvelopePlace
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"validation examples {self.start} to {self.stop}"
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of a client's job: the reply and the proposed record as bytes, and the work."""
+
+    reply: bytes
+    record: bytes
+    work: Work
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error on the way: one of ours, or the traceback of another."""
+
+    error: FedreuseError | str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """What can travel."""
+        return cls(error if isinstance(error, FedreuseError) else "".join(traceback.format_exception(error)))
+
+
+Job = ClientJob | EvaluateJob
+Outcome = Played | Metrics | Failure
+
+
+class Worker:
+    """One worker's workplace and what it holds between jobs."""
+
+    def __init__(self, workplace: Workplace) -> None:
+        """Nobody was played yet."""
+        self._workplace = workplace
+        self._held: dict[int, ClientRecord] = {}
+
+    def do(self, job: Job, view: View) -> Outcome:
+        """A job whose arrays lie in a view."""
+        try:
+            return self._play(job, view) if isinstance(job, ClientJob) else self._look(job, view)
+        except Exception as error:
+            return Failure.of(error)
+
+    def _play(self, job: ClientJob, view: View) -> Played:
+        schema, client = self._workplace.schema, job.client
+        for other in job.forgotten:
+            self._held.pop(other, None)
+        trainer = self._workplace.trainer(client, job.round_number)
+        if job.record is not None:
+            self._held[client] = read_state(job.record, schema, f"client {client}")
+        known = self._held.get(client, ClientRecord())
+        request = job.request.open(view)
+        envelope, record = client_answer(self._workplace.method, request, known, trainer, client)
+        proposed = {number: memory for number, memory in record.memories.items() if number == request.exchange}
+        state = write_state(ClientRecord(proposed), schema)
+        # read back, so that nothing that is held points into the memory of this exchange
+        fresh: ClientRecord = read_state(state, schema, f"client {client}")
+        before = {number: memory for number, memory in known.memories.items() if number == request.ack}
+        self._held[client] = ClientRecord({**before, **fresh.memories})
+        return Played(envelope.to_bytes(), state, trainer.work)
+
+    def _look(self, job: EvaluateJob, view: View) -> Metrics:
+        schema = self._workplace.schema
+        groups = {
+            group: parcel.decode(schema.of_group(group))
+            for group, parcel in job.model.open(view).parcels.items()
+            if parcel is not None
+        }
+        return self._workplace.look(from_groups(groups, "model", schema), job.start, job.stop)

@@ -1,0 +1,244 @@
+"""Clients played by workers of any kind: who does what, what each worker holds, and what happens when one dies.
+
+The largest clients go first. The truth about clients stays in the store of this process; a worker holds what it
+proposed last, as a cache. A worker that dies is replaced and its job done again; a job that two workers die of ends the
+run.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Protocol
+
+from fedreuse.core.errors import FedreuseError, RunError
+from fedreuse.core.local_trainer import Metrics
+from fedreuse.core.model import to_groups
+from fedreuse.core.tensors import to_dense
+from fedreuse.engine.executors.costs import Costs
+from fedreuse.engine.executors.executor import WorkersLost, parts_of
+from fedreuse.engine.executors.fault_injection import FaultInjection
+from fedreuse.engine.executors.worker import ClientJob, EvaluateJob, Failure, Job, Outcome, Played
+from fedreuse.engine.ports import EVALUATE
+from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.parcel import pack_tensors
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from fedreuse.core.model import Model
+    from fedreuse.engine.executors.executor import Reply, Site
+    from fedreuse.engine.executors.fault_injection import Exchange
+    from fedreuse.engine.executors.shared_memory import EnvelopePlace
+    from fedreuse.engine.records import ClientRecord
+
+__all__ = ["WorkerPool", "WorkerPoolExecutor"]
+
+_HELD_BYTES = 256 * 2**20
+_MOST_DEATHS = 1
+
+
+class WorkerPool(Protocol):
+    """Workers of one kind, by number; a number whose worker died belongs to the next one."""
+
+    def place(self, envelopes: Sequence[Envelope]) -> AbstractContextManager[tuple[list[EnvelopePlace], Any]]:
+        """Envelopes where every worker sees them, each distinct parcel once, and where that is."""
+        ...
+
+    def idle(self) -> list[int]:
+        """Who is ready and has nothing to do; does not wait."""
+        ...
+
+    def give(self, worker: int, job: Job, area: Any) -> None:
+        """Let a worker begin."""
+        ...
+
+    def wait(self) -> Iterator[tuple[int, Outcome | None]]:
+        """Wait until something happens: answers, deaths (None), or perhaps just that somebody is ready now."""
+        ...
+
+    def close(self) -> None:
+        """Everybody goes home, those at work at once."""
+        ...
+
+
+@dataclass
+class _Held:
+    """The clients whose memory a worker holds: after which exchanges, and in how many bytes; the oldest first."""
+
+    clients: OrderedDict[int, tuple[set[int], int]] = field(default_factory=OrderedDict)
+    forgotten: list[int] = field(default_factory=list)
+    num_bytes: int = 0
+
+    def has(self, client: int, ack: int) -> bool:
+        return client in self.clients and ack in self.clients[client][0]
+
+    def note(self, client: int, exchanges: set[int], num_bytes: int) -> None:
+        self.drop(client)
+        self.clients[client] = exchanges, num_bytes
+        self.num_bytes += num_bytes
+        while self.num_bytes > _HELD_BYTES:
+            oldest = next(iter(self.clients))
+            self.drop(oldest)
+            self.forgotten.append(oldest)
+
+    def drop(self, client: int) -> None:
+        _, num_bytes = self.clients.pop(client, (None, 0))
+        self.num_bytes -= num_bytes
+
+    def take_forgotten(self) -> tuple[int, ...]:
+        forgotten, self.forgotten = tuple(self.forgotten), []
+        return forgotten
+
+
+class WorkerPoolExecutor:
+    """Hands jobs to whoever is free and yields replies as they come."""
+
+    def __init__(self, site: Site, pool: WorkerPool) -> None:
+        """The pool belongs to the executor from now on."""
+        self._site, self._pool = site, pool
+        self._faults = FaultInjection(site.faults, site.seed)
+        self._costs = Costs(site.examples)
+        self._held: dict[int, _Held] = {}
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether anybody could begin at once."""
+        return bool(self._pool.idle())
+
+    def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
+        """One exchange of requests and replies."""
+        exchange = self._faults.begin(requests)
+        yield from self.play(exchange, list(exchange.requests))
+
+    def play(self, exchange: Exchange, clients: Sequence[int]) -> Iterator[Reply]:
+        """Some clients of an exchange."""
+        with self._pool.place([exchange.requests[client] for client in clients]) as (places, area):
+            jobs = [
+                ClientJob(client, exchange.round_number, place) for client, place in zip(clients, places, strict=True)
+            ]
+            kinds = {client: exchange.requests[client].kind for client in clients}
+            costs = {client: self._costs.of(kinds[client], client) for client in clients}
+            queue = _Queue(sorted(jobs, key=lambda job: (-costs[job.client], job.client)), costs)
+            give = self._with_record(exchange.requests)
+            for worker, job, answer in self._work_through(queue, area, give):
+                assert isinstance(job, ClientJob)
+                assert isinstance(answer, Played)
+                self._costs.note(kinds[job.client], job.client, answer.work.seconds)
+                envelope = self._absorb(worker, job, exchange.requests[job.client], answer)
+                yield exchange.reply(job.client, envelope, answer.work)
+
+    def evaluate(self, model: Model, num_examples: int) -> Metrics:
+        """A model on the run's validation examples, a part at a time on every worker."""
+        parts = parts_of(num_examples)
+        with self._pool.place([_envelope_of(model)]) as (places, area):
+            queue = _Queue([EvaluateJob(*part, places[0]) for part in parts])
+            found = {job.start: answer for _, job, answer in self._work_through(queue, area)}  # type: ignore[union-attr]
+        answers: list[Metrics] = [found[start] for start, _ in parts]  # type: ignore[misc]
+        return reduce(Metrics.__add__, answers, Metrics(0, 0.0, 0.0))
+
+    def end_round(self, acks: Mapping[int, int]) -> None:
+        """Settle the clients' memories."""
+        self._faults.end_round()
+        self._site.store.commit(acks)
+
+    def close(self) -> None:
+        """Send the workers home."""
+        self._pool.close()
+
+    def _work_through(
+        self, queue: _Queue, area: Any, prepare: Callable[[int, Job], Job] = lambda _, job: job
+    ) -> Iterator[tuple[int, Job, Outcome]]:
+        """Every job of a queue, in the order in which they end; jobs of dead workers go back to its head."""
+        at_work: dict[int, Job] = {}
+        deaths: dict[str, int] = {}
+        while queue.jobs or at_work:
+            for worker in self._pool.idle():
+                if queue.jobs:
+                    at_work[worker] = queue.take(self._held.setdefault(worker, _Held()), self._held.values())
+                    self._pool.give(worker, prepare(worker, at_work[worker]), area)
+            for worker, answer in self._pool.wait():
+                job = at_work.pop(worker)
+                if answer is None:
+                    self._note_death(worker, job, deaths)
+                    queue.jobs.insert(0, job)
+                elif isinstance(answer, Failure):
+                    raise _error_of(job, answer)
+                else:
+                    yield worker, job, answer
+
+    def _with_record(self, requests: Mapping[int, Envelope]) -> Callable[[int, Job], Job]:
+        def prepare(worker: int, job: Job) -> Job:
+            assert isinstance(job, ClientJob)
+            held, ack = self._held[worker], requests[job.client].ack
+            record = None
+            if ack and not held.has(job.client, ack):
+                record = write_state(self._site.store.load(job.client), self._site.schema)
+            return replace(job, record=record, forgotten=held.take_forgotten())
+
+        return prepare
+
+    def _absorb(self, worker: int, job: ClientJob, request: Envelope, answer: Played) -> Envelope:
+        client, held, site = job.client, self._held[worker], self._site
+        if request.kind == EVALUATE:  # looking changes nothing
+            held.note(client, {request.ack}, len(answer.record))
+            return Envelope.from_bytes(answer.reply, site.schema)
+        proposed: ClientRecord = read_state(answer.record, site.schema, str(job))
+        if proposed.memories:
+            memory = proposed.memories[request.exchange]
+            site.store.save(client, site.store.load(client).propose(memory, request.exchange, request.durable))
+            held.note(client, {request.ack, request.exchange}, 2 * len(answer.record))
+        else:
+            site.store.save(client, proposed)
+            held.drop(client)
+        return Envelope.from_bytes(answer.reply, site.schema)
+
+    def _note_death(self, worker: int, job: Job, deaths: dict[str, int]) -> None:
+        self._held.pop(worker, None)
+        deaths[str(job)] = deaths.get(str(job), 0) + 1
+        at = f"round {job.round_number}: " if isinstance(job, ClientJob) else ""
+        if deaths[str(job)] > _MOST_DEATHS:
+            raise WorkersLost(
+                f"{at}a second worker died on {job} (often that means out of memory). Earlier rounds are safe: "
+                "make room, or have fewer workers (executor.workers), then go on with --resume"
+            )
+        self._site.warn(f"{at}a worker died on {job}; another one does it again")
+
+
+@dataclass
+class _Queue:
+    """Jobs that wait, the largest first, and what each costs by client."""
+
+    jobs: list[Any]
+    costs: Mapping[int, float] = field(default_factory=dict)
+
+    def take(self, held: _Held, everybody: Any) -> Job:
+        """The largest job that no other worker holds the memory for, unless that is much smaller than the largest."""
+        enough = 0.75 * self.costs.get(self._client(0), 0.0)
+        for at in range(len(self.jobs)):
+            client = self._client(at)
+            if self.costs.get(client, 0.0) < enough:
+                break
+            if client in held.clients or not any(client in other.clients for other in everybody):
+                job: Job = self.jobs.pop(at)
+                return job
+        first: Job = self.jobs.pop(0)
+        return first
+
+    def _client(self, at: int) -> int:
+        job = self.jobs[at]
+        return job.client if isinstance(job, ClientJob) else -1
+
+
+def _envelope_of(model: Model) -> Envelope:
+    groups = to_groups(model, "model")
+    parcels = {group: pack_tensors(to_dense(tensors), tensors.schema) for group, tensors in groups.items()}
+    return Envelope(EVALUATE, 0, 0, parcels=parcels)
+
+
+def _error_of(job: Job, failure: Failure) -> FedreuseError:
+    error = failure.error
+    return error if isinstance(error, FedreuseError) else RunError(f"{job} failed:\n{error}")

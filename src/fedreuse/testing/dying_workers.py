@@ -1,0 +1,83 @@
+"""Workers that die or dawdle on purpose: what an executor must survive."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from fedreuse.core.local_trainer import LocalTrainer
+    from fedreuse.engine.executors.executor import WorkerSetup, Workplace
+
+__all__ = ["DrowsySetup", "MortalSetup"]
+
+
+@dataclass(frozen=True)
+class MortalSetup:
+    """A setup whose process is killed when it plays a client in a round, the first `num_deaths` times.
+
+    With a delay, death comes so many seconds later, whatever the process does then. `folder` is where the deaths are
+    counted, because a dead process remembers nothing.
+    """
+
+    setup: WorkerSetup
+    folder: str
+    round_number: int
+    client: int
+    num_deaths: int = 1
+    delay_seconds: float = 0.0
+
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
+        """The inner setup; death comes with the trainer."""
+        inner = self.setup(arrays)
+
+        def mortal(client: int, round_number: int) -> LocalTrainer:
+            if (client, round_number) == (self.client, self.round_number):
+                deaths = len(list(Path(self.folder).iterdir()))
+                if deaths < self.num_deaths:
+                    (Path(self.folder) / str(deaths)).touch()
+                    _die(self.delay_seconds)
+            return inner.trainer(client, round_number)
+
+        return replace(inner, trainer=mortal)
+
+
+@dataclass(frozen=True)
+class DrowsySetup:
+    """A setup whose process sleeps before it plays anybody in a round: time to take its machine away.
+
+    A file per client in `folder` says so, with the number of the process that started the sleeper (in Ray: the node).
+    """
+
+    setup: WorkerSetup
+    folder: str
+    round_number: int
+    seconds: float
+
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
+        """The inner setup; sleep comes before the trainer."""
+        inner = self.setup(arrays)
+
+        def drowsy(client: int, round_number: int) -> LocalTrainer:
+            if round_number == self.round_number:
+                (Path(self.folder) / str(client)).write_text(str(os.getppid()))
+                time.sleep(self.seconds)
+            return inner.trainer(client, round_number)
+
+        return replace(inner, trainer=drowsy)
+
+
+def _die(delay_seconds: float) -> None:
+    if delay_seconds:
+        threading.Timer(delay_seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,110 @@
+"""An app's nodes as an executor: numbered by partition, heard about their examples, refused when they say nonsense."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flwr.app import Message
+
+from fedreuse.core.errors import RunError
+from fedreuse.deploy.existing_app import app_clients
+from fedreuse.deploy.existing_app.app_clients import ToldPopulation
+from fedreuse.deploy.existing_app.strategy import FedReuseStrategy
+from fedreuse.deploy.flower.frame import Frame
+from fedreuse.deploy.flower.message import content_of, frame_of, others_of
+from fedreuse.testing.quadratic import QuadraticFederation
+from fedreuse.wire.envelope import Envelope
+from tests.deploy.app_grid import FIRST_NODE, AppGrid, quadratic_app, record_of
+
+FEDERATION = QuadraticFederation.draw(3)
+
+
+def test_who_has_not_spoken_counts_as_an_average_client() -> None:
+    population = ToldPopulation(4)
+    population.tell(0, 10)
+    assert population.examples.tolist() == [10, 10, 10, 10]
+    population.tell(2, 40)
+    assert population.examples.tolist() == [10, 25, 40, 25]
+    assert population.total_examples == 100
+    assert population.share(2) == 0.4
+    assert population.ratio_weights([0, 2]) == {0: 0.2, 2: 0.8}
+    population.tell(1, 0)
+    population.tell(3, 0)
+    assert population.total_examples == 50  # nothing is kept from before
+
+
+def start(folder: Path, spoil: object) -> FedReuseStrategy:
+    grid = AppGrid(folder, quadratic_app(FEDERATION), 3)
+    grid.spoil = spoil  # type: ignore[assignment]
+    strategy = FedReuseStrategy(fraction_evaluate=0.0)
+    strategy.start(grid, record_of(FEDERATION), 2, timeout=0.3)
+    return strategy
+
+
+def test_clients_are_numbered_by_partition(tmp_path: Path) -> None:
+    strategy = start(tmp_path, lambda request, reply: reply)
+    told = strategy._training.clients.population.examples  # type: ignore[union-attr]
+    assert np.array_equal(told, FEDERATION.examples)
+
+
+def _again(frame: Frame) -> Frame:
+    envelope = Envelope.from_bytes(frame.body, FEDERATION.schema)
+    return replace(frame, body=replace(envelope, exchange=9).to_bytes())
+
+
+def _other(frame: Frame) -> Frame:
+    envelope = Envelope.from_bytes(frame.body, FEDERATION.schema)
+    return replace(frame, body=replace(envelope, kind="score").to_bytes())
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda frame: replace(frame, body=b"garbage"),
+        lambda frame: replace(frame, body=frame.body[:-1]),
+        lambda frame: replace(frame, run="another"),
+        lambda frame: replace(frame, client=2),
+        lambda frame: replace(frame, facts={}),
+        _again,
+        _other,
+    ],
+)
+def test_nonsense_is_a_lost_reply(tmp_path: Path, caplog: pytest.LogCaptureFixture, spoil) -> None:
+    def spoiled(request: Message, reply: Message) -> Message:
+        if request.metadata.group_id == "1" and request.metadata.dst_node_id == FIRST_NODE + 1:
+            content = content_of(spoil(frame_of(reply)))
+            content.update(others_of(reply))
+            return Message(content, reply_to=request)
+        return reply
+
+    events = start(tmp_path, spoiled).ledger.events
+    assert "round 1: reply of client 1 refused: " in caplog.text
+    assert [(event.round_number, event.client) for event in events if event.outcome == "lost"] == [(1, 1)]
+
+
+def test_a_node_that_stays_silent_at_the_start_is_told_of(tmp_path: Path) -> None:
+    grid = AppGrid(tmp_path, quadratic_app(FEDERATION), 3)
+    grid.spoil = lambda request, reply: None if request.metadata.dst_node_id == FIRST_NODE else reply
+    with pytest.raises(RunError, match="only 2 of 3 nodes agreed, 3 must"):
+        FedReuseStrategy(min_available_nodes=3).start(grid, record_of(FEDERATION), 1, timeout=0.3)
+
+
+def test_an_app_without_the_decorator_is_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    grid = AppGrid(tmp_path, quadratic_app(FEDERATION, decorate=lambda function: function), 3)
+    with pytest.raises(RunError, match="only 0 of 3 nodes agreed"):
+        FedReuseStrategy().start(grid, record_of(FEDERATION), 1, timeout=0.3)
+    assert "is its train function decorated?" in caplog.text
+
+
+def test_nodes_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app_clients, "_POLL_SECONDS", 0.0)
+    grid = AppGrid(tmp_path, quadratic_app(FEDERATION), 3)
+    looks = iter([[], [FIRST_NODE]])
+    everybody = list(grid.contexts)
+    monkeypatch.setattr(grid, "get_node_ids", lambda: next(looks, everybody))
+    strategy = FedReuseStrategy(min_available_nodes=3, fraction_evaluate=0.0)
+    strategy.start(grid, record_of(FEDERATION), 1)
+    assert {row.client for row in strategy.ledger.rows} == {0, 1, 2}

@@ -1,0 +1,98 @@
+"""The client app: its memory is on its own disk, and a lost one is told, never invented."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from flwr.app import Context, Message, RecordDict
+
+from fedreuse.core.errors import ConfigError, WireError
+from fedreuse.deploy.flower.client import answer, greet
+from fedreuse.deploy.flower.flat_config import to_flat
+from fedreuse.deploy.flower.frame import Frame
+from fedreuse.deploy.flower.message import content_of
+from fedreuse.deploy.flower.options import Deployment
+from fedreuse.deploy.flower.server import serve
+from fedreuse.runs.launch import run
+from tests.deploy.fake_grid import FIRST_NODE, FakeGrid
+from tests.tiny import results, tiny
+
+CONFIG = tiny(method={"name": "dg_fedreuse"}, rounds={"count": 3, "cohort": 6})
+
+
+def spoil_store(grid: FakeGrid, folder: Path, how: str) -> None:
+    """After round 1, client 3's memory is gone, or no longer what it was."""
+
+    def change(request: Message, reply: Message) -> Message:
+        if request.metadata.group_id == "1" and request.metadata.dst_node_id == FIRST_NODE + 3:
+            (path,) = (folder / "node-3").glob("*/client-*.safetensors")
+            if how == "wiped":
+                path.unlink()
+            else:
+                data = bytearray(path.read_bytes())
+                data[len(data) // 2] ^= 1
+                path.write_bytes(data)
+        return reply
+
+    grid.spoil = change
+
+
+@pytest.mark.parametrize("how", ["wiped", "corrupt"])
+def test_a_lost_memory_costs_one_round_of_that_client_and_both_ends_start_over(tmp_path: Path, how: str) -> None:
+    flat = to_flat(CONFIG, Deployment(out=str(tmp_path / "out")))
+    grid = FakeGrid(tmp_path, flat, range(6))
+    spoil_store(grid, tmp_path, how)
+    directory = serve(grid, flat)
+    told = [(event.round_number, event.outcome, event.reason) for event in directory.events() if event.client == 3]
+    assert told[0][:2] == (1, "fresh")
+    assert told[1][:2] == (2, "lost")
+    assert told[2][1:] == ("fresh", "no cache")  # as at first contact
+    assert [row.kind for row in directory.ledger() if row.client == 3 and row.round_number == 2][-1] == "forgot"
+
+
+def test_two_runs_of_one_configuration_do_not_share_memories(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        flat = to_flat(CONFIG, Deployment(out=str(tmp_path / name)))
+        serve(FakeGrid(tmp_path, flat, range(6)), flat)
+    assert len(list((tmp_path / "node-0").iterdir())) == 2
+    assert results(tmp_path / "first") == results(tmp_path / "second")
+    run(CONFIG, tmp_path / "simulated")
+    assert results(tmp_path / "first") == results(tmp_path / "simulated")
+
+
+def context(folder: Path, **node_config: int | str) -> Context:
+    flat = to_flat(CONFIG, Deployment())
+    return Context(1, 1, {"store": str(folder), **node_config}, RecordDict(), flat)  # type: ignore[dict-item,arg-type]
+
+
+def message(frame: Frame, kind: str) -> Message:
+    made = Message(content_of(frame), dst_node_id=1, message_type=kind)
+    made.metadata.__dict__["_message_id"] = "1"
+    return made
+
+
+@pytest.mark.parametrize("wrong", [{}, {"partition-id": 6}, {"partition-id": "0"}])
+def test_a_node_must_know_whom_it_plays(tmp_path: Path, wrong: dict[str, int | str]) -> None:
+    with pytest.raises(ConfigError, match="partition-id"):
+        greet(message(Frame("run"), "query"), context(tmp_path, **wrong))
+
+
+@pytest.mark.parametrize("name", ["../../etc", "", "a/b", "x" * 65])
+def test_the_name_of_a_run_cannot_lead_out_of_the_store(tmp_path: Path, name: str) -> None:
+    body = b"FR" + bytes(40)
+    with pytest.raises(WireError):
+        answer(message(Frame(name, body=body), "train"), context(tmp_path, **{"partition-id": 0}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_client_app_imports_nothing_that_a_client_does_not_need() -> None:
+    # Flower starts a process per message: every import is paid every time
+    script = """
+import sys, fedreuse.deploy.flower.client
+print([name for name in ("pyarrow", "matplotlib", "sklearn", "scipy", "pandas", "ray") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stdout + done.stderr

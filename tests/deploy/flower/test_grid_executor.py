@@ -1,0 +1,170 @@
+"""The grid as an executor: what is refused at the door, who is waited for, when a round is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flwr.app import Message
+
+from fedreuse.core.errors import RunError
+from fedreuse.deploy.flower import grid_executor, post
+from fedreuse.deploy.flower.client import _Client
+from fedreuse.deploy.flower.flat_config import to_flat
+from fedreuse.deploy.flower.frame import Frame
+from fedreuse.deploy.flower.message import content_of, frame_of
+from fedreuse.deploy.flower.options import Deployment
+from fedreuse.deploy.flower.server import serve
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.launch import run
+from fedreuse.wire.envelope import Envelope
+from tests.deploy.fake_grid import FIRST_NODE, FakeGrid
+from tests.tiny import results, tiny
+
+Spoil = Callable[[Frame], Frame]
+CONFIG = tiny(rounds={"count": 2, "cohort": 6})
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grid_executor, "_RETRY_SECONDS", 0.0)
+    for module in (grid_executor, post):
+        monkeypatch.setattr(module, "_POLL_SECONDS", 0.001)
+
+
+def federation(folder: Path, **options: object) -> tuple[FakeGrid, dict[str, object]]:
+    plain = {"out": str(folder / "out"), "timeout_seconds": 0.05, "wait_seconds": 5.0, **options}
+    flat = to_flat(CONFIG, Deployment(**plain))  # type: ignore[arg-type]
+    return FakeGrid(folder, flat, range(6)), flat  # type: ignore[return-value]
+
+
+def spoil_once(node: int, spoil: Spoil | None) -> Callable[[Message, Message], Message | None]:
+    """The first training reply of a node becomes another, or does not come."""
+    done: list[int] = []
+
+    def change(request: Message, reply: Message) -> Message | None:
+        is_first = request.metadata.message_type == "train" and request.metadata.dst_node_id == node and not done
+        if not is_first:
+            return reply
+        done.append(node)
+        return None if spoil is None else Message(content_of(spoil(frame_of(reply))), reply_to=request)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (lambda frame: replace(frame, body=b"garbage"), "at least"),
+        (lambda frame: replace(frame, body=frame.body[:-1] + b"\x00\x01"), "checksum"),
+        (lambda frame: replace(frame, body=frame.body + bytes(1 << 21)), "bytes, but at most"),
+        (lambda frame: replace(frame, run="other"), "another run"),
+        (lambda frame: replace(frame, client=3), "speaks for client 3"),
+        (lambda frame: replace(frame, facts={}), "what was computed"),
+        (lambda frame: replace(frame, facts={"work": {**frame.facts["work"], "seconds": float("inf")}}), "impossible"),
+        (None, "did not answer within"),
+    ],
+)
+def test_a_bad_reply_is_a_lost_one_and_the_log_says_why(tmp_path: Path, spoil: Spoil | None, reason: str) -> None:
+    grid, flat = federation(tmp_path)
+    grid.spoil = spoil_once(FIRST_NODE + 2, spoil)
+    directory = serve(grid, flat)
+    assert reason in (directory.path / "log.txt").read_text()
+    lost = {"name": "listed", "entries": [{"round": 1, "client": 2, "fate": "lost"}]}
+    run(tiny(faults=lost, rounds={"count": 2, "cohort": 6}), tmp_path / "simulated")
+    deployed, simulated = results(directory), results(tmp_path / "simulated")
+    assert [deployed[key] == simulated[key] for key in ("model", "ledger", "events")] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"kind": "score"}, "it says 'score' ('update', 'buffers', 'counters'), the question was for update (update, "),
+        ({"parcels": {}}, "it says 'update' (nothing), the question was for update (update, "),
+    ],
+)
+def test_a_wellformed_reply_that_is_no_answer_is_a_lost_one(tmp_path: Path, changes: Any, reason: str) -> None:
+    grid, flat = federation(tmp_path)
+    schema = _Client(grid.contexts[FIRST_NODE]).schema
+
+    def other(frame: Frame) -> Frame:
+        return replace(frame, body=replace(Envelope.from_bytes(frame.body, schema), **changes).to_bytes())
+
+    grid.spoil = spoil_once(FIRST_NODE + 2, other)
+    directory = serve(grid, flat)
+    assert f"round 1: reply of client 2 refused: {reason}" in (directory.path / "log.txt").read_text()
+    assert [row.client for row in directory.ledger() if row.status == "refused"] == [2]
+    lost = {"name": "listed", "entries": [{"round": 1, "client": 2, "fate": "lost"}]}
+    run(tiny(faults=lost, rounds={"count": 2, "cohort": 6}), tmp_path / "simulated")
+    deployed, simulated = results(directory), results(tmp_path / "simulated")
+    assert (deployed["model"], deployed["events"]) == (simulated["model"], simulated["events"])
+
+
+def test_an_answer_to_an_earlier_exchange_is_refused(tmp_path: Path) -> None:
+    grid, flat = federation(tmp_path)
+    kept: list[Frame] = []
+
+    def answer_again(request: Message, reply: Message) -> Message:
+        if request.metadata.message_type != "train" or request.metadata.dst_node_id != FIRST_NODE + 4:
+            return reply
+        kept.append(frame_of(reply))
+        return Message(content_of(kept[0]), reply_to=request)
+
+    grid.spoil = answer_again
+    directory = serve(grid, flat)
+    assert "it answers exchange 1, the question was exchange 2" in (directory.path / "log.txt").read_text()
+    assert [(event.round_number, event.client) for event in directory.events() if event.outcome == "lost"] == [(2, 4)]
+
+
+def test_below_the_minimum_the_round_is_tried_again_with_the_same_result(tmp_path: Path) -> None:
+    grid, flat = federation(tmp_path, min_replies=6)
+    grid.spoil = spoil_once(FIRST_NODE + 2, None)
+    directory = serve(grid, flat)
+    run(CONFIG, tmp_path / "simulated")
+    deployed, simulated = results(directory), results(tmp_path / "simulated")
+    assert (deployed["model"], deployed["events"]) == (simulated["model"], simulated["events"])
+    # the abandoned attempt crossed too: six requests, and the five replies that came
+    rows = directory.ledger()
+    assert [sum(row.exchange == number for row in rows) for number in (1, 2, 3)] == [11, 12, 12]
+    assert sum(row.status == "abandoned" for row in rows) == 5
+
+
+def test_too_few_too_often_ends_the_run_and_it_can_be_resumed(tmp_path: Path) -> None:
+    grid, flat = federation(tmp_path, min_replies=6, retries=1)
+    grid.spoil = lambda request, reply: None if request.metadata.group_id == "2" else reply
+    with pytest.raises(RunError, match="0 of 6 clients answered in time, at least 6 must; tried 2 times"):
+        serve(grid, flat)
+    assert len(RunDirectory.open(tmp_path / "out").metrics()) == 1
+    grid.spoil = lambda request, reply: reply
+    directory = serve(grid, {**flat, "deploy.resume": True})
+    run(CONFIG, tmp_path / "simulated")
+    assert results(directory)["model"] == results(tmp_path / "simulated")["model"]
+
+
+def test_a_client_that_left_is_lost_until_another_node_plays_it(tmp_path: Path) -> None:
+    grid, flat = federation(tmp_path)
+    newcomer = 2000
+
+    def leave(request: Message, reply: Message) -> Message:
+        if request.metadata.group_id == "1":
+            grid.away.add(FIRST_NODE + 5)
+            grid.contexts[newcomer] = grid.contexts[FIRST_NODE + 5]
+        return reply
+
+    grid.spoil = leave
+    directory = serve(grid, flat)
+    assert (newcomer, "query") in grid.asked
+    assert "node 2000 plays client 5" in (directory.path / "log.txt").read_text()
+    run(CONFIG, tmp_path / "simulated")
+    assert results(directory)["model"] == results(tmp_path / "simulated")["model"]  # its disk came with it
+
+
+def test_a_client_that_stays_away_is_lost(tmp_path: Path) -> None:
+    grid, flat = federation(tmp_path, min_clients=5)
+    grid.away.add(FIRST_NODE)
+    directory = serve(grid, flat)
+    assert "client 0 is not connected" in (directory.path / "log.txt").read_text()
+    assert {event.client for event in directory.events() if event.outcome == "lost"} == {0}

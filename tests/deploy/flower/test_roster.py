@@ -1,0 +1,70 @@
+"""Who plays whom: the first to claim a client, if both ends agree."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedreuse.deploy.flower.roster import Roster, facts_of
+from fedreuse.learning.trainer import initial_network
+from fedreuse.runs.config import RunConfig
+from tests.tiny import tiny
+
+
+@pytest.fixture
+def config() -> RunConfig:
+    return tiny()
+
+
+def facts(examples: int, config: RunConfig) -> dict[str, object]:
+    schema = initial_network(config.network, (1, 8, 8), 4, 0).schema
+    return facts_of("abc", schema, examples)
+
+
+def roster_of(config: RunConfig) -> tuple[Roster, list[str]]:
+    told: list[str] = []
+    expected = {0: facts(20, config), 1: facts(30, config)}
+    return Roster(expected.get, told.append), told
+
+
+def test_a_node_that_agrees_plays_its_client(config: RunConfig) -> None:
+    roster, _ = roster_of(config)
+    assert roster.strangers({7, 8}) == {7, 8}
+    assert roster.admit(7, 0, facts(20, config))
+    assert (roster.nodes, roster.strangers({7, 8})) == ({0: 7}, {8})
+
+
+def test_a_second_claim_waits_until_the_first_node_is_gone(config: RunConfig) -> None:
+    roster, told = roster_of(config)
+    roster.admit(7, 0, facts(20, config))
+    assert not roster.admit(8, 0, facts(20, config))
+    assert "has to wait" in told[-1]
+    assert roster.strangers({8}) == {8}
+    assert roster.admit(8, 0, facts(20, config))
+    assert roster.nodes == {0: 8}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"fedreuse": "0.0.1"}, "same version"),
+        ({"wire": 99}, "wire is 99"),
+        ({"configuration": "xyz"}, "same app folder"),
+        ({"schema": "other"}, "another shape"),
+        ({"examples": 21}, "examples is 21, but here it is 20"),
+    ],
+)
+def test_a_mismatch_is_refused_for_good_and_says_why(
+    changed: dict[str, object], reason: str, config: RunConfig
+) -> None:
+    roster, told = roster_of(config)
+    assert not roster.admit(7, 0, {**facts(20, config), **changed})
+    assert reason in told[-1]
+    assert roster.strangers({7}) == set()
+    assert roster.strangers(set()) == set()
+    assert roster.strangers({7}) == {7}  # it left and came back: perhaps mended
+
+
+def test_there_is_no_such_client(config: RunConfig) -> None:
+    roster, told = roster_of(config)
+    assert not roster.admit(7, 5, facts(20, config))
+    assert "there is no client 5" in told[-1]

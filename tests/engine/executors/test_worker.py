@@ -1,0 +1,70 @@
+"""A worker's jobs: the same replies as in this process, memories held from one to the next, errors that travel."""
+
+import numpy as np
+
+from fedreuse.core.errors import RunError
+from fedreuse.core.message import Message
+from fedreuse.core.model import to_groups
+from fedreuse.engine.client_store import MemoryStore
+from fedreuse.engine.executors.shared_memory import lay_out_envelopes
+from fedreuse.engine.executors.worker import ClientJob, EvaluateJob, Failure, Played, Worker
+from fedreuse.engine.ports import ServerPort, client_answer
+from fedreuse.engine.records import ClientRecord, ServerRecord
+from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.testing.quadratic import QuadraticFederation
+from fedreuse.wire.envelope import Envelope
+from tests.federation import build, top_k
+
+FEDERATION = QuadraticFederation.draw(4)
+METHOD = build("fedavg", {"name": "error_feedback", "codec": top_k(0.3)})
+
+
+def request(ack: int = 0) -> Envelope:
+    port = ServerPort(METHOD, ServerRecord(None, exchange=ack), 1, FEDERATION.schema, 7)
+    packed = port.pack({2: Message("train", to_groups(FEDERATION.initial, "model"))})[2]
+    return Envelope(packed.kind, 1, packed.exchange, ack, 0, packed.keep, packed.parcels, packed.values)
+
+
+def job(envelope: Envelope, **parts) -> tuple[ClientJob, np.ndarray]:
+    layout, (place,) = lay_out_envelopes([envelope])
+    return ClientJob(2, 1, place, **parts), layout.to_array()
+
+
+def test_the_reply_is_what_the_client_function_says_and_memories_are_held():
+    worker, store = Worker(FEDERATION.workplace(METHOD)), MemoryStore()
+    for envelope in (request(), request(ack=1)):  # the second builds on the first
+        wanted, record = client_answer(METHOD, envelope, store.load(2), FEDERATION.trainer(2, 1), 2)
+        store.save(2, record)
+        answer = worker.do(*job(envelope))
+        assert isinstance(answer, Played)
+        assert answer.reply == wanted.to_bytes()
+        proposed = read_state(answer.record, FEDERATION.schema, "here")
+        assert list(proposed.memories) == [envelope.exchange]
+        one, other = (ClientRecord({2: found.memories[envelope.exchange]}) for found in (proposed, record))
+        assert write_state(one, FEDERATION.schema) == write_state(other, FEDERATION.schema)
+
+
+def test_a_record_that_comes_with_the_job_counts_and_a_forgotten_one_does_not():
+    worker = Worker(FEDERATION.workplace(METHOD))
+    first = worker.do(*job(request()))
+    other = Worker(FEDERATION.workplace(METHOD))
+    sent = other.do(*job(request(ack=1), record=first.record))
+    held = worker.do(*job(request(ack=1)))
+    assert sent.reply == held.reply
+    gone = Envelope.from_bytes(worker.do(*job(request(ack=1), forgotten=(2,))).reply, FEDERATION.schema)
+    assert gone.kind == "forgot"
+
+
+def test_a_look_is_the_evaluation_of_a_part():
+    layout, (place,) = lay_out_envelopes([request()])
+    found = Worker(FEDERATION.workplace(METHOD)).do(EvaluateJob(1, 3, place), layout.to_array())
+    assert found == FEDERATION.look(FEDERATION.initial, 1, 3)
+
+
+def test_errors_travel_ours_as_they_are_others_as_text():
+    assert Failure.of(error := RunError("ours")).error is error
+    assert "ZeroDivisionError" in Failure.of(ZeroDivisionError("theirs")).error
+    broken, view = job(request())
+    failure = Worker(FEDERATION.workplace(METHOD)).do(ClientJob(99, 1, broken.request), view)
+    assert isinstance(failure, Failure)
+    assert "IndexError" in failure.error
