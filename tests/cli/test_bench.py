@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.bench import engine, scale, turns
+from fedreuse.bench import engine, interleaving, scale
 from fedreuse.bench.peers import match
 from fedreuse.bench.results import read
 from tests.cli.conftest import Invoke
@@ -27,7 +27,7 @@ ROWS = [
 @pytest.fixture(autouse=True)
 def _no_match(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "run", lambda *words, **options: ROWS)
-    monkeypatch.setattr(turns, "keep_cores", lambda count: count)
+    monkeypatch.setattr(interleaving, "keep_cores", lambda count: count)
 
 
 def test_results_go_to_a_file_with_provenance(invoke: Invoke, in_folder: Path) -> None:

@@ -15,7 +15,7 @@ from fedreuse.runs import launch
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
 from fedreuse.runs.workers import TaskSetup
-from fedreuse.testing.dying_workers import MortalSetup
+from fedreuse.testing.dying_workers import DyingSetup
 from tests.cluster import ray_cluster
 from tests.tiny import results, tiny
 
@@ -66,11 +66,11 @@ def wound(method: str, executor: str, folder: Path, monkeypatch: pytest.MonkeyPa
         client = schedule.cohort(number, 0).clients[place]
         moment = float(rng.uniform(0.0005, 0.05))
 
-        def mortal(config: Any, prepared: Any) -> MortalSetup:
+        def dying(config: Any, prepared: Any) -> DyingSetup:
             inner = original(config, prepared)
-            return MortalSetup(inner, str(folder), number, client, delay_seconds=moment)
+            return DyingSetup(inner, str(folder), number, client, delay_seconds=moment)
 
-        monkeypatch.setattr(TaskSetup, "of", mortal)
+        monkeypatch.setattr(TaskSetup, "of", dying)
         return schedule
 
     original = TaskSetup.of
@@ -111,7 +111,7 @@ def test_rounds_that_wait_for_their_checkpoint_get_it_when_workers_are_lost(
     client = launch._freeze(config, RunDirectory(tmp_path)).cohort(3, 0).clients[1]
     with monkeypatch.context() as patch:
         original = TaskSetup.of
-        patch.setattr(TaskSetup, "of", lambda *of: MortalSetup(original(*of), str(deaths), 3, client, num_deaths=9))
+        patch.setattr(TaskSetup, "of", lambda *of: DyingSetup(original(*of), str(deaths), 3, client, num_deaths=9))
         with pytest.raises(RunError, match=rf"round 3: a second worker died on client {client} "):
             run(config, tmp_path / "run")
     stopped = RunDirectory.open(tmp_path / "run")

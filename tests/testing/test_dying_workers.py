@@ -8,23 +8,23 @@ import sys
 from pathlib import Path
 
 from fedreuse.testing.cases import Case
-from fedreuse.testing.dying_workers import MortalSetup
+from fedreuse.testing.dying_workers import DyingSetup
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticSetup
 
 SCRIPT = """
 import sys
-from tests.testing.test_mortal import mortal
-trainer = mortal(sys.argv[1])({}).trainer
+from tests.testing.test_dying_workers import dying
+trainer = dying(sys.argv[1])({}).trainer
 print(trainer(1, 2).schema.weights.size, flush=True)
 trainer(2, 2)
 print("alive")
 """
 
 
-def mortal(folder: str) -> MortalSetup:
+def dying(folder: str) -> DyingSetup:
     """Client 2 kills its process in round 2, twice."""
     setup = QuadraticSetup(Case("fedavg").build(), QuadraticFederation.draw(3))
-    return MortalSetup(setup, folder, round_number=2, client=2, num_deaths=2)
+    return DyingSetup(setup, folder, round_number=2, client=2, num_deaths=2)
 
 
 def test_it_dies_as_often_as_it_should(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class _Stop(Exception):
     """No further round is wanted."""
 
 
-class _Player:
+class _Contender:
     """Watches a run, and lets it go on when it is its turn."""
 
     def __init__(self, turn: Turn) -> None:
@@ -62,7 +62,7 @@ def play_engine(turn: Turn, config: RunConfig) -> None:
     """A run with ledger and checkpoints, round by round."""
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as folder:
         try:
-            run(config, Path(folder) / "run", observer=_Player(turn))
+            run(config, Path(folder) / "run", observer=_Contender(turn))
         except _Stop:
             return
 

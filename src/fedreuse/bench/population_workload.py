@@ -62,7 +62,7 @@ class _Stop(Exception):
     """No further round is wanted."""
 
 
-class _Player:
+class _Contender:
     """Watches a run and tells of each round."""
 
     def __init__(self, turn: Turn, began: float) -> None:
@@ -89,7 +89,7 @@ def main(task: Mapping[str, Any]) -> None:
     turn, began = Turn(), perf_counter()
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as folder:
         try:
-            run(configure(**task), Path(folder) / "run", observer=_Player(turn, began))
+            run(configure(**task), Path(folder) / "run", observer=_Contender(turn, began))
         except _Stop:
             return
 

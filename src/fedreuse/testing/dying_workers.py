@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.engine.executors.executor import WorkerSetup, Workplace
 
-__all__ = ["DrowsySetup", "MortalSetup"]
+__all__ = ["DyingSetup", "SleepingSetup"]
 
 
 @dataclass(frozen=True)
-class MortalSetup:
+class DyingSetup:
     """A setup whose process is killed when it plays a client in a round, the first `num_deaths` times.
 
     With a delay, death comes so many seconds later, whatever the process does then. `folder` is where the deaths are
@@ -40,7 +40,7 @@ class MortalSetup:
         """The inner setup; death comes with the trainer."""
         inner = self.setup(arrays)
 
-        def mortal(client: int, round_number: int) -> LocalTrainer:
+        def dying(client: int, round_number: int) -> LocalTrainer:
             if (client, round_number) == (self.client, self.round_number):
                 deaths = len(list(Path(self.folder).iterdir()))
                 if deaths < self.num_deaths:
@@ -48,11 +48,11 @@ class MortalSetup:
                     _die(self.delay_seconds)
             return inner.trainer(client, round_number)
 
-        return replace(inner, trainer=mortal)
+        return replace(inner, trainer=dying)
 
 
 @dataclass(frozen=True)
-class DrowsySetup:
+class SleepingSetup:
     """A setup whose process sleeps before it plays anybody in a round: time to take its machine away.
 
     A file per client in `folder` says so, with the number of the process that started the sleeper (in Ray: the node).
@@ -67,13 +67,13 @@ class DrowsySetup:
         """The inner setup; sleep comes before the trainer."""
         inner = self.setup(arrays)
 
-        def drowsy(client: int, round_number: int) -> LocalTrainer:
+        def sleeping(client: int, round_number: int) -> LocalTrainer:
             if round_number == self.round_number:
                 (Path(self.folder) / str(client)).write_text(str(os.getppid()))
                 time.sleep(self.seconds)
             return inner.trainer(client, round_number)
 
-        return replace(inner, trainer=drowsy)
+        return replace(inner, trainer=sleeping)
 
 
 def _die(delay_seconds: float) -> None:

@@ -24,7 +24,7 @@ from fedreuse.deploy.existing_app.strategy import FedReuseStrategy
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, Listed, ListedFault, NoFaults
 from fedreuse.runs.recipe import Recipe
-from fedreuse.runs.schedule import Always, Schedule
+from fedreuse.runs.schedule import AlwaysAvailable, Schedule
 from fedreuse.testing.cases import Case
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.conformance.cases import CASES
@@ -55,7 +55,7 @@ class Scheduled(QuadraticFederation):
     look_ahead: int = 0
 
     def cohort(self, round_number: int, size: int) -> Cohort:
-        schedule = Schedule.draw(len(self.examples), ROUNDS, size, Always(), self.seed)
+        schedule = Schedule.draw(len(self.examples), ROUNDS, size, AlwaysAvailable(), self.seed)
         return dataclasses.replace(schedule.cohort(round_number, self.look_ahead), population=self.population)
 
 

@@ -17,7 +17,7 @@ from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.dg_fedreuse import DgFedReuse
 from fedreuse.methods.fedavg import FedAvg
 from fedreuse.methods.scaffold import Scaffold
-from fedreuse.testing.dying_workers import MortalSetup
+from fedreuse.testing.dying_workers import DyingSetup
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 
 FEDERATION = QuadraticFederation.draw(training=QuadraticTraining(noise=0.1))
@@ -59,7 +59,7 @@ def test_same_bits_as_serial(name, workers):
 def test_a_worker_that_dies_is_replaced_and_its_client_redone(tmp_path):
     method = METHODS["dg_fedreuse"]
     client = FEDERATION.cohort(3, 3).clients[1]
-    wrap = partial(MortalSetup, folder=str(tmp_path), round_number=3, client=client)
+    wrap = partial(DyingSetup, folder=str(tmp_path), round_number=3, client=client)
     survived = play(method, executor=Pool(2), wrap_setup=wrap)
     assert len(list(tmp_path.iterdir())) == 1
     alone = play(method)
@@ -70,7 +70,7 @@ def test_a_worker_that_dies_is_replaced_and_its_client_redone(tmp_path):
 @pytest.mark.slow
 def test_a_worker_that_dies_again_on_the_same_client_ends_the_run_with_its_name(tmp_path):
     client = FEDERATION.cohort(2, 3).clients[0]
-    wrap = partial(MortalSetup, folder=str(tmp_path), round_number=2, client=client, num_deaths=9)
+    wrap = partial(DyingSetup, folder=str(tmp_path), round_number=2, client=client, num_deaths=9)
     with pytest.raises(RunError, match=rf"round 2: a second worker died on client {client} .*--resume"):
         play(METHODS["scaffold"], executor=Pool(2), wrap_setup=wrap)
 

@@ -16,7 +16,7 @@ from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.ray import Actor, Ray, _connect, _import_ray
 from fedreuse.engine.executors.worker import Failure
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.testing.dying_workers import DrowsySetup, MortalSetup
+from fedreuse.testing.dying_workers import DyingSetup, SleepingSetup
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.cluster import ray_cluster
 from tests.federation import build, is_same
@@ -91,7 +91,7 @@ def test_an_actor_tells_what_went_wrong_when_it_was_built():
 def test_same_bits_as_serial_when_an_actor_is_killed_and_when_a_node_is_lost(cluster, tmp_path):
     # an actor killed while it plays a client
     client = FEDERATION.cohort(2, 4).clients[1]
-    wrap = partial(MortalSetup, folder=str(tmp_path), round_number=2, client=client)
+    wrap = partial(DyingSetup, folder=str(tmp_path), round_number=2, client=client)
     wounded = Session(
         FEDERATION, build("scaffold"), Setting(cohort=4, faults=FAULTS, executor=Ray(2), wrap_setup=wrap)
     ).advance(5)
@@ -105,7 +105,7 @@ def test_same_bits_as_serial_when_an_actor_is_killed_and_when_a_node_is_lost(clu
     # a node lost with everybody on it, while somebody plays there; there is no room for others
     asleep = tmp_path / "asleep"
     asleep.mkdir()
-    wrap = partial(DrowsySetup, folder=str(asleep), round_number=3, seconds=3.0)
+    wrap = partial(SleepingSetup, folder=str(asleep), round_number=3, seconds=3.0)
     session = Session(
         FEDERATION, build("dg_fedreuse"), Setting(cohort=4, faults=FAULTS, executor=Ray(4), wrap_setup=wrap)
     )

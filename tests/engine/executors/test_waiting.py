@@ -6,7 +6,7 @@ from fedreuse.engine.executors.waiting import WaitingExecutor
 from fedreuse.engine.executors.worker_pool import WorkerPoolExecutor
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
-from tests.engine.executors.test_pool import HereCrew
+from tests.engine.executors.test_worker_pool import HerePool
 from tests.federation import build, is_same
 
 FEDERATION = QuadraticFederation.draw(training=QuadraticTraining(noise=0.1))
@@ -22,7 +22,7 @@ class Impatient:
     def start(self, site) -> WaitingExecutor:
         def hire() -> WorkerPoolExecutor:
             self.hired += 1
-            return WorkerPoolExecutor(site, HereCrew(site.workplace, 2, self.delay))
+            return WorkerPoolExecutor(site, HerePool(site.workplace, 2, self.delay))
 
         return WaitingExecutor(site, hire, self.patience_seconds)
 

@@ -9,7 +9,7 @@ import pytest
 from fedreuse.core.errors import RunError
 from fedreuse.core.local_trainer import Metrics
 from fedreuse.core.population import Population
-from fedreuse.engine.executors import pool as crew_module
+from fedreuse.engine.executors import worker_pool as pool_module
 from fedreuse.engine.executors.executor import evaluate_here
 from fedreuse.engine.executors.shared_memory import lay_out_envelopes
 from fedreuse.engine.executors.worker import ClientJob, EvaluateJob, Worker
@@ -20,7 +20,7 @@ from tests.federation import build, is_same
 FEDERATION = QuadraticFederation.draw(training=QuadraticTraining(noise=0.1))
 
 
-class HereCrew:
+class HerePool:
     """Workers in this process; they answer in the order in which they were asked, and those listed die."""
 
     def __init__(self, workplace, count: int, delay: int = 0, dying: tuple[int, ...] = ()) -> None:
@@ -66,7 +66,7 @@ class Here:
         self.count, self.dying, self.examples = count, dying, examples
 
     def start(self, site) -> WorkerPoolExecutor:
-        self.pool = HereCrew(site.workplace, self.count, dying=self.dying)
+        self.pool = HerePool(site.workplace, self.count, dying=self.dying)
         return WorkerPoolExecutor(replace(site, population=Population(np.array(self.examples))), self.pool)
 
 
@@ -110,7 +110,7 @@ def test_a_record_travels_only_to_a_worker_that_does_not_hold_it():
 
 
 def test_what_is_too_much_is_forgotten_by_both_sides(monkeypatch):
-    monkeypatch.setattr(crew_module, "_HELD_BYTES", 3000)
+    monkeypatch.setattr(pool_module, "_HELD_BYTES", 3000)
     here = Here(1)
     session = Session(FEDERATION, build("scaffold"), Setting(cohort=8, executor=here)).advance(3)
     alone = Session(FEDERATION, build("scaffold"), Setting(cohort=8)).advance(3)

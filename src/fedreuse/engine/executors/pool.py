@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fedreuse.engine.executors.worker import Job, Outcome
     from fedreuse.wire.envelope import Envelope
 
-__all__ = ["Pool", "ProcessCrew"]
+__all__ = ["Pool", "ProcessPool"]
 
 _READY = "ready"
 
@@ -55,7 +55,7 @@ class Pool:
             raise ConfigError("executor pool needs a task that worker processes can build; use executor: serial")
 
         def hire() -> WorkerPoolExecutor:
-            return WorkerPoolExecutor(site, ProcessCrew(setup, site.arrays, count))
+            return WorkerPoolExecutor(site, ProcessPool(setup, site.arrays, count))
 
         return WaitingExecutor(site, hire) if self.workers == "auto" else hire()
 
@@ -66,7 +66,7 @@ class _Worker:
     state: Literal["starting", "idle", "busy"] = "starting"
 
 
-class ProcessCrew:
+class ProcessPool:
     """Workers that are processes of this machine."""
 
     def __init__(self, setup: WorkerSetup, arrays: Mapping[str, Any], count: int) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fedreuse.engine.executors.worker import Job, Outcome
     from fedreuse.wire.envelope import Envelope
 
-__all__ = ["ActorCrew", "Ray"]
+__all__ = ["ActorPool", "Ray"]
 
 _PATIENCE = 10.0  # seconds for a connection to another machine
 
@@ -53,10 +53,10 @@ class Ray:
         ray = _import_ray()
         is_ours = _connect(ray, self.address, self.workers)
         count = int(ray.cluster_resources().get("CPU", 1)) if self.workers == "auto" else self.workers
-        return WorkerPoolExecutor(site, ActorCrew(ray, is_ours, site, site.setup, count))
+        return WorkerPoolExecutor(site, ActorPool(ray, is_ours, site, site.setup, count))
 
 
-class ActorCrew:
+class ActorPool:
     """Workers that are Ray actors."""
 
     def __init__(self, ray: Any, is_ours: bool, site: Site, setup: WorkerSetup, count: int) -> None:
