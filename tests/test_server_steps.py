@@ -1,4 +1,4 @@
-"""Server steps on numbers small enough to follow, and the properties of METHODS 2."""
+"""Server steps on numbers small enough to follow, and the properties in the cards of the adaptive methods."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_sum_of_squares_has_no_bias() -> None:
     np.testing.assert_array_equal(plain, corrected)
 
 
-# properties of METHODS 2
+# properties in the cards of the adaptive methods
 
 
 def test_adam_without_memory_and_with_a_large_tau_is_plain() -> None:

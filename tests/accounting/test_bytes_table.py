@@ -1,4 +1,4 @@
-"""The uplink table of METHODS 18 for both networks, row by row: real parcels in real envelopes, read off the ledger."""
+"""Bytes of every method's uplink for both networks, row by row: real parcels in real envelopes, read off the ledger."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_row_of_the_table(row: Row, network: str) -> None:
 
 
 def golomb_bytes(schema: Schema, p: float) -> float:
-    """METHODS 14.3: k (b* + 1 / (1 - (1 - p)^(2^b*)) + 1) bits per tensor, with the k that is really kept."""
+    """The expected length: k (b* + 1 / (1 - (1 - p)^(2^b*)) + 1) bits per tensor, with the k that is really kept."""
     b = 1 + floor(log2(log((sqrt(5) + 1) / 2 - 1) / log(1 - p)))
     per_kept = b + 1 / (1 - (1 - p) ** 2**b) + 1
     return sum(kept_count(spec.size, p) for spec in schema) * per_kept / 8

@@ -56,7 +56,7 @@ def test_right_on_average(bits: int) -> None:
 
 @pytest.mark.parametrize(("bits", "wanted"), [(2, 1.60), (3, 0.20), (4, 0.036), (5, 0.008)])
 def test_relative_error_on_gaussian_entries(bits: int, wanted: float) -> None:
-    # METHODS 14.1, d = 401,408, max-norm, bucket 512
+    # d = 401,408, max-norm, bucket 512
     values = np.random.default_rng(2).normal(size=401408).astype(np.float32)
     error = np.sum((decoded(Qsgd(bits), values) - values) ** 2) / np.sum(values**2)
     assert error == pytest.approx(wanted, rel=0.06)

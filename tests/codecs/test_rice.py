@@ -33,7 +33,7 @@ def test_any_positions_come_back(size: int, data: st.DataObject) -> None:
 
 
 def formula(p: float) -> float:
-    """METHODS 14.3: bits per position."""
+    """Expected bits per position, each taken with probability p."""
     b = 1 + floor(log2(log((sqrt(5) + 1) / 2 - 1) / log(1 - p)))
     return b + 1 / (1 - (1 - p) ** 2**b)
 

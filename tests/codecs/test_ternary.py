@@ -69,14 +69,14 @@ def test_one_magnitude_per_tensor() -> None:
 
 @pytest.mark.parametrize(("ratio", "saving"), [(0.2, 0.9707), (0.05, 0.9894), (0.01, 0.9972), (1 / 400, 0.9991)])
 def test_saving_of_a_large_tensor(ratio: float, saving: float) -> None:
-    # METHODS 14.3: p (bits per position + 1) bits per coordinate
+    # p (bits per position + 1) bits per coordinate
     values = np.random.default_rng(2).normal(size=401408).astype(np.float32)
     used = encode(Ternary(ratio), tensor(values)).field_bytes / (4 * len(values))
     assert 1 - used == pytest.approx(saving, abs=1e-4)
 
 
 def test_the_relative_error_without_feedback() -> None:
-    # METHODS 14.3: 0.3 to 0.5 even at 0.2
+    # 0.3 to 0.5 even at 0.2
     values = np.random.default_rng(3).normal(size=100_000).astype(np.float32)
     error = np.sum((decoded(Ternary(0.2), values) - values) ** 2) / np.sum(values**2)
     assert 0.3 < error < 0.5

@@ -39,7 +39,7 @@ def test_how_many_are_kept(size: int, ratio: float, count: int) -> None:
 
 @given(st.integers(1, 10**7))
 def test_a_fifth_is_a_fifth(size: int) -> None:
-    # METHODS 16.3 #10: r = 0.2 keeps d // 5, at least 1
+    # r = 0.2 keeps d // 5, at least 1
     assert kept_count(size, 0.2) == max(1, size // 5)
 
 

@@ -22,7 +22,7 @@ def test_the_known_ones() -> None:
 
 
 def test_no_cache_and_too_old_are_certain() -> None:
-    # the limit is inclusive: at 4, age 4 is too old (METHODS 16.3 #5)
+    # the limit is inclusive: at 4, age 4 is too old (as in the paper)
     assert AgeLimit(max_age=4).certain({1: 3, 5: 4, 7: 9}, COHORT) == {3: "no cache", 5: "age", 7: "age"}
     assert AgeLimit(max_age=1).certain(dict.fromkeys(COHORT.clients, 1), COHORT) == dict.fromkeys(COHORT.clients, "age")
 

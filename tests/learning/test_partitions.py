@@ -288,7 +288,7 @@ def test_a_huge_alpha_is_even(alpha: float) -> None:
 
 
 def test_dirichlet_sizes_are_those_of_the_method_sheet() -> None:
-    # METHODS 0.8, 10 x 6000 over 50 clients at 0.5: smallest client 341 in the median, largest 2638
+    # 10 x 6000 over 50 clients at 0.5: smallest client 341 in the median, largest 2638
     draws = [Dirichlet(0.5).split(TEN_BY_SIX_THOUSAND, 50, rng(seed)).sizes for seed in range(40)]
     assert np.median([sizes.min() for sizes in draws]) == pytest.approx(341, rel=0.2)
     assert np.median([sizes.max() for sizes in draws]) == pytest.approx(2638, rel=0.1)

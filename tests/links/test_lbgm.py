@@ -1,4 +1,4 @@
-"""LBGM: projections by hand, the identities of METHODS 11, the traps of public code, and what a receiver refuses."""
+"""LBGM: projections by hand, the identities of its card, the traps of public code, and what a receiver refuses."""
 
 from __future__ import annotations
 

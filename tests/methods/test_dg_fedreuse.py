@@ -1,4 +1,4 @@
-"""DG-FedReuse: rounds by hand, the invariants of METHODS 16.5, a straight-line reference, the schedule alone."""
+"""DG-FedReuse: rounds by hand, its invariants, a straight-line reference, the schedule alone."""
 
 from __future__ import annotations
 
@@ -447,7 +447,7 @@ def test_equals_the_reference(as_weights: bool, switch: str) -> None:
 
 
 def test_the_schedule_alone_reuses_more_than_a_third() -> None:
-    # age_only, max_age 4, quota 0.3, 50 clients, 10 per round, 90 rounds: 36.9 % (METHODS 16.4 a)
+    # age_only, max_age 4, quota 0.3, 50 clients, 10 per round, 90 rounds: 36.9 %
     schema = ModelSchema(Schema((TensorSpec("w", (1,), "float64"),)))
     model = Model(zeros(schema.weights), zeros(schema.buffers), zeros(schema.counters))
     population = Population(np.ones(50, np.int64))

@@ -1,4 +1,4 @@
-"""Ditto: a hand-worked round, the tests of METHODS 4, a straight-line reference, whole runs with local test data."""
+"""Ditto: a round by hand, the identities of its card, a straight-line reference, whole runs with local test data."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_two_rounds_by_hand() -> None:
     np.testing.assert_allclose(personal(session)[0].weights.values, 0.83 * w, rtol=1e-13)
 
 
-# METHODS 4
+# the identities of the card
 
 
 @pytest.mark.parametrize("pull", [0.0, 0.5, 5.0])

@@ -1,4 +1,4 @@
-"""FedAvg: a hand-worked round, the reductions of METHODS 1.1 and 17, and a straight-line reference."""
+"""FedAvg: a hand-worked round, the reductions of its card, and a straight-line reference."""
 
 from __future__ import annotations
 

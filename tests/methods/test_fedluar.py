@@ -1,4 +1,4 @@
-"""FedLUAR: rounds by hand, the identities of METHODS 13 and 17, blocks of rows, bytes, a straight-line reference."""
+"""FedLUAR: rounds by hand, the identities of its card, blocks of rows, bytes, a straight-line reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FedProx: the pull by hand, the reductions of METHODS 1.2 and 17, and a straight-line reference."""
+"""FedProx: the pull by hand, the reductions of its card, and a straight-line reference."""
 
 from __future__ import annotations
 

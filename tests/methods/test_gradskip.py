@@ -1,4 +1,4 @@
-"""GradSkip: a round by hand, the identities of METHODS 12 and 17, the paper's recursion, and the gradients it saves."""
+"""GradSkip: a round by hand, the identities of its card, the paper's recursion, and the gradients it saves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LBGM as a method: two rounds by hand, the reductions of METHODS 11 and 17, bytes, and a straight-line reference."""
+"""LBGM as a method: two rounds by hand, the reductions of its card, bytes, and a straight-line reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ProxSkip: a round by hand, the identities of METHODS 12 and 17, the paper's recursion, the heuristic for cohorts."""
+"""ProxSkip: a round by hand, the identities of its card, the paper's recursion, the heuristic for cohorts."""
 
 from __future__ import annotations
 

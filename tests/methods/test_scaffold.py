@@ -1,4 +1,4 @@
-"""SCAFFOLD: a hand-worked round, the identities of METHODS 3 and 17, optima, mistakes of public code, a reference."""
+"""SCAFFOLD: a hand-worked round, the identities of its card, optima, mistakes of public code, a reference."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_effective_steps_by_hand() -> None:
     assert effective_steps(3, 0.5) == 4.25
     assert effective_steps(7, 0.0) == 7
     assert effective_steps(0, 0.9) == 0
-    # METHODS 3: K_eff / K is 2.26 at 4 steps, 7.13 at 30, 9.10 at 100 for momentum 0.9
+    # K_eff / K is 2.26 at 4 steps, 7.13 at 30, 9.10 at 100 for momentum 0.9
     assert [round(effective_steps(steps, 0.9) / steps, 2) for steps in (4, 30, 100)] == [2.26, 7.13, 9.1]
 
 

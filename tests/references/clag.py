@@ -1,4 +1,4 @@
-"""CLAG and LAG, line by line after METHODS 9. Imports nothing from the package."""
+"""CLAG and LAG, line by line after docs/methods/clag.md Imports nothing from the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DG-FedReuse, line by line after METHODS 16.2 and 16.3. Imports nothing from the package."""
+"""DG-FedReuse, line by line after docs/methods/dg_fedreuse.md Imports nothing from the package."""
 
 from __future__ import annotations
 

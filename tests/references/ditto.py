@@ -1,4 +1,4 @@
-"""Ditto, line by line after METHODS 4. Imports nothing from the package.
+"""Ditto, line by line after docs/methods/ditto.md Imports nothing from the package.
 
 `wrong` names a mistake: `new anchor` (pull towards the client's own trained copy, as when the global training runs
 first on the same object), `fixed` (a hard-coded 0.1 instead of lambda), `shared buffers` (personal statistics replaced

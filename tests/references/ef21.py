@@ -1,4 +1,4 @@
-"""EF21, line by line after METHODS 8.2. Imports nothing from the package."""
+"""EF21, line by line after docs/methods/ef21.md Imports nothing from the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fed-EF, line by line after METHODS 8.1. Imports nothing from the package."""
+"""Fed-EF, line by line after docs/methods/fed_ef.md Imports nothing from the package."""
 
 from __future__ import annotations
 

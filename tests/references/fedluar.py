@@ -1,4 +1,4 @@
-"""FedLUAR, line by line after METHODS 13. Imports nothing from the package."""
+"""FedLUAR, line by line after docs/methods/fedluar.md Imports nothing from the package."""
 
 from __future__ import annotations
 

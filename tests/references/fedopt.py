@@ -1,4 +1,4 @@
-"""FedAdam, FedYogi, FedAdagrad and FedAvgM, line by line after METHODS 2. Imports nothing from the package.
+"""FedAdam, FedYogi, FedAdagrad and FedAvgM, line by line after their cards. Imports nothing from the package.
 
 `wrong` names a mistake seen in public code: `late` (bias correction with exponent t + 1), `momentum` (second moment of
 the momentum), `inside` (tau inside the square root).

@@ -1,4 +1,4 @@
-"""FedStale, line by line after METHODS 7. Imports nothing from the package."""
+"""FedStale, line by line after docs/methods/fedstale.md Imports nothing from the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FedVARP, line by line after METHODS 5, with the sum over all taken afresh. Imports nothing from the package."""
+"""FedVARP, line by line after its card, with the sum over all taken afresh. Imports nothing from the package."""
 
 from __future__ import annotations
 

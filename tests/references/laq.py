@@ -1,4 +1,4 @@
-"""LAQ, line by line after METHODS 10, one scale per tensor. Imports nothing from the package."""
+"""LAQ, line by line after docs/methods/laq.md, one scale per tensor. Imports nothing from the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FedAvg with look-back multipliers, line by line after METHODS 11. Imports nothing from the package."""
+"""FedAvg with look-back multipliers, line by line after docs/methods/lbgm.md Imports nothing from the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MIFA, line by line after METHODS 6, with the sum over all clients taken afresh. Imports nothing from the package."""
+"""MIFA, line by line after its card, with the sum over all clients taken afresh. Imports nothing from the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SCAFFOLD, line by line after METHODS 3. Imports nothing from the package.
+"""SCAFFOLD, line by line after docs/methods/scaffold.md Imports nothing from the package.
 
 `wrong` names a mistake: `no fraction` (server control without |S| / N), `minus c` (dc = c_i+ - c), `weights` (controls
 start at the weights), `undecoded` (the client's control from the update it meant, not the one that arrived), `plain K`

@@ -1,4 +1,4 @@
-"""Three point compressors 2 to 5 with Top-K for every operator, line by line after METHODS 9.
+"""Three point compressors 2 to 5 with Top-K for every operator, line by line after docs/methods/three_pc.md
 
 Imports nothing from the package.
 """

@@ -185,7 +185,7 @@ def test_without_a_place_it_goes_below_runs(tmp_path: Path, monkeypatch: pytest.
     assert (tmp_path / "runs" / config.label / "COMPLETE").exists()
 
 
-# the same bits, in float32 on a convolutional network with BatchNorm (METHODS 16.5 and 17)
+# the same bits, in float32 on a convolutional network with BatchNorm
 
 SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "fedprox(mu = 0) = fedavg": ({"method": {"name": "fedprox", "mu": 0}}, {}),

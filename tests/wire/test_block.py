@@ -26,7 +26,7 @@ from fedreuse.wire.block import (
 
 
 def formula(mode: str, size: int, kept: int, width: int) -> int:
-    """METHODS 0.6: dense = d b, pairs = k (b + 4), bitmap = k b + ceil(d / 8)."""
+    """Bytes of the three forms: dense = d b, pairs = k (b + 4), bitmap = k b + ceil(d / 8)."""
     return {"dense": size * width, "pairs": kept * (width + 4), "bitmap": kept * width + ceil(size / 8)}[mode]
 
 
