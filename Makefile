@@ -28,8 +28,8 @@ fast: $(STAMP)  ## run the tests that take seconds
 	$(BIN)/python -m pytest -n auto -m 'not slow and not deploy'
 
 check: $(STAMP)  ## format, lint, types (strict), import contract
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -13,7 +13,7 @@ from fedreuse.core.errors import RunError
 
 PLAYER = """
 import sys
-from fedreuse.bench.peers.turn import Turn
+from fedreuse.bench.turn import Turn
 turn, number = Turn(), 0
 print("noise that nobody takes for an answer")
 while turn.wait():

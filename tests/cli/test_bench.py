@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.peers import match
 from fedreuse.bench import engine, interleaving, scale
-from fedreuse.bench.peers import match
 from fedreuse.bench.results import read
 from tests.cli.conftest import Invoke
 

@@ -13,8 +13,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from fedreuse.bench.floor import BareLoop, rounds_alone, rounds_together
-from fedreuse.bench.peers.turn import Turn
-from fedreuse.bench.peers.work import CnnNetwork
+from fedreuse.bench.peer_work import CnnNetwork
+from fedreuse.bench.turn import Turn
 from fedreuse.bench.workload import configure
 from fedreuse.runs.launch import digest_of_model, run
 

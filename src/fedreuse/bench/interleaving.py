@@ -13,12 +13,14 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from fedreuse.core.errors import RunError
+from fedreuse.core.errors import RunError, UserError
 
-__all__ = ["Command", "Contender", "Facts", "keep_cores", "ours", "take_turns"]
+__all__ = ["Command", "Contender", "Facts", "from_checkout", "keep_cores", "ours", "take_turns"]
 
 Facts = dict[str, Any]
 """What a contender tells of a round: `seconds`, and whatever else it knows."""
@@ -38,6 +40,24 @@ def ours(module: str, **task: Any) -> Command:
     root = str(Path(__file__).parents[2])
     paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     return Command([sys.executable, "-m", f"fedreuse.bench.{module}", json.dumps(task)], {"PYTHONPATH": paths})
+
+
+def from_checkout(module: str) -> ModuleType:
+    """A module of `benchmarks`, the folder beside `src` that is no part of the installed package.
+
+    Raises:
+        UserError: The package was installed without its repository.
+
+    """
+    root = Path(__file__).parents[3]
+    if not (root / "benchmarks" / "__init__.py").exists():
+        raise UserError(
+            "benchmarks of other simulators are no part of the installed package; clone the repository and "
+            "install it with: pip install -e ."
+        )
+    if str(root) not in sys.path:
+        sys.path.append(str(root))
+    return import_module(f"benchmarks.{module}")
 
 
 class Contender:

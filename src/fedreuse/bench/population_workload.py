@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.bench.peers.turn import Turn
+from fedreuse.bench.turn import Turn
 from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fedreuse.bench.interleaving import from_checkout
 from fedreuse.core.errors import ConfigError
 from fedreuse.report.tables import Table, to_markdown
 
@@ -18,7 +19,7 @@ __all__ = ["HOMES", "fill", "section", "tables_of"]
 HOMES: Mapping[str, str] = {
     "engine": "engine",
     "engine-resnet18": "engine",
-    "peers": "peers.match",
+    "peers": "benchmarks.peers.match",
     "codecs": "codecs",
     "scale": "scale",
     "memory": "memory",
@@ -31,7 +32,9 @@ def tables_of(results: Results) -> Sequence[Table]:
     """The tables of a bench."""
     if results.bench not in HOMES:
         raise ConfigError(f"no bench is called {results.bench}; there are {', '.join(HOMES)}")
-    module = import_module(f"fedreuse.bench.{HOMES[results.bench]}")
+    home = HOMES[results.bench]
+    outside = home.removeprefix("benchmarks.")
+    module = import_module(f"fedreuse.bench.{home}") if home == outside else from_checkout(outside)
     draw: Callable[[Sequence[Row]], Sequence[Table]] = module.tables
     return draw(results.rows)
 

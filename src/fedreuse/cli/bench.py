@@ -69,8 +69,9 @@ def peers_command(
     as_json: AsJson = False,
 ) -> None:
     """Time the engine beside pfl-research and Flower's simulation engine, on the same data, cohorts and local SGD."""
-    from fedreuse.bench.interleaving import keep_cores
-    from fedreuse.bench.peers import match
+    from fedreuse.bench.interleaving import from_checkout, keep_cores
+
+    match = from_checkout("peers.match")
 
     folder = environments or match.default_folder()
     for name, peer in match.PEERS.items() if is_installing else ():

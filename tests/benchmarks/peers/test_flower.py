@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.peers.players import NEIGHBOURS, imports, is_here, play
+from tests.benchmarks.peers.players import NEIGHBOURS, imports, is_here, play
 
 
 def test_it_imports_its_neighbours_alone() -> None:

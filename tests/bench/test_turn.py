@@ -9,7 +9,7 @@ import sys
 from fedreuse.bench.interleaving import ours
 
 CODE = """
-from fedreuse.bench.peers.turn import Turn
+from fedreuse.bench.turn import Turn
 import os
 turn = Turn()
 os.write(1, b"noise below Python")

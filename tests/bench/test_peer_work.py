@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fedreuse.bench.peers.work import PeerWork
+from fedreuse.bench.peer_work import PeerWork
 from fedreuse.learning.networks.cnn import CnnModule
 
 TRAINING = {"epochs": 2, "batch": 4, "lr": 0.1, "momentum": 0.9, "weight_decay": 0.0, "width": 4, "hidden": 8}

@@ -17,8 +17,8 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
 
-from fedreuse.bench.peers.turn import Turn
-from fedreuse.bench.peers.work import PeerWork, load_once
+from fedreuse.bench.peer_work import PeerWork, load_once
+from fedreuse.bench.turn import Turn
 
 __all__ = ["main"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.peers import match
 from fedreuse.bench.interleaving import Command, ours
-from fedreuse.bench.peers import match
 from fedreuse.bench.workload import configure
 from fedreuse.core.errors import RunError
 from fedreuse.runs.schedule import Schedule
@@ -65,10 +65,10 @@ def test_a_failed_installation_leaves_no_half_environment(tmp_path: Path, monkey
     assert not match.is_installed(PEER, tmp_path)
 
 
-@pytest.mark.parametrize("module", ["turn", "work"])
+@pytest.mark.parametrize("module", ["turn", "peer_work"])
 def test_what_runs_elsewhere_imports_its_neighbours_alone(module: str) -> None:
     code = (
-        f"import sys, fedreuse.bench.peers.{module}; "
+        f"import sys, fedreuse.bench.{module}; "
         "print(*sorted(name for name in sys.modules if name.startswith('fedreuse')))"
     )
     command = Command([sys.executable, "-c", code], ours("x").environment)
@@ -76,6 +76,5 @@ def test_what_runs_elsewhere_imports_its_neighbours_alone(module: str) -> None:
     assert set(done.stdout.split()) == {
         "fedreuse",
         "fedreuse.bench",
-        "fedreuse.bench.peers",
-        f"fedreuse.bench.peers.{module}",
+        f"fedreuse.bench.{module}",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -17,7 +18,7 @@ import numpy as np
 
 import fedreuse
 from fedreuse.bench.interleaving import Command, ours, take_turns
-from fedreuse.bench.peers.work import PeerWork
+from fedreuse.bench.peer_work import PeerWork
 from fedreuse.bench.timing import of_all, ratios, shown
 from fedreuse.bench.workload import configure
 from fedreuse.core.errors import RunError
@@ -110,7 +111,8 @@ def run(
         work.save(Path(scratch) / "work.npz")
         package = Path(scratch) / "package"
         package.mkdir()
-        (package / "fedreuse").symlink_to(Path(fedreuse.__file__).parent)
+        for source in (Path(fedreuse.__file__).parent, Path(__file__).parents[1]):
+            (package / source.name).symlink_to(source)
         for form, is_tuned in _FORMS.items():
             commands = {_OURS: _our_command(workload, rounds + warm_up + 1)}
             commands |= _commands(here, folder, Path(scratch), is_tuned)
@@ -157,8 +159,7 @@ def _commands(peers: Mapping[str, Peer], folder: Path, scratch: Path, is_tuned: 
     for name, peer in peers.items():
         for way, numbers in peer.ways.items():
             task = {"work": str(scratch / "work.npz"), "is_tuned": is_tuned, "port": _free_port(), **numbers}
-            command = ours(f"peers.{peer.module}", **task)
-            words = [str(_python(peer, folder)), *command.words[1:]]
+            words = [str(_python(peer, folder)), "-m", f"benchmarks.peers.{peer.module}", json.dumps(task)]
             environment = {**_OFFLINE, "PYTHONPATH": str(scratch / "package"), "FLWR_HOME": str(scratch / "flower")}
             if numbers["threads"] == 1:
                 environment["OMP_NUM_THREADS"] = "1"

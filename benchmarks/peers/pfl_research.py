@@ -25,8 +25,8 @@ from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 from torch.nn import functional
 
-from fedreuse.bench.peers.turn import Turn
-from fedreuse.bench.peers.work import PeerWork
+from fedreuse.bench.peer_work import PeerWork
+from fedreuse.bench.turn import Turn
 
 __all__ = ["main"]
 
@@ -65,7 +65,7 @@ def _start_others(task: Mapping[str, Any]) -> list[subprocess.Popen[str]]:
     ports = range(task["port"], task["port"] + task["processes"])
     os.environ["PFL_WORKER_ADDRESSES"] = ",".join(f"127.0.0.1:{port}" for port in ports)
     os.environ["PFL_WORKER_RANK"] = "0"
-    words = [sys.executable, "-m", "fedreuse.bench.peers.pfl_research", json.dumps(task)]
+    words = [sys.executable, "-m", "benchmarks.peers.pfl_research", json.dumps(task)]
     return [
         subprocess.Popen(
             words,

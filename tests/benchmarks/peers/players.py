@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import fedreuse
-from fedreuse.bench.interleaving import Command, Facts, ours, take_turns
-from fedreuse.bench.peers.match import _OFFLINE, work_of
+import benchmarks
+from benchmarks.peers.match import _OFFLINE, work_of
+from fedreuse.bench.interleaving import Command, Facts, take_turns
 from fedreuse.bench.workload import configure
 
-NEIGHBOURS = {"fedreuse.bench.peers.turn", "fedreuse.bench.peers.work"}
+NEIGHBOURS = {"fedreuse.bench.turn", "fedreuse.bench.peer_work"}
 
 
 def imports(module: str) -> set[str]:
     """What a file imports, without importing it."""
-    source = Path(fedreuse.__file__).parent / "bench" / "peers" / f"{module}.py"
+    source = Path(benchmarks.__file__).parent / "peers" / f"{module}.py"
     nodes = ast.walk(ast.parse(source.read_text(encoding="utf-8")))
     found = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
     names = [[alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module] for node in found]
@@ -31,6 +34,7 @@ def is_here(package: str) -> bool:
 def play(module: str, folder: Path, **numbers: int) -> list[Facts]:
     """Two rounds of tiny work; what is told of the second."""
     work_of(configure("tiny", 2)).save(folder / "work.npz")
-    command = ours(f"peers.{module}", work=str(folder / "work.npz"), is_tuned=True, **numbers)
-    environment = {**command.environment, **_OFFLINE, "FLWR_HOME": str(folder / "home")}
-    return take_turns({module: Command(command.words, environment)}, rounds=1)[module]
+    task = {"work": str(folder / "work.npz"), "is_tuned": True, **numbers}
+    words = [sys.executable, "-m", f"benchmarks.peers.{module}", json.dumps(task)]
+    environment = {"PYTHONPATH": os.pathsep.join(sys.path), **_OFFLINE, "FLWR_HOME": str(folder / "home")}
+    return take_turns({module: Command(words, environment)}, rounds=1)[module]
