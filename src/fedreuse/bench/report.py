@@ -23,6 +23,7 @@ HOMES: Mapping[str, str] = {
     "codecs": "codecs",
     "scale": "scale",
     "memory": "memory",
+    "intervals": "intervals",
 }
 """The module of each bench: its `tables` draws the rows."""
 _MARKED = re.compile(r"(<!-- bench (?P<name>[\w-]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)

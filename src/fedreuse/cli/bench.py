@@ -143,6 +143,19 @@ def memory_command(
     finish("memory", {"clients": clients, "network": network, "store": store}, rows, memory.tables, Shown(out, as_json))
 
 
+@bench_app.command("intervals", epilog="Example: fedreuse bench intervals --repetitions 2000")
+def intervals_command(
+    repetitions: Annotated[int, typer.Option("--repetitions", help="Simulated studies of each kind.", min=1)] = 2000,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate studies of nothing: how often intervals over seeds cover the truth, and how often tests are wrong."""
+    from fedreuse.bench import intervals
+
+    rows = intervals.run(repetitions, tell=_tell)
+    finish("intervals", {"repetitions": repetitions, "cores": 1}, rows, intervals.tables, Shown(out, as_json))
+
+
 @bench_app.command("report", epilog="Example: fedreuse bench report docs/performance.md --results docs/bench")
 def report_command(
     document: Annotated[Path, typer.Argument(help="A document with marks <!-- bench NAME -->.", show_default=False)],

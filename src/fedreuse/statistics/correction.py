@@ -1,0 +1,33 @@
+"""Several tests in one plan: p-values adjusted so that the chance of any false claim stays at alpha."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from statsmodels.stats.multitest import multipletests
+
+__all__ = ["Correction", "adjusted"]
+
+Correction = Literal["holm", "bonferroni", "none"]
+
+
+def adjusted(p_values: Sequence[float | None], correction: Correction = "holm") -> list[float | None]:
+    """Adjusted p-values in the given order; compare each with alpha itself.
+
+    Args:
+        p_values: One per contrast. None (no test was possible) counts as 1, so that it makes no other easier, and
+            stays None.
+        correction: `holm` (Holm, 1979), `bonferroni`, or `none`.
+
+    Example:
+        >>> [round(p, 3) for p in adjusted([0.01, 0.04, 0.03, 0.005])]
+        [0.03, 0.06, 0.06, 0.02]
+
+    """
+    if correction == "none" or not p_values:
+        return list(p_values)
+    known = np.array([1.0 if p is None else p for p in p_values])
+    together = multipletests(known, method=correction)[1]
+    return [None if p is None else float(one) for p, one in zip(p_values, together, strict=True)]
