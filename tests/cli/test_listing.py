@@ -7,27 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.cli.listing import _HOMES, card_summary, cite, registry_of
-from fedreuse.core.registry import REGISTRIES
+from fedreuse.cli.listing import cite
+from fedreuse.core.catalog import registries
 from tests.cli.conftest import Invoke
 
 
-@pytest.mark.parametrize("kind", _HOMES)
+@pytest.mark.parametrize("kind", registries)
 def test_every_kind_is_listed_with_a_summary(invoke: Invoke, kind: str) -> None:
     told = json.loads(invoke("list", kind, "--json").stdout)
-    assert [entry["name"] for entry in told] == registry_of(kind).names()
+    assert [entry["name"] for entry in told] == registries[kind].names()
     assert all(entry["summary"] for entry in told)
     shown = invoke("list", kind)
     assert shown.exit_code == 0
     assert all(entry["name"] in shown.stdout for entry in told)
-
-
-def test_no_registry_is_forgotten() -> None:
-    import fedreuse.runs.config
-
-    assert fedreuse.runs.config  # it imports them all
-    shipped = {kind for kind, registry in REGISTRIES.items() if registry._home.startswith("fedreuse.")}
-    assert set(_HOMES) >= shipped
 
 
 def test_an_unknown_kind_or_name(invoke: Invoke) -> None:
@@ -54,10 +46,6 @@ def test_a_name_of_several_kinds_is_shown_for_each(invoke: Invoke) -> None:
 
 def test_a_part_without_fields(invoke: Invoke) -> None:
     assert "It has no fields." in invoke("describe", "resnet18").stdout
-
-
-def test_a_card_that_is_not_there_is_no_summary() -> None:
-    assert card_summary("no_such_method") == ""
 
 
 def test_runs_are_listed(invoke: Invoke, complete: Path, in_folder: Path) -> None:

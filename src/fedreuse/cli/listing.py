@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import re
-from importlib import import_module
-from importlib.resources import files
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines, show_table
-from fedreuse.core.errors import ConfigError, UserError, suggest
+from fedreuse.core.catalog import Description, card_facts, describe, registry_of, summary_of
 
-if TYPE_CHECKING:
-    from fedreuse.core.registry import Registry
+__all__ = ["cite", "describe_command", "list_command"]
 
-__all__ = ["card_summary", "cite", "describe_command", "list_command", "read_card", "registry_of"]
-
-_HOMES = {
-    "methods": "fedreuse.core.method",
-    "codecs": "fedreuse.codecs.codec",
-    "links": "fedreuse.links.link",
-    "gates": "fedreuse.gates.gate",
-    "datasets": "fedreuse.learning.data",
-    "networks": "fedreuse.learning.networks.network",
-    "partitions": "fedreuse.learning.partitions",
-    "optimizers": "fedreuse.learning.optimizers",
-    "learning_rates": "fedreuse.learning.optimizers",
-    "losses": "fedreuse.learning.objectives",
-    "metrics": "fedreuse.learning.objectives",
-    "availabilities": "fedreuse.runs.schedule",
-    "faults": "fedreuse.engine.faults",
-    "executors": "fedreuse.engine.executors.executor",
-}
-"""Where each registry is made; it is imported when it is asked for, so that most lists need no torch."""
 _WITH_CARDS = ("methods", "links", "codecs")
 
 
@@ -57,9 +35,9 @@ def list_command(
     from fedreuse.report.tables import Table
 
     registry = registry_of(kind)
-    entries = [{"name": name, "summary": _summary(registry.get(name, kind))} for name in registry.names()]
+    entries = [{"name": name, "summary": summary_of(registry.get(name, kind))} for name in registry.names()]
     if kind in _WITH_CARDS:
-        entries = [{**entry, **_facts(read_card(entry["name"]), kind)} for entry in entries]
+        entries = [{**entry, **_facts(entry["name"], kind)} for entry in entries]
     if as_json:
         show_json(entries)
         return
@@ -77,37 +55,12 @@ def describe_command(
     as_json: AsJson = False,
 ) -> None:
     """Describe everything of this NAME: what it is, its fields with types and defaults, its card's summary."""
-    found = [described for kind in _HOMES if (described := _describe(kind, name)) is not None]
-    if not found:
-        known = [known for kind in _HOMES for known in registry_of(kind).names()]
-        raise ConfigError(f"nothing is called '{name}'; {suggest(name, known)}")
+    found = describe(name)
     if as_json:
-        show_json(found)
+        show_json([asdict(described) for described in found])
         return
     for described in found:
         _show(described)
-
-
-def registry_of(kind: str) -> Registry[Any]:
-    """The registry of a kind of parts."""
-    from fedreuse.core.registry import REGISTRIES
-
-    if kind not in _HOMES:
-        raise UserError(f"'{kind}' cannot be listed; {suggest(kind, [*_HOMES, 'runs'])}")
-    import_module(_HOMES[kind])
-    return REGISTRIES[kind]
-
-
-def read_card(name: str) -> str:
-    """The card of a method, link or codec, which comes with the package (`cards` is docs/methods); "" without one."""
-    card = files("fedreuse") / "cards" / f"{name}.md"
-    return card.read_text(encoding="utf-8") if card.is_file() else ""
-
-
-def card_summary(name: str) -> str:
-    """What the card says the method, link or codec does."""
-    section = re.search(r"^## What it does\s*$(.*?)(?=^## |\Z)", read_card(name), re.M | re.S)
-    return "" if section is None else " ".join(section[1].split())
 
 
 def cite(paper: str) -> str:
@@ -120,12 +73,9 @@ def cite(paper: str) -> str:
     return f"{who}, {parts['venue']}" if parts["venue"] else who
 
 
-def _facts(card: str, registry: str) -> dict[str, str]:
+def _facts(name: str, registry: str) -> dict[str, str]:
     """Paper, kind and cost from a card's front matter; a link or codec may share the card of its method."""
-    from yaml import safe_load
-
-    head = re.match(r"---\n(.*?)^---$", card, re.M | re.S)
-    facts = safe_load(head[1]) if head else {}
+    facts = card_facts(name)
     own = "" if registry == "methods" else registry.removesuffix("s")
     return {
         "paper": facts.get("paper") or "",
@@ -148,36 +98,14 @@ def _list_runs(folder: Path, as_json: bool) -> None:
         show_lines(f"no runs in {folder} yet; start one with `fedreuse run configs/digits.yaml` or `fedreuse demo`")
 
 
-def _describe(kind: str, name: str) -> dict[str, Any] | None:
-    from fedreuse.core.registry import describe_fields
-
-    registry = registry_of(kind)
-    if name not in registry.names():
-        return None
-    cls = registry.get(name, kind)
-    fields = [{"name": field, "type": type_, "default": default} for field, type_, default in describe_fields(cls)]
-    return {
-        "kind": kind,
-        "name": name,
-        "summary": _summary(cls),
-        "module": cls.__module__,
-        "fields": fields,
-        "card": card_summary(name) if kind in _WITH_CARDS else "",
-    }
-
-
-def _show(described: dict[str, Any]) -> None:
+def _show(described: Description) -> None:
     from fedreuse.report.tables import Table
 
-    show_lines("", f"{described['name']} ({described['kind']}, {described['module']})", described["summary"])
-    if described["card"]:
-        show_lines("", described["card"])
-    rows = tuple((field["name"], field["type"], field["default"]) for field in described["fields"])
+    show_lines("", f"{described.name} ({described.kind}, {described.module})", described.summary)
+    if described.card:
+        show_lines("", described.card)
+    rows = tuple((field.name, field.type, field.default) for field in described.fields)
     if rows:
         show_table(Table("", ("field", "type", "default"), rows))
     else:
         show_lines("It has no fields.")
-
-
-def _summary(cls: type[Any]) -> str:
-    return " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())

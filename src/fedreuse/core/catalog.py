@@ -1,0 +1,160 @@
+"""Everything that a configuration can name: the registries by kind, what a name means, and what its card says."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from fedreuse.core.errors import ConfigError, UserError, suggest
+from fedreuse.core.registry import REGISTRIES, Registry, describe_fields
+
+__all__ = [
+    "Description",
+    "Field",
+    "card_facts",
+    "card_summary",
+    "describe",
+    "read_card",
+    "registries",
+    "registry_of",
+    "summary_of",
+]
+
+_HOMES = {
+    "methods": "fedreuse.core.method",
+    "codecs": "fedreuse.codecs.codec",
+    "links": "fedreuse.links.link",
+    "gates": "fedreuse.gates.gate",
+    "datasets": "fedreuse.learning.data",
+    "networks": "fedreuse.learning.networks.network",
+    "partitions": "fedreuse.learning.partitions",
+    "optimizers": "fedreuse.learning.optimizers",
+    "learning_rates": "fedreuse.learning.optimizers",
+    "losses": "fedreuse.learning.objectives",
+    "metrics": "fedreuse.learning.objectives",
+    "availabilities": "fedreuse.runs.schedule",
+    "faults": "fedreuse.engine.faults",
+    "executors": "fedreuse.engine.executors.executor",
+}
+"""Where each registry is made; it is imported when it is asked for, so that most lists need no torch."""
+_WITH_CARDS = ("methods", "links", "codecs")
+
+
+@dataclass(frozen=True)
+class Field:
+    """A key of a part: its name, its type and its default as text; a required one has `(required)`."""
+
+    name: str
+    type: str
+    default: str
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a name means: one part of one kind, with its keys, and what its card says it does ("" without a card)."""
+
+    kind: str
+    name: str
+    summary: str
+    module: str
+    fields: tuple[Field, ...]
+    card: str
+
+
+class _Registries(Mapping[str, Registry[Any]]):
+    """Registries by kind, each imported when it is looked up."""
+
+    def __getitem__(self, kind: str) -> Registry[Any]:
+        return registry_of(kind)
+
+    def __contains__(self, kind: object) -> bool:
+        return kind in _HOMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+registries: Mapping[str, Registry[Any]] = _Registries()
+"""The registry of each kind of parts, by the kind's name.
+
+Example:
+    >>> "codecs" in registries
+    True
+    >>> registries["codecs"].names()[:3]
+    ['dense', 'ecuq', 'narrow']
+    >>> registries["codecs"].parse({"name": "top_k", "ratio": 0.1}, "codec")
+    TopK(ratio=0.1)
+"""
+
+
+def registry_of(kind: str) -> Registry[Any]:
+    """The registry of a kind of parts."""
+    if kind not in _HOMES:
+        raise UserError(f"'{kind}' cannot be listed; {suggest(kind, [*_HOMES, 'runs'])}")
+    import_module(_HOMES[kind])
+    return REGISTRIES[kind]
+
+
+def describe(name: str) -> list[Description]:
+    """Say what a name in a configuration means.
+
+    Args:
+        name: The name of a part, such as `top_k` or `dg_fedreuse`; `fedreuse list KIND` shows all of a kind.
+
+    Returns:
+        One description for each kind that knows the name (`random` is a gate and a plan of faults).
+
+    Raises:
+        ConfigError: If no kind knows the name; the message has the nearest one.
+
+    Example:
+        >>> (found,) = describe("top_k")
+        >>> found.kind, found.fields[0].name, found.fields[0].default
+        ('codecs', 'ratio', '0.2')
+    """
+    found = [_describe(kind, name) for kind, registry in registries.items() if name in registry.names()]
+    if not found:
+        known = [known for registry in registries.values() for known in registry.names()]
+        raise ConfigError(f"nothing is called '{name}'; {suggest(name, known)}")
+    return found
+
+
+def read_card(name: str) -> str:
+    """The card of a method, link or codec, which comes with the package (`cards` is docs/methods); "" without one."""
+    card = files("fedreuse") / "cards" / f"{name}.md"
+    return card.read_text(encoding="utf-8") if card.is_file() else ""
+
+
+def card_summary(name: str) -> str:
+    """What the card says the method, link or codec does."""
+    section = re.search(r"^## What it does\s*$(.*?)(?=^## |\Z)", read_card(name), re.M | re.S)
+    return "" if section is None else " ".join(section[1].split())
+
+
+def card_facts(name: str) -> dict[str, Any]:
+    """The front matter of a card; empty without one."""
+    head = re.match(r"---\n(.*?)^---$", read_card(name), re.M | re.S)
+    return yaml.safe_load(head[1]) if head else {}
+
+
+def summary_of(cls: type[Any]) -> str:
+    """The first paragraph of a docstring in one line."""
+    return " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
+
+
+def _describe(kind: str, name: str) -> Description:
+    cls = registry_of(kind).get(name, kind)
+    fields = tuple(Field(*row) for row in describe_fields(cls))
+    return Description(
+        kind, name, summary_of(cls), cls.__module__, fields, card_summary(name) if kind in _WITH_CARDS else ""
+    )

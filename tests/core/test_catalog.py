@@ -1,0 +1,46 @@
+"""Names and what they mean: every registry is known, every part of it described, every card read."""
+
+from __future__ import annotations
+
+import pytest
+
+from fedreuse.core.catalog import card_facts, card_summary, describe, registries
+from fedreuse.core.errors import ConfigError, UserError
+from fedreuse.core.registry import REGISTRIES
+
+
+def test_no_registry_is_forgotten() -> None:
+    import fedreuse.runs.config
+
+    assert fedreuse.runs.config  # it imports them all
+    shipped = {kind for kind, registry in REGISTRIES.items() if registry._home.startswith("fedreuse.")}
+    assert set(registries) >= shipped
+
+
+def test_registries_are_a_mapping_by_kind() -> None:
+    assert len(registries) == len(list(registries))
+    assert "codecs" in registries
+    assert "codec" not in registries
+    assert registries["codecs"] is REGISTRIES["codecs"]
+    with pytest.raises(UserError, match="did you mean 'codecs'"):
+        registries["codec"]
+
+
+@pytest.mark.parametrize("kind", registries)
+def test_every_part_has_a_description(kind: str) -> None:
+    for name in registries[kind].names():
+        (found,) = [part for part in describe(name) if part.kind == kind]
+        assert found.summary
+        assert found.module.startswith("fedreuse.")
+        assert (kind not in ("methods", "links", "codecs")) or found.card
+
+
+def test_a_wrong_name_has_a_hint() -> None:
+    with pytest.raises(ConfigError, match="nothing is called 'topk'; did you mean 'top_k'"):
+        describe("topk")
+
+
+def test_a_card_that_is_not_there_says_nothing() -> None:
+    assert card_summary("no_such_method") == ""
+    assert card_facts("no_such_method") == {}
+    assert card_facts("top_k")["kind"] == "codec"
