@@ -13,7 +13,8 @@ from fedreuse.bench.workload import configure
 from fedreuse.core.model import Model
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors
-from fedreuse.runs.launch import digest_of_model, run
+from fedreuse.runs.facts import digest_of_model
+from fedreuse.runs.launch import run
 
 
 @pytest.fixture(scope="module")

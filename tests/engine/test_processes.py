@@ -74,3 +74,15 @@ process.end()
 """
     done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=False, cwd=ROOT)
     assert (done.stdout, done.stderr) == ("hello\n", "")
+
+
+def children() -> set[str]:
+    """The processes that this one started and has not seen end."""
+    return {child for tasks in Path("/proc/self/task").glob("*/children") for child in tasks.read_text().split()}
+
+
+def test_what_cannot_travel_leaves_nobody_behind():
+    before = children()
+    with pytest.raises(Exception, match="pickle"):
+        Process(echo, lambda: None)
+    assert children() == before

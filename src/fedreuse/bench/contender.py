@@ -16,7 +16,8 @@ from fedreuse.bench.floor import BareLoop, rounds_alone, rounds_together
 from fedreuse.bench.peer_work import CnnNetwork
 from fedreuse.bench.turn import Turn
 from fedreuse.bench.workload import configure
-from fedreuse.runs.launch import digest_of_model, run
+from fedreuse.runs.facts import digest_of_model
+from fedreuse.runs.launch import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -19,7 +19,7 @@ from fedreuse.core.randomness import stream
 from fedreuse.core.tensors import Tensors
 from fedreuse.learning.allocator import keep_freed_memory
 from fedreuse.learning.augmentation import crop_and_flip
-from fedreuse.learning.trainer import initial_network
+from fedreuse.runs.assembly import assemble
 from fedreuse.runs.config import load
 from fedreuse.runs.schedule import Schedule
 
@@ -42,10 +42,10 @@ class BareLoop:
         torch.set_num_threads(1)
         if keeps_memory:
             keep_freed_memory()
-        prepared = config.task.prepare(config.seed)
-        data = prepared.data
-        self.config, self.clients, self.is_augmented = config, prepared.training, data.is_augmented
-        self.network = initial_network(config.network, data.shape, data.num_classes, config.seed)
+        federation = assemble(config)
+        data = federation.prepared.data
+        self.config, self.clients, self.is_augmented = config, federation.prepared.training, data.is_augmented
+        self.network = federation.network
         self.inputs = torch.from_numpy(np.array(data.train.inputs))
         self.labels = torch.from_numpy(data.train.labels.astype(np.int64))
         self.mean, self.std = (torch.tensor(numbers).view(1, -1, 1, 1) for numbers in (data.mean, data.std))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +32,13 @@ class Process:
             [sys.executable, "-c", script], pass_fds=[there.fileno()], stdin=subprocess.DEVNULL
         )
         there.close()
-        with suppress(OSError):  # one that is dead already is noticed when it is listened to
+        try:
             self.connection.send((function, args))
+        except OSError:
+            pass  # one that is dead already is noticed when it is listened to
+        except BaseException:  # what cannot travel leaves nobody behind
+            self.end(at_once=True)
+            raise
 
     @property
     def pid(self) -> int:

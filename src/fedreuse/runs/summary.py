@@ -1,16 +1,76 @@
-"""What a run came to, as plain data: bytes and savings under every boundary, outcomes, the last evaluation."""
+"""What a run came to, as plain data: a row per round, and a summary of all of them."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.accounting.boundaries import savings
+from fedreuse.accounting.boundaries import MEASURED, evaluation_bytes, savings
+from fedreuse.accounting.memory import memory_of
+from fedreuse.accounting.work import total_work
+from fedreuse.core.tensors import to_arrays
+from fedreuse.runs.facts import digest_of_model
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
     from fedreuse.accounting.boundaries import Reference
     from fedreuse.accounting.ledger import Ledger
+    from fedreuse.core.model import Model
+    from fedreuse.runs.live import LiveRun
 
-__all__ = ["communication", "count_events", "last_of"]
+__all__ = ["arrays_of", "communication", "count_events", "last_of", "round_row", "summarise"]
+
+
+def round_row(
+    live: LiveRun, number: int, seen: tuple[int, int], scores: Mapping[str, float | None], began: float
+) -> dict[str, Any]:
+    """One round: its scores, what became of its clients, its seconds, its bytes under every boundary."""
+    rows, events = live.ledger.rows[seen[0] :], live.ledger.events[seen[1] :]
+    row: dict[str, Any] = {"round": number, **scores}
+    for outcome in ("fresh", "reused", "dropped", "lost"):
+        row[outcome] = sum(event.outcome == outcome for event in events)
+    row["seconds"] = perf_counter() - began
+    for name, traffic in savings(rows, events, live.reference, number).items():
+        row[f"down_bytes ({name})"] = int(traffic.down[-1])
+        row[f"up_bytes ({name})"] = int(traffic.up[-1])
+        if name not in MEASURED:
+            row[f"dense_bytes ({name})"] = int(traffic.dense_down[-1] + traffic.dense_up[-1])
+    return row
+
+
+def summarise(live: LiveRun, test: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole run; `test` is the result of the one look at the test split."""
+    config, ledger = live.federation.config, live.ledger
+    metrics = live.directory.journal.rows("metrics")
+    return {
+        "run_id": config.run_id,
+        "method": config.to_plain()["method"]["name"],
+        "rounds": len(metrics),
+        "test_score": test["score"],
+        "test_loss": test["loss"],
+        "test_examples": test["examples"],
+        "validation_score": last_of(metrics, "validation_score"),
+        "validation_loss": last_of(metrics, "validation_loss"),
+        **({"personal_test": test["personal"]} if "personal" in test else {}),
+        "communication": communication(ledger, live.reference, len(metrics)),
+        "evaluation": evaluation_bytes(ledger.rows),
+        "events": count_events(ledger),
+        "counts": ledger.counts,
+        "work": asdict(total_work(ledger.rows)),
+        "memory_bytes": memory_of(live.record, live.store),
+        "seconds": sum(row["seconds"] for row in metrics),
+        "model_digest": digest_of_model(live.model),
+    }
+
+
+def arrays_of(model: Model) -> dict[str, np.ndarray]:
+    """The tensors of a model by the names that its network gives them."""
+    parts = (model.weights, model.buffers, model.counters)
+    return {name: array for part in parts for name, array in to_arrays(part).items()}
 
 
 def communication(ledger: Ledger, reference: Reference, num_rounds: int) -> dict[str, Any]:

@@ -5,23 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.engine.executors.executor import Workplace
 from fedreuse.learning.data import Data, Split
 from fedreuse.learning.partitions import ClientIndex
-from fedreuse.learning.trainer import Trainer, initial_network
-from fedreuse.runs.config import RunConfig, load
+from fedreuse.learning.splits import SealedSplit
+from fedreuse.learning.task import PreparedTask
+from fedreuse.runs.assembly import assemble
+from fedreuse.runs.config import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
 
-    from fedreuse.core.local_trainer import Metrics
-    from fedreuse.core.model import Model
-    from fedreuse.engine.executors.executor import Look
-    from fedreuse.learning.task import PreparedTask
+    from fedreuse.engine.executors.executor import Workplace
+    from fedreuse.runs.config import RunConfig
 
-__all__ = ["TaskSetup", "evaluator_of", "shared_arrays"]
+__all__ = ["TaskSetup", "shared_arrays"]
 
 
 @dataclass(frozen=True)
@@ -42,15 +41,13 @@ class TaskSetup:
         config = load(self.config)
         nothing = Split(arrays["inputs"][:0], arrays["labels"][:0])
         data = Data(train=Split(arrays["inputs"], arrays["labels"]), test=nothing, **self.facts)
-        clients = (
-            ClientIndex(arrays["training offsets"], arrays["training"]),
-            ClientIndex(arrays["validation offsets"], arrays["validation"]),
-        )
+        training = ClientIndex(arrays["training offsets"], arrays["training"])
+        validation = ClientIndex(arrays["validation offsets"], arrays["validation"])
         has_official = "official inputs" in arrays
         official = Split(arrays["official inputs"], arrays["official labels"]) if has_official else None
-        network = initial_network(config.network, data.shape, data.num_classes, config.seed)
-        trainer = Trainer(network, data, clients, config.local, (config.task.loss, config.task.metric), config.seed)
-        return Workplace(config.build_method(), network.schema, trainer.for_client, evaluator_of(trainer, official))
+        # the test split and the digest of all data stay with the run
+        prepared = PreparedTask(config.task, data, "", training, validation, official, SealedSplit(nothing))
+        return assemble(config, prepared).workplace
 
 
 def shared_arrays(prepared: PreparedTask) -> dict[str, np.ndarray]:
@@ -67,14 +64,3 @@ def shared_arrays(prepared: PreparedTask) -> dict[str, np.ndarray]:
     if official is not None:
         arrays |= {"official inputs": official.inputs, "official labels": official.labels}
     return arrays
-
-
-def evaluator_of(trainer: Trainer, official: Split | None) -> Look:
-    """Evaluates on the dataset's own validation split, or else on what all clients hold out together."""
-
-    def look(model: Model, start: int, stop: int) -> Metrics:
-        if official is not None:
-            return trainer.evaluate(model, Split(official.inputs[start:stop], official.labels[start:stop]))
-        return trainer.evaluate(model, index=trainer.validation.indices[start:stop])
-
-    return look

@@ -1,6 +1,7 @@
 """The pool gives the same bits as the serial executor, for any number of workers, also when workers are killed."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,29 @@ def test_a_task_that_workers_cannot_build_is_refused():
     site = Site(FEDERATION.workplace(session.method), session.store, session.setting.faults, 1)
     with pytest.raises(ConfigError, match="executor: serial"):
         Pool(2).start(site)
+
+
+class TravelsOnce:
+    """A setup that reaches the first worker and no other."""
+
+    def __init__(self):
+        self.num_travels = 0
+
+    def __reduce__(self):
+        self.num_travels += 1
+        if self.num_travels > 1:
+            raise RuntimeError("no second journey")
+        return TravelsOnce, ()
+
+
+def test_a_second_worker_that_cannot_start_ends_the_first():
+    def children():
+        return {child for tasks in Path("/proc/self/task").glob("*/children") for child in tasks.read_text().split()}
+
+    session = Session(FEDERATION, METHODS["scaffold"], Setting())
+    site = Site(FEDERATION.workplace(session.method), session.store, session.setting.faults, 1, TravelsOnce())
+    before = children()
+    with pytest.raises(RuntimeError, match="no second journey"):
+        Pool(2).start(site)
+    assert site.setup.num_travels == 2
+    assert children() == before

@@ -18,7 +18,7 @@ from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.roster import facts_of
 from fedreuse.engine.client_store import DiskStore
 from fedreuse.engine.ports import client_answer
-from fedreuse.learning.trainer import Trainer, initial_network
+from fedreuse.runs.assembly import assemble
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -53,26 +53,21 @@ class _Client:
         self.config, _ = from_flat(context.run_config)
         self.number = _number(context.node_config, self.config)
         self._context = context
-        prepared = self.config.task.prepare(self.config.seed)
-        data = prepared.data
-        network = initial_network(self.config.network, data.shape, data.num_classes, self.config.seed)
-        objective = (self.config.task.loss, self.config.task.metric)
-        indices = (prepared.training, prepared.validation)
-        self.schema = network.schema
-        self.examples = int(prepared.training.sizes[self.number])
-        self.trainer = Trainer(network, data, indices, self.config.local, objective, self.config.seed)
+        self._federation = assemble(self.config)
 
     def hello(self, request: Frame) -> Frame:
-        return Frame(request.run, self.number, facts_of(self.config.run_id, self.schema, self.examples))
+        examples = int(self._federation.population.examples[self.number])
+        return Frame(request.run, self.number, facts_of(self.config.run_id, self._federation.schema, examples))
 
     def answer(self, frame: Frame) -> Frame:
-        request = Envelope.from_bytes(frame.body, self.schema)
-        trainer = self.trainer.for_client(self.number, request.round_number)
+        schema, method = self._federation.schema, self._federation.method
+        request = Envelope.from_bytes(frame.body, schema)
+        trainer = self._federation.trainer.for_client(self.number, request.round_number)
         folder = run_folder(self._context, frame.run)
-        store = DiskStore(folder, self.schema)
+        store = DiskStore(folder, schema)
         with alone(folder / f"client-{self.number}.lock"):
             known = load(store, self.number)
-            envelope, record = client_answer(self.config.build_method(), request, known, trainer, self.number)
+            envelope, record = client_answer(method, request, known, trainer, self.number)
             if record is not known:
                 store.save(self.number, record)
         return Frame(frame.run, self.number, {"work": asdict(trainer.work)}, envelope.to_bytes())

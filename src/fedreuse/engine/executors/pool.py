@@ -75,7 +75,13 @@ class ProcessPool:
         self._area = layout.to_area()
         self._setup = setup
         self._stillborn = 0
-        self._workers = [self._start() for _ in range(count)]
+        self._workers: list[_Worker] = []
+        try:
+            for _ in range(count):
+                self._workers.append(self._start())
+        except BaseException:
+            self.close()
+            raise
 
     @contextmanager
     def place(self, envelopes: Sequence[Envelope]) -> Iterator[tuple[list[EnvelopePlace], Area]]:

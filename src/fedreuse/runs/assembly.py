@@ -1,0 +1,90 @@
+"""A federation, built from its configuration in one way for everybody: the run, its workers, a deployed client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from fedreuse.core.method import methods
+from fedreuse.core.population import Population
+from fedreuse.core.randomness import stream
+from fedreuse.engine.executors.executor import Workplace
+from fedreuse.learning.data import Split
+from fedreuse.learning.splits import local_test
+from fedreuse.learning.trainer import Trainer, initial_network
+
+if TYPE_CHECKING:
+    from fedreuse.core.local_trainer import Metrics, SplitName
+    from fedreuse.core.method import Method
+    from fedreuse.core.model import Model
+    from fedreuse.core.schema import ModelSchema
+    from fedreuse.learning.flat_network import FlatNetwork
+    from fedreuse.learning.task import PreparedTask
+    from fedreuse.runs.config import RunConfig
+
+__all__ = ["Federation", "assemble"]
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """What a configuration becomes in one process: data, a trainer for every client, a method."""
+
+    config: RunConfig
+    prepared: PreparedTask
+    network: FlatNetwork
+    initial: Model
+    method: Method
+
+    @property
+    def schema(self) -> ModelSchema:
+        """What models are made of."""
+        return self.initial.schema
+
+    @cached_property
+    def trainer(self) -> Trainer:
+        """Trains and evaluates any client, with the network of this process."""
+        clients = (self.prepared.training, self.prepared.validation)
+        objective = (self.config.task.loss, self.config.task.metric)
+        return Trainer(self.network, self.prepared.data, clients, self.config.local, objective, self.config.seed)
+
+    @cached_property
+    def population(self) -> Population:
+        """The clients and how many examples each has."""
+        return Population(self.prepared.training.sizes)
+
+    @property
+    def workplace(self) -> Workplace:
+        """What whoever plays clients has."""
+        return Workplace(self.method, self.schema, self.trainer.for_client, self.validate)
+
+    @property
+    def num_validation(self) -> int:
+        """How many validation examples there are: the dataset's own, or what clients hold out."""
+        official = self.prepared.official_validation
+        return len(self.prepared.validation.indices if official is None else official)
+
+    def validate(self, model: Model, start: int, stop: int) -> Metrics:
+        """A model on a part of the validation examples."""
+        official = self.prepared.official_validation
+        if official is not None:
+            return self.trainer.evaluate(model, Split(official.inputs[start:stop], official.labels[start:stop]))
+        return self.trainer.evaluate(model, index=self.prepared.validation.indices[start:stop])
+
+    def deal(self, name: SplitName, split: Split) -> None:
+        """Give every client examples of a split, in the proportions of the labels that it trains on."""
+        labels, seed = self.prepared.data.train.labels, self.config.seed
+        index = local_test(
+            self.prepared.training, labels, split.labels, lambda client: stream(seed, f"local {name}", 0, client)
+        )
+        self.trainer.deal(name, split, index)
+
+
+def assemble(config: RunConfig, prepared: PreparedTask | None = None) -> Federation:
+    """Build a federation; `prepared` is the task's data where somebody has them already."""
+    if prepared is None:
+        prepared = config.task.prepare(config.seed)
+    data = prepared.data
+    network = initial_network(config.network, data.shape, data.num_classes, config.seed)
+    config.method.needs.check_network(methods.name_of(config.method), network.schema)
+    return Federation(config, prepared, network, network.read(), config.build_method())

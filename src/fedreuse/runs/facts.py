@@ -1,0 +1,73 @@
+"""What a run rests on, written before its first round and compared when it goes on: digests, sizes, origin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedreuse.accounting.boundaries import Reference
+from fedreuse.codecs.dense import Dense
+from fedreuse.core.model import Model, to_groups
+from fedreuse.learning.data import digest_of
+from fedreuse.runs.claim import check_facts
+from fedreuse.runs.directory import RunDirectory, reference_to_plain
+from fedreuse.runs.provenance import provenance
+from fedreuse.wire.envelope import Envelope
+
+if TYPE_CHECKING:
+    from fedreuse.runs.assembly import Federation
+    from fedreuse.runs.schedule import Schedule
+
+__all__ = ["dense_reference", "digest_of_model", "write_facts"]
+
+
+def write_facts(federation: Federation, schedule: Schedule, directory: RunDirectory) -> None:
+    """Write what a new run rests on; refuse a run that goes on with something else."""
+    prepared = federation.prepared
+    for name, index in (("partition", prepared.training), ("validation", prepared.validation)):
+        if not (directory.path / f"{name}.npz").exists():
+            index.save(directory.path / f"{name}.npz")
+    facts = _facts(federation, schedule)
+    if (directory.path / "provenance.json").exists():
+        check_facts(directory.provenance, facts, directory)
+    else:
+        directory.write_json("provenance.json", {**provenance(), **facts})
+
+
+def _facts(federation: Federation, schedule: Schedule) -> dict[str, Any]:
+    prepared = federation.prepared
+    return {
+        "run_id": federation.config.run_id,
+        "reference": reference_to_plain(dense_reference(federation.initial)),
+        "digests": {
+            "data": prepared.digest,
+            "partition": prepared.training.digest,
+            "validation": prepared.validation.digest,
+            "schedule": schedule.digest,
+            "schema": federation.schema.digest,
+            "initial_model": digest_of_model(federation.initial),
+        },
+        "partition_redraws": prepared.training.redraws,
+        "parameters": federation.schema.weights.size,
+        "input_shape": list(prepared.data.shape),
+        "num_classes": prepared.data.num_classes,
+    }
+
+
+def dense_reference(model: Model) -> Reference:
+    """What dense FedAvg costs one client in a round: field bytes, and the size of real envelopes."""
+    schema = model.schema
+    rng = np.random.default_rng(0)
+
+    def size(kind: str, main: str) -> int:
+        groups = to_groups(model, main)
+        parcels = {name: Dense().encode(tensors, schema.of_group(name), rng) for name, tensors in groups.items()}
+        return Envelope(kind, 1, 1, parcels=parcels).size()
+
+    return Reference(schema.dense_bytes, size("train", "model"), size("update", "update"))
+
+
+def digest_of_model(model: Model) -> str:
+    """SHA-256 of all tensors."""
+    return digest_of(model.weights.values, model.buffers.values, model.counters.values)

@@ -1,0 +1,124 @@
+"""How good a run's model is: on validation examples, at every client with its own model, once on the test split."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.core.cohort import Cohort
+from fedreuse.core.errors import RunError
+from fedreuse.core.tensors import is_finite
+from fedreuse.engine.evaluation import Question, Spread, evaluate_clients
+from fedreuse.runs.facts import digest_of_model
+
+if TYPE_CHECKING:
+    from fedreuse.core.local_trainer import Metrics, SplitName
+    from fedreuse.core.model import Model
+    from fedreuse.engine.executors.executor import RunExecutor
+    from fedreuse.engine.ports import WhichModel
+    from fedreuse.learning.data import Split
+    from fedreuse.runs.live import LiveRun
+
+__all__ = ["EarlyStopping", "Scores"]
+
+
+class EarlyStopping:
+    """Counts evaluations in a row that were no better than the best one before."""
+
+    def __init__(self, patience: int | None, earlier: list[dict[str, Any]]) -> None:
+        """`earlier` are the rows of rounds before this start."""
+        self._patience = patience
+        self._best, self._stale = float("-inf"), 0
+        for row in earlier:
+            self.note(row)
+
+    def note(self, row: dict[str, Any]) -> None:
+        """Take a round's row into account."""
+        score = row["validation_score"]
+        if score is not None:
+            self._stale = 0 if score > self._best else self._stale + 1
+            self._best = max(self._best, score)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the run should end here."""
+        return self._patience is not None and self._stale >= self._patience
+
+
+class Scores:
+    """Evaluates a live run; `executor` holds the validation examples, `evaluator` reaches every client."""
+
+    def __init__(self, live: LiveRun, executor: RunExecutor, evaluator: RunExecutor) -> None:
+        """Clients with models of their own get their share of an official validation split."""
+        self._live, self._executor, self._evaluator = live, executor, evaluator
+        self._federation = live.federation
+        self._is_personal = live.federation.config.method.is_personal
+        official = live.federation.prepared.official_validation
+        if self._is_personal and official is not None:
+            live.federation.deal("validation", official)
+
+    def after_round(self, number: int) -> dict[str, float | None]:
+        """The scores of a round, by the names of their columns; None where it is not evaluated."""
+        evaluation = self._validate(self._live.model, number)
+        row = {
+            "validation_score": None if evaluation is None else evaluation.mean_score,
+            "validation_loss": None if evaluation is None else evaluation.mean_loss,
+        }
+        if self._is_personal:
+            row |= _personal_columns(None if evaluation is None else self._ask_everybody(number))
+        return row
+
+    def _validate(self, model: Model, number: int) -> Metrics | None:
+        if not all(is_finite(part) for part in (model.weights, model.buffers)):
+            raise RunError(
+                f"round {number}: the model is no longer finite; training diverged: lower local.optimizer.lr, "
+                "set local.clip_norm, or choose buffers: dense"
+            )
+        rounds = self._federation.config.rounds
+        if not self._federation.prepared.has_validation or not rounds.is_evaluated(number):
+            return None
+        return self._executor.evaluate(model, self._federation.num_validation)
+
+    def test(self) -> dict[str, Any]:
+        """The one look at the test split; after a crash right after it, the same look at the same model counts once."""
+        model, directory = self._live.model, self._live.directory
+        opening = self._federation.prepared.test.open(directory.path / "test-opened.json", digest_of_model(model))
+        if opening.result is None:
+            result = self._federation.trainer.evaluate(model, opening.split)
+            found = {"score": result.mean_score, "loss": result.mean_loss, "examples": result.examples}
+            personal = {"personal": self._test_everybody(opening.split)} if self._is_personal else {}
+            opening.record({**found, **personal})
+        else:
+            self._live.take_last_rows()
+        assert opening.result is not None
+        return opening.result
+
+    def _test_everybody(self, split: Split) -> dict[str, Any]:
+        """Every client on its own share of the test split: with its own model, and the controls beside it.
+
+        The controls are the global model as it is, and the global model after the client's local epochs.
+        """
+        self._federation.deal("test", split)
+        number, seen = self._live.safe_round, len(self._live.ledger.rows)
+        looks: dict[str, WhichModel] = {"own": "own", "global": "received", "fine_tuned": "fine_tuned"}
+        spreads = {name: self._ask_everybody(number, which, "test") for name, which in looks.items()}
+        self._live.keep_last_rows(seen)
+        return {name: None if spread is None else asdict(spread) for name, spread in spreads.items()}
+
+    def _ask_everybody(self, number: int, which: WhichModel = "own", split: SplitName = "validation") -> Spread | None:
+        live, federation = self._live, self._federation
+        everybody = Cohort(number, tuple(range(len(federation.population))), federation.config.seed)
+        question = Question(everybody, which, split)
+        answers = evaluate_clients(
+            federation.method, live.record, question, self._evaluator, live.ledger, federation.schema
+        )
+        return Spread.of(answers)
+
+
+def _personal_columns(spread: Spread | None) -> dict[str, float | None]:
+    """How clients fare with their own models on their own validation examples."""
+    return {
+        "personal_validation_score": None if spread is None else spread.score,
+        "personal_validation_mean": None if spread is None else spread.mean_score,
+        "personal_validation_worst_decile": None if spread is None else spread.worst_decile,
+    }

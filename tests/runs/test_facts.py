@@ -1,0 +1,44 @@
+"""What a run rests on: written once, compared when it goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedreuse.core.errors import RunDirectoryError
+from fedreuse.runs.assembly import assemble
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.facts import dense_reference, digest_of_model, write_facts
+from fedreuse.runs.schedule import Schedule
+from tests.tiny import tiny
+
+
+def test_the_reference_counts_every_tensor_once_each_way() -> None:
+    model = assemble(tiny()).initial
+    reference = dense_reference(model)
+    sizes = [part.values.nbytes for part in (model.weights, model.buffers)]
+    assert reference.dense_bytes == model.schema.dense_bytes >= sum(sizes)
+    # an envelope is the numbers and a header
+    assert 0 < reference.request_bytes - reference.dense_bytes < 400
+    assert 0 < reference.reply_bytes - reference.dense_bytes < 400
+
+
+def test_the_digest_follows_the_seed() -> None:
+    first, again, other = (digest_of_model(assemble(tiny(seed=seed)).initial) for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_facts_are_written_once_and_then_compared(tmp_path: Path) -> None:
+    config = tiny()
+    federation, directory = assemble(config), RunDirectory(tmp_path)
+    schedule = Schedule.draw(6, 4, 3, config.rounds.availability, config.seed)
+    write_facts(federation, schedule, directory)
+    written = (tmp_path / "provenance.json").read_bytes()
+    assert json.loads(written)["digests"]["schedule"] == schedule.digest
+    write_facts(federation, schedule, directory)
+    assert (tmp_path / "provenance.json").read_bytes() == written
+    other = Schedule.draw(6, 4, 2, config.rounds.availability, config.seed)
+    with pytest.raises(RunDirectoryError, match="the schedule is not what this run began with"):
+        write_facts(federation, other, directory)
