@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 import fedreuse.core.errors
 from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.core.randomness import stream
-from fedreuse.learning.data import Split, digest_of
-from fedreuse.learning.partitions import ClientIndex, Dirichlet, Iid
+from fedreuse.learning.data import Examples, Split, digest_of
+from fedreuse.learning.partitions import ClientIndex
+from fedreuse.learning.partitions.dirichlet import Dirichlet
+from fedreuse.learning.partitions.iid import Iid
 from fedreuse.learning.splits import SealedSplit, draw, hold_out, local_test
 
 
@@ -129,7 +131,7 @@ def test_a_client_does_not_depend_on_the_others() -> None:
 
 def test_streams_decide_and_repeat() -> None:
     labels = np.arange(300) % 3
-    index = Iid().split(labels, 5, stream(1, "partition"))
+    index = Iid().split(Examples(labels), 5, stream(1, "partition"))
     first = hold_out(index, labels, 0.2, numbers_of)
     again = hold_out(index, labels, 0.2, numbers_of)
     other = hold_out(index, labels, 0.2, Streams(4))
@@ -149,7 +151,7 @@ def test_no_share_holds_out_nothing_and_draws_nothing_for_a_million() -> None:
     def never(clients: Sequence[int], counts: np.ndarray) -> np.ndarray:
         raise AssertionError(clients, counts)
 
-    index = Iid().split(np.zeros(1_000_000, dtype=np.int64), 1_000_000, stream(1, "partition"))
+    index = Iid().split(Examples(np.zeros(1_000_000, dtype=np.int64)), 1_000_000, stream(1, "partition"))
     train, validation = hold_out(index, np.zeros(1_000_000, dtype=np.int64), 0.0, never)
     assert train.digest == index.digest
     assert validation.num_clients == 1_000_000
@@ -158,7 +160,7 @@ def test_no_share_holds_out_nothing_and_draws_nothing_for_a_million() -> None:
 
 def test_ten_percent_of_a_skewed_thousand() -> None:
     labels = np.arange(60_000) % 10
-    index = Dirichlet(0.1, on_small="move").split(labels, 1000, stream(1, "partition"))
+    index = Dirichlet(0.1, on_small="move").split(Examples(labels), 1000, stream(1, "partition"))
     train, validation = hold_out(index, labels, 0.1, numbers_of)
     assert len(train.indices) + len(validation.indices) == 60_000
     assert validation.sizes.tolist() == [(size + 5) // 10 for size in index.sizes]
@@ -323,7 +325,7 @@ def test_a_class_that_the_test_split_lacks_gives_nothing() -> None:
 def test_local_test_splits_are_deterministic_and_each_client_draws_alone() -> None:
     rng = np.random.default_rng(0)
     labels, test_labels = rng.integers(0, 10, 600), rng.integers(0, 10, 150)
-    index = Dirichlet(0.5, on_small="move").split(labels, 8, rng)
+    index = Dirichlet(0.5, on_small="move").split(Examples(labels), 8, rng)
     one, other = (local_test(index, labels, test_labels, local_stream) for _ in range(2))
     assert one.digest == other.digest
     another = local_test(index, labels, test_labels, lambda client: stream(4, "local test", 0, client))

@@ -12,7 +12,7 @@ import pytest
 from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.datasets.synthetic import Synthetic
-from fedreuse.learning.partitions import Iid
+from fedreuse.learning.partitions.iid import Iid
 from fedreuse.learning.task import Task, parse_task
 
 OWN = """

@@ -15,7 +15,7 @@ from fedreuse.core.registry import Registry
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Data", "Dataset", "Split", "datasets", "digest_of"]
+__all__ = ["Data", "Dataset", "Examples", "Split", "datasets", "digest_of"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,38 @@ class Split:
 
 
 @dataclass(frozen=True)
+class Examples:
+    """What a partition may know of the training examples: never their inputs.
+
+    Args:
+        labels: Class of each example.
+        clients: Natural client of each example, numbered from 0; None where the data have none.
+        times: When each example arose, in any unit that sorts; None where the data do not say.
+        names: What the data call each natural client, by its number.
+
+    """
+
+    labels: np.ndarray
+    clients: np.ndarray | None = None
+    times: np.ndarray | None = None
+    names: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        """Number of examples."""
+        return len(self.labels)
+
+    def at(self, places: np.ndarray) -> Examples:
+        """The same facts of some examples."""
+        clients = None if self.clients is None else self.clients[places]
+        times = None if self.times is None else self.times[places]
+        return Examples(self.labels[places], clients, times, self.names)
+
+    def name_of(self, client: int) -> str:
+        """A client as the user knows it."""
+        return f"client {client}" if self.names is None else f"client {client} ('{self.names[client]}')"
+
+
+@dataclass(frozen=True)
 class Data:
     """A dataset in memory. Images are normalised as (x / 255 - mean) / std per channel when a batch is made."""
 
@@ -51,6 +83,17 @@ class Data:
     mean: tuple[float, ...] = (0.0,)
     std: tuple[float, ...] = (1.0,)
     is_augmented: bool = False
+    clients: np.ndarray | None = None
+    """Natural client of each training example, numbered from 0."""
+    client_names: np.ndarray | None = None
+    """What the data call each of these clients."""
+    times: np.ndarray | None = None
+    """When each training example arose, in any unit that sorts."""
+
+    @property
+    def examples(self) -> Examples:
+        """What a partition may know of the training examples."""
+        return Examples(self.train.labels, self.clients, self.times, self.client_names)
 
     @property
     def shape(self) -> tuple[int, ...]:

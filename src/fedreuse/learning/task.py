@@ -16,7 +16,7 @@ from fedreuse.core.registry import named_plain, parse, part
 from fedreuse.core.streams import first_numbers
 from fedreuse.learning.data import Data, Dataset, datasets
 from fedreuse.learning.objectives import Loss, Metric, losses, metrics
-from fedreuse.learning.partitions import IndexFile, Partition, partitions
+from fedreuse.learning.partitions import Partition, partitions
 from fedreuse.learning.splits import SealedSplit, draw, hold_out
 
 if TYPE_CHECKING:
@@ -43,8 +43,14 @@ class Task:
         require(self.clients >= 1, "clients must be at least 1", self.clients)
         require(self.limit is None or self.limit >= self.clients, "limit must not be smaller than clients", self.limit)
         require(
-            self.limit is None or not isinstance(self.partition, IndexFile),
-            "limit and an index_file would both say which examples are used; drop one of them, limit",
+            isinstance(self.partition, Partition),
+            "partition must derive from fedreuse.learning.partitions.Partition",
+            type(self.partition).__name__,
+        )
+        require(
+            self.limit is None or not self.partition.chooses_examples,
+            f"limit and an {partitions.name_of(self.partition)} would both say which examples are used; drop one of "
+            "them, limit",
             self.limit,
         )
         require(0 <= self.validation < 1, "validation must be in [0, 1)", self.validation)
@@ -64,13 +70,15 @@ class Task:
         """Read the data, deal it (or as much as `limit` lets), hold out validation, seal the test split."""
         data = self.dataset.load(None)
         used = self._used(data.train.labels, seed)
-        dealt = self.partition.split(data.train.labels[used], self.clients, stream(seed, "partition"))
+        dealt = self.partition.split(data.examples.at(used), self.clients, stream(seed, "partition"))
         index = dataclasses.replace(dealt, indices=used[dealt.indices])
+        inputs = self.partition.shift(data.train.inputs, index, stream(seed, "feature shift"))
         share = 0.0 if data.validation is not None else self.validation
         training, validation = hold_out(index, data.train.labels, share, partial(first_numbers, seed, "validation"))
         official = data.validation if self.validation else None
         sealed = SealedSplit(data.test)
-        open_data = dataclasses.replace(data, test=_no_examples(data.test), validation=None)
+        seen = dataclasses.replace(data.train, inputs=inputs)
+        open_data = dataclasses.replace(data, train=seen, test=_no_examples(data.test), validation=None)
         return PreparedTask(self, open_data, data.digest, training, validation, official, sealed)
 
     def _used(self, labels: np.ndarray, seed: int) -> np.ndarray:

@@ -1,0 +1,99 @@
+"""Natural clients: every example stays with the user, device or site it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fedreuse.core.errors import ConfigError, require
+from fedreuse.learning.data import Examples
+from fedreuse.learning.partitions.client_index import ClientIndex
+from fedreuse.learning.partitions.partition import Partition, partitions
+
+__all__ = ["Natural"]
+
+
+@partitions.register("natural")
+@dataclass(frozen=True)
+class Natural(Partition):
+    """Natural clients: every example stays with the user, device or site that the data name.
+
+    `task.clients` must be the number of clients that are kept; the refusal names it.
+
+    Args:
+        min_examples: Fewest examples a client may have, at least 1. With one example a client cannot train, because
+            batches have at least two.
+        min_classes: Fewest different labels a client may have, at least 1.
+        on_small: `refuse` names the first client below one of these bounds; `drop` leaves all such clients out.
+
+    Raises:
+        ConfigError: The data name no clients, another number of them than `task.clients`, or one that is too small.
+
+    Example:
+        task: {name: files, path: visits.parquet, client_column: hospital, clients: 12, partition: natural}
+
+    """
+
+    min_examples: int = 2
+    min_classes: int = 1
+    on_small: Literal["refuse", "drop"] = "refuse"
+
+    chooses_examples = True
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(self.min_examples >= 1, "natural.min_examples must be at least 1", self.min_examples)
+        require(self.min_classes >= 1, "natural.min_classes must be at least 1", self.min_classes)
+
+    def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
+        """Group the examples by client."""
+        del rng  # nothing is drawn
+        if examples.clients is None:
+            raise ConfigError(
+                "task.partition is natural, but this dataset does not say which client an example belongs to; name the "
+                "column that does (task.client_column, dataset `files`), or take another partition, such as dirichlet"
+            )
+        is_kept = self._kept(examples)
+        if (found := int(np.count_nonzero(is_kept))) != num_clients:
+            raise ConfigError(
+                f"task.partition: there are {found} natural clients{self._left_out(is_kept)}, but task.clients is "
+                f"{num_clients}; set task.clients: {found}"
+            )
+        number_of = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
+        return ClientIndex.from_owners(number_of[examples.clients], num_clients)
+
+    def _kept(self, examples: Examples) -> np.ndarray:
+        """Which clients of the data take part."""
+        assert examples.clients is not None
+        sizes = np.bincount(examples.clients)
+        is_kept: np.ndarray = sizes >= self.min_examples
+        self._refuse(examples, is_kept, sizes, "examples", "min_examples")
+        if self.min_classes > 1:
+            classes = _classes_of(examples)
+            has_enough = classes >= self.min_classes
+            self._refuse(examples, has_enough, classes, "classes", "min_classes")
+            is_kept &= has_enough
+        return is_kept
+
+    def _refuse(self, examples: Examples, is_met: np.ndarray, found: np.ndarray, what: str, bound: str) -> None:
+        if self.on_small == "drop" or is_met.all():
+            return
+        client = int(np.argmin(is_met))
+        raise ConfigError(
+            f"task.partition: {examples.name_of(client)} has {found[client]} {what}, below natural.{bound} "
+            f"{getattr(self, bound)}, and so have {np.count_nonzero(~is_met) - 1} others; leave them out with "
+            f"partition: {{name: natural, on_small: drop}}, or lower {bound}"
+        )
+
+    def _left_out(self, is_kept: np.ndarray) -> str:
+        return "" if is_kept.all() else f" ({np.count_nonzero(~is_kept)} smaller ones left out)"
+
+
+def _classes_of(examples: Examples) -> np.ndarray:
+    """Number of different labels of each client."""
+    assert examples.clients is not None
+    num_classes = int(examples.labels.max()) + 1
+    pairs = np.unique(examples.clients * np.int64(num_classes) + examples.labels)
+    return np.bincount(pairs // num_classes, minlength=int(examples.clients.max()) + 1)
