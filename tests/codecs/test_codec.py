@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.dense import Dense
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal, pick
+from fedreuse.wire.parcel import Parcel
 
 SCHEMA = Schema((TensorSpec("a", (50,)), TensorSpec("b", (3, 3))))
 DRAWN = Tensors(SCHEMA, np.random.default_rng(0).normal(size=59).astype(np.float32))
@@ -26,6 +32,31 @@ def test_a_codec_takes_dense_sparse_and_partial_tensors(name: str) -> None:
         parcel = codec.encode(tensors, SCHEMA, RNG)
         assert len(parcel.blocks) == 2
         assert parcel.decode(SCHEMA).schema == tensors.schema
+
+
+def test_what_a_codec_does_not_say_is_the_default() -> None:
+    class Bare(Codec):
+        drops_coordinates = False
+
+        def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
+            return Dense().encode(tensors, schema, rng)
+
+    bare = Bare()
+    assert (bare.is_exact, bare.expands, bare.uses_reference, bare.for_everything) == (False, False, False, Dense())
+    assert is_equal(bare.encode_against(DRAWN, SCHEMA, RNG, DRAWN).decode(SCHEMA), DRAWN)
+
+
+@dataclass(frozen=True)
+class Undeclared:
+    """A codec in all but its base class."""
+
+    drops_coordinates: ClassVar[bool] = False
+
+
+def test_a_codec_of_ones_own_declares_what_it_is() -> None:
+    name = f"{__name__}:Undeclared"
+    with pytest.raises(ConfigError, match=r"^x\.name: \S+ must derive from Codec \(fedreuse\.codecs\.codec\)"):
+        codecs.parse({"name": name}, "x")
 
 
 def test_a_codec_is_compared_by_its_fields() -> None:

@@ -31,7 +31,7 @@ def test_it_is_what_the_other_codec_is() -> None:
 def test_by_name() -> None:
     link = parse_link({"name": "packed", "codec": {"name": "top_k", "ratio": 0.1}}, "uplink.update")
     assert link == Plain(Packed(TopK(0.1)))
-    assert link.uses_reference  # type: ignore[attr-defined]  # Plain says it
+    assert link.uses_reference
     assert not Plain(TopK(0.1)).uses_reference
     assert codecs.parse("packed", "uplink") == Packed(TopK(0.2))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import LinkContext, Method, MethodConfig, methods
 from fedreuse.core.needs import Needs
 from fedreuse.core.schema import Schema
@@ -15,7 +16,7 @@ from fedreuse.methods.averaging import AveragingServer, TrainingClient
 
 def test_links_and_settling_are_optional() -> None:
     method = Method(AveragingServer(), TrainingClient())
-    assert (dict(method.uplink), dict(method.downlink), method.settles) == ({}, {}, False)
+    assert (dict(method.uplink), dict(method.downlink), method.client.wants_delivered) == ({}, {}, False)
 
 
 def test_a_client_may_ask_to_see_what_arrived() -> None:
@@ -23,7 +24,24 @@ def test_a_client_may_ask_to_see_what_arrived() -> None:
     class Curious(TrainingClient):
         wants_delivered = True
 
-    assert Method(AveragingServer(), Curious()).settles
+    assert Method(AveragingServer(), Curious()).client.wants_delivered
+
+
+def test_what_a_half_does_not_say_is_the_default() -> None:
+    """Remembers nobody, looks at nothing that arrives, uses the model it was sent."""
+    server, client = AveragingServer(), TrainingClient()
+    state, received = object(), object()
+    assert server.forget(state, 3) is state  # type: ignore[arg-type]
+    assert client.own_model(None, received, None) is received  # type: ignore[arg-type]
+
+
+def test_halves_that_declare_nothing_are_refused() -> None:
+    class Bare:
+        pass
+
+    for halves, base in (((Bare(), TrainingClient()), "ServerHalf"), ((AveragingServer(), Bare()), "ClientHalf")):
+        with pytest.raises(ConfigError, match=rf"^Bare is no {base}; write class Bare\({base}\[...\]\)"):
+            Method(*halves)  # type: ignore[arg-type]
 
 
 def test_a_configuration_without_halves_says_so() -> None:

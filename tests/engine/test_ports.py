@@ -10,7 +10,7 @@ import pytest
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.message import Answer, Message
-from fedreuse.core.method import LinkContext, Method
+from fedreuse.core.method import Link, LinkContext, Method
 from fedreuse.core.model import to_groups
 from fedreuse.core.tensors import Tensors, is_equal, pick, zeros
 from fedreuse.engine.ports import FORGOT, ServerPort, client_answer
@@ -202,7 +202,7 @@ def test_kept_groups_serve_a_later_request_of_the_same_round_alone() -> None:
 
 
 @dataclass(frozen=True)
-class Counting:
+class Counting(Link):
     """A link with memory at both ends: how often something crossed."""
 
     has_memory: ClassVar[bool] = True

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fedreuse.codecs.codec import Codec
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.errors import ConfigError, WireError
@@ -30,7 +31,7 @@ ALPHA = 1 / 6
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Chosen(Codec):
     """One coordinate of each tensor, four times as large: over the four choices unbiased, with variance factor 3."""
 
     position: int

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fedreuse.codecs.codec import Codec
 from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
@@ -46,7 +47,7 @@ def talk(link: Link, updates: list[Tensors], **values: Any) -> list[tuple[bool, 
 
 
 @dataclass(frozen=True)
-class Rounded:
+class Rounded(Codec):
     """A codec that rounds every coordinate to a whole number."""
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
@@ -55,7 +56,7 @@ class Rounded:
 
 
 @dataclass(frozen=True)
-class Nothing:
+class Nothing(Codec):
     """A codec that drops everything."""
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:

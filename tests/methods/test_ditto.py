@@ -153,7 +153,7 @@ def test_only_those_who_trained_have_a_model_of_their_own() -> None:
     answers = session.evaluate("own")
     for client in range(8):
         own = personal(session)[client] if client in selected else federation.initial
-        assert answers[client] == federation.for_client(client, 1).evaluate(own)
+        assert answers[client] == federation.trainer(client, 1).evaluate(own)
 
 
 def test_buffers_and_counters_are_personal() -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -280,9 +281,11 @@ def test_two_methods_for_one_way_down_are_refused(inner: str) -> None:
 def test_a_personal_method_stays_personal() -> None:
     method = DoCoFl(inner=methods.parse("ditto", "method"))
     assert method.is_personal
+    received, trainer = object(), SimpleNamespace(initial=object())
     client = method.halves("dense")[1]
-    assert callable(client.own_model)
-    assert not hasattr(DoCoFl().halves("dense")[1], "own_model")
+    assert client.own_model(client.init(), received, trainer) is trainer.initial  # type: ignore[arg-type]
+    plain = DoCoFl().halves("dense")[1]
+    assert plain.own_model(plain.init(), received, trainer) is received  # type: ignore[arg-type]
 
 
 # a network in float32

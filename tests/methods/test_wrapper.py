@@ -37,4 +37,4 @@ def test_a_forgotten_client_is_forgotten_inside(name: str) -> None:
 def test_an_inner_half_without_memory_stands_as_it_is() -> None:
     server, _ = methods.parse({"name": "movement", "inner": "fedavg"}, "method").halves("dense")
     state = start(server, Population(np.array([10])))
-    assert server.forget(state, 0) is state  # type: ignore[attr-defined]
+    assert server.forget(state, 0) is state

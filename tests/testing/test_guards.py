@@ -12,7 +12,7 @@ from fedreuse.codecs.dense import Dense
 from fedreuse.core.corrections import Correction
 from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.message import Message
-from fedreuse.core.method import LinkContext
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.needs import Needs
 from fedreuse.core.tensors import Tensors, scale
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
@@ -83,7 +83,7 @@ def test_a_client_that_changes_the_model_is_caught() -> None:
 
 
 @dataclass(frozen=True)
-class Liar:
+class Liar(Link):
     """A link whose receiver decodes something else than the sender believes."""
 
     has_memory: ClassVar[bool] = False

@@ -99,7 +99,7 @@ def _require_new(name: str) -> None:
 def _in_checkout(name: str, root: Path) -> _Plan:
     words = _words(name, f"fedreuse.methods.{name}")
     words |= {
-        "import_methods": "from fedreuse.core.method import MethodConfig, methods",
+        "import_methods": "from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods",
         "register": f'@methods.register("{name}")\n',
         "place": f"`methods/{name}.py`",
         "test_imports": "\n".join(sorted([*_TEST_IMPORTS, f"from {words['module']} import {words['cls']}"])),
@@ -122,7 +122,7 @@ def _in_folder(name: str) -> _Plan:
         raise UserError(f"'{name}' is a Python module already, which {name}.py would hide; choose another name")
     words = _words(name, name)
     words |= {
-        "import_methods": "from fedreuse.core.method import MethodConfig",
+        "import_methods": "from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf",
         "register": "",
         "place": f"`{name}.py`",
         "test_imports": "\n".join([*_TEST_IMPORTS, "", f"from {name} import {words['cls']}"]),

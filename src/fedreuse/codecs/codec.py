@@ -18,11 +18,7 @@ __all__ = ["Codec", "codecs", "require_contraction"]
 
 
 class Codec(Protocol):
-    """A stateless representation; what it drops is gone.
-
-    A codec may say more of itself: `expands` (see below), `is_exact` (every coordinate arrives bit for bit), and
-    `uses_reference` (its `encode` takes a `reference`: tensors that both ends hold).
-    """
+    """A stateless representation; what it drops is gone. A codec derives from this class, which holds the defaults."""
 
     @property
     def drops_coordinates(self) -> bool:
@@ -33,14 +29,41 @@ class Codec(Protocol):
         """Pack tensors, which may be a part of the schema."""
         ...
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether every coordinate arrives bit for bit."""
+        return False
 
-codecs: Registry[Codec] = Registry("codecs", "fedreuse.codecs")
+    @property
+    def expands(self) -> bool:
+        """Whether the error can be larger than the tensor itself, so that feeding it back would let it grow."""
+        return False
+
+    @property
+    def uses_reference(self) -> bool:
+        """Whether `encode_against` makes use of its reference."""
+        return False
+
+    def encode_against(
+        self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None
+    ) -> Parcel:
+        """Pack tensors for a receiver that holds `reference`, of the same shapes; as `encode`, unless it is used."""
+        del reference
+        return self.encode(tensors, schema, rng)
+
+    @property
+    def for_everything(self) -> Codec:
+        """The codec for what must arrive whole, such as the first message of a link that sends differences."""
+        return codecs.parse("dense", "codec")
+
+
+codecs: Registry[Codec] = Registry("codecs", "fedreuse.codecs", base=Codec)
 
 
 def require_contraction(codec: Codec, where: str) -> None:
-    """Refuse a codec that says of itself that it `expands`, where its errors come back: they would grow without end."""
+    """Refuse a codec that `expands` where its errors come back: they would grow without end."""
     require(
-        not getattr(codec, "expands", False),
+        not codec.expands,
         f"{where}.codec must not err by more than the tensor's own size, because the error is fed back and would grow; "
         "say unbiased: false, or choose another codec",
         codecs.name_of(codec),

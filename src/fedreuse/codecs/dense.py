@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.tensors import to_dense
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
@@ -20,7 +20,7 @@ __all__ = ["Dense"]
 
 @codecs.register("dense")
 @dataclass(frozen=True)
-class Dense:
+class Dense(Codec):
     """Send every coordinate at full width: lossless, the reference for every saving."""
 
     drops_coordinates: ClassVar[bool] = False

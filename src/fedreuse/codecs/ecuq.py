@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.huffman import MAX_LENGTH, SEGMENT, code_lengths, huffman_decode, huffman_encode, is_complete
 from fedreuse.core.errors import WireError, require
 from fedreuse.core.tensors import to_dense
@@ -35,7 +35,7 @@ _LENGTH_BITS = 4
 
 @codecs.register("ecuq")
 @dataclass(frozen=True)
-class Ecuq:
+class Ecuq(Codec):
     """Round each tensor to a uniform grid whose indices have at most `bits` bits of entropy; Huffman-coded."""
 
     drops_coordinates: ClassVar[bool] = False

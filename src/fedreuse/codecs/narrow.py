@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.around import AroundCodec
+from fedreuse.codecs.codec import codecs
 from fedreuse.core.errors import ConfigError
-from fedreuse.core.registry import part
 from fedreuse.wire.block import BITMAP, DENSE, PAIRS, Block
 from fedreuse.wire.narrow import Kind, narrow_block
 from fedreuse.wire.rows import ROWS, within_rows
@@ -24,21 +24,10 @@ __all__ = ["Narrow"]
 
 @codecs.register("narrow")
 @dataclass(frozen=True)
-class Narrow:
+class Narrow(AroundCodec):
     """Round what another codec keeps to fp16, bf16, or 8 or 4 bit levels of the tensor's largest magnitude."""
 
-    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
     values: Kind = "fp16"
-
-    @property
-    def drops_coordinates(self) -> bool:
-        """As the other codec."""
-        return self.codec.drops_coordinates
-
-    @property
-    def expands(self) -> bool:
-        """As the other codec."""
-        return getattr(self.codec, "expands", False)
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """The other codec's parcel, its numbers rounded; whole numbers stay as they are."""

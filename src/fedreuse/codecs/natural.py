@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode, dense_block
 from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits
@@ -31,7 +31,7 @@ _LARGEST, _NOT_FINITE = 254, 255
 
 @codecs.register("natural")
 @dataclass(frozen=True)
-class Natural:
+class Natural(Codec):
     """Round each coordinate at random to a power of two: a sign bit and an exponent byte, unbiased."""
 
     drops_coordinates: ClassVar[bool] = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import Block, sparse_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
@@ -21,7 +21,7 @@ __all__ = ["Nonzero"]
 
 @codecs.register("nonzero")
 @dataclass(frozen=True)
-class Nonzero:
+class Nonzero(Codec):
     """Send the non-zero coordinates only, in the smallest of dense, bitmap and index pairs: lossless."""
 
     drops_coordinates: ClassVar[bool] = False

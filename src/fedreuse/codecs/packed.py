@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.around import AroundCodec
+from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.errors import require
-from fedreuse.core.registry import part
 from fedreuse.wire.packed import pack_block
 from fedreuse.wire.parcel import Parcel, held_of
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from fedreuse.codecs.codec import Codec
     from fedreuse.core.schema import Schema
     from fedreuse.core.tensors import Tensors
 
@@ -23,7 +24,7 @@ __all__ = ["Packed"]
 
 @codecs.register("packed")
 @dataclass(frozen=True)
-class Packed:
+class Packed(AroundCodec):
     """Code what another codec makes without loss: mask and values each in the smallest of several forms.
 
     Tensors of fewer than `least` bytes stay as they are: together they are a thousandth of a message, and each costs as
@@ -32,7 +33,6 @@ class Packed:
 
     uses_reference: ClassVar[bool] = True
 
-    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
     least: int = 2048
 
     def __post_init__(self) -> None:
@@ -41,23 +41,13 @@ class Packed:
         require(not isinstance(self.codec, Packed), "packed.codec must be another codec", "packed")
 
     @property
-    def drops_coordinates(self) -> bool:
-        """As the other codec."""
-        return self.codec.drops_coordinates
-
-    @property
-    def expands(self) -> bool:
-        """As the other codec."""
-        return getattr(self.codec, "expands", False)
-
-    @property
     def is_exact(self) -> bool:
         """As the other codec."""
-        return getattr(self.codec, "is_exact", False)
+        return self.codec.is_exact
 
     @property
     def for_everything(self) -> Codec:
-        """What a link sends whole tensors with: every coordinate, coded in the same way."""
+        """Every coordinate, coded in the same way."""
         return Packed(Dense(), self.least)
 
     def encode(
@@ -65,6 +55,12 @@ class Packed:
     ) -> Parcel:
         """The other codec's parcel, each block coded; `reference` is what both ends hold."""
         return self._pack(self.codec.encode(tensors, schema, rng), schema, reference)
+
+    def encode_against(
+        self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None
+    ) -> Parcel:
+        """`encode` with what both ends hold."""
+        return self.encode(tensors, schema, rng, reference)
 
     def _pack(self, parcel: Parcel, schema: Schema, reference: Tensors | None) -> Parcel:
         blocks = tuple(

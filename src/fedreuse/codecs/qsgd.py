@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.errors import WireError, require
 from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode, dense_block, to_little_endian, value_dtype
@@ -32,7 +32,7 @@ _MAX_BUCKET = 2**31 - 1
 
 @codecs.register("qsgd")
 @dataclass(frozen=True)
-class Qsgd:
+class Qsgd(Codec):
     """Round each coordinate at random to a few levels of its bucket's largest magnitude: unbiased, bit-packed."""
 
     drops_coordinates: ClassVar[bool] = False

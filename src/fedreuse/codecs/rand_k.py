@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.top_k import kept_count
 from fedreuse.core.errors import require
 from fedreuse.core.tensors import to_dense
@@ -37,7 +37,7 @@ __all__ = ["SEEDED", "RandK", "drawn_positions"]
 
 @codecs.register("rand_k")
 @dataclass(frozen=True)
-class RandK:
+class RandK(Codec):
     """Keep random coordinates of each tensor, scaled up to be right on average; a seed stands for the positions."""
 
     drops_coordinates: ClassVar[bool] = True

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.rice import rice_decode, rice_encode, rice_width
 from fedreuse.codecs.top_k import kept_count, largest
 from fedreuse.core.errors import WireError, require
@@ -32,7 +32,7 @@ __all__ = ["TERNARY", "Ternary"]
 
 @codecs.register("ternary")
 @dataclass(frozen=True)
-class Ternary:
+class Ternary(Codec):
     """Keep the largest coordinates of each tensor, all with their mean magnitude: signs and Rice-coded positions."""
 
     drops_coordinates: ClassVar[bool] = True

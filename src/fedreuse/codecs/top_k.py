@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.errors import require
 from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import Block, dense_block, sparse_block
@@ -23,7 +23,7 @@ __all__ = ["TopK", "kept_count", "largest", "mark_largest"]
 
 @codecs.register("top_k")
 @dataclass(frozen=True)
-class TopK:
+class TopK(Codec):
     """Keep the largest coordinates of each tensor by magnitude, in the smallest of dense, bitmap and index pairs."""
 
     drops_coordinates: ClassVar[bool] = True

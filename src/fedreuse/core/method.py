@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import EMPTY, ClientId, Conversation, Message
 from fedreuse.core.needs import Needs
 from fedreuse.core.registry import Registry
@@ -29,10 +30,7 @@ BufferPolicy = Literal["dense", "as_weights"]
 
 
 class ServerHalf(Protocol[S]):
-    """Writes a round down as a conversation.
-
-    A half that remembers single clients may define `forget(state, client) -> state`: a client lost its memory.
-    """
+    """Writes a round down as a conversation. A server half derives from this class, which holds the defaults."""
 
     def init(self, model: Model, population: Population) -> S:
         """The state before the first round."""
@@ -46,9 +44,19 @@ class ServerHalf(Protocol[S]):
         """What is evaluated and deployed."""
         ...
 
+    def forget(self, state: S, client: ClientId) -> S:
+        """A client lost its memory: the state without what is remembered of it; as it is, unless the half says more."""
+        del client
+        return state
+
 
 class ClientHalf(Protocol[C]):
-    """Answers one request at a time."""
+    """Answers one request at a time. A client half derives from this class, which holds the defaults."""
+
+    @property
+    def wants_delivered(self) -> bool:
+        """Whether `settle` must see what the server will decode (it costs a decoding); no, unless the half says so."""
+        return False
 
     def init(self) -> C:
         """The state before the first contact."""
@@ -61,6 +69,11 @@ class ClientHalf(Protocol[C]):
     def settle(self, state: C, delivered: Message) -> C:
         """After packing: the state, given what the server will decode (empty unless `wants_delivered` is true)."""
         ...
+
+    def own_model(self, state: C, received: Model, trainer: LocalTrainer) -> Model:
+        """The model that the client uses for itself: the received one, unless the half keeps another."""
+        del state, trainer
+        return received
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +96,15 @@ class Link(Protocol):
     """One group in one direction, two ends. State None means that nothing has crossed yet.
 
     A link with memory never carries buffers: a residual or reference on running variances turns them negative. A link
-    without memory sends the same tensors to many clients as one parcel. A link may say that it `uses_reference`.
+    without memory sends the same tensors to many clients as one parcel. A link derives from this class.
     """
 
     has_memory: ClassVar[bool]
+
+    @property
+    def uses_reference(self) -> bool:
+        """Whether the context needs a `reference` on the way up; no, unless the link says so."""
+        return False
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """Pack; a parcel of None is silence."""
@@ -114,16 +132,14 @@ class Method:
     downlink: Mapping[str, Link] = field(default_factory=dict)
     max_norm: float | None = None
 
-    @property
-    def settles(self) -> bool:
-        """Whether the client half wants to see what the server will decode (it costs a decoding)."""
-        return getattr(self.client, "wants_delivered", False)
-
-    def own_model(self, state: Any, received: Model, trainer: LocalTrainer) -> Model:
-        """The model a client uses for itself: the received one, unless its half has an `own_model`."""
-        choose = getattr(self.client, "own_model", None)
-        own: Model = received if choose is None else choose(state, trainer)
-        return own
+    def __post_init__(self) -> None:
+        """Refuse halves that lack the abilities which their base classes declare."""
+        for half, base in ((self.server, ServerHalf), (self.client, ClientHalf)):
+            if base not in type(half).__mro__:
+                raise ConfigError(
+                    f"{type(half).__name__} is no {base.__name__}; write class {type(half).__name__}"
+                    f"({base.__name__}[...]) with {base.__name__} from {base.__module__}"
+                )
 
 
 class MethodConfig:
@@ -168,4 +184,4 @@ class MethodConfig:
         raise TypeError(f"{type(self).__name__} does not say what its two halves are: define halves(buffers)")
 
 
-methods: Registry[MethodConfig] = Registry("methods", "fedreuse.methods")
+methods: Registry[MethodConfig] = Registry("methods", "fedreuse.methods", base=MethodConfig)

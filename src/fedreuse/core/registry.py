@@ -22,9 +22,19 @@ REGISTRIES: dict[str, Registry[Any]] = {}
 class Registry(Generic[T]):
     """The parts of one kind: a name selects a frozen dataclass, the other keys are its fields."""
 
-    def __init__(self, kind: str, home: str, adapt: Callable[[Any, str, dict[str, Any]], T] | None = None):
-        """`home` is imported at the first look-up; `adapt` wraps a user's object that is not one of our dataclasses."""
+    def __init__(
+        self,
+        kind: str,
+        home: str,
+        adapt: Callable[[Any, str, dict[str, Any]], T] | None = None,
+        base: type[Any] | None = None,
+    ):
+        """`home` is imported at the first look-up; `adapt` wraps a user's object that is not one of our dataclasses.
+
+        A user's own dataclass must derive from `base`, which declares what the parts can do.
+        """
         self.kind = kind
+        self._base = base
         self._home = home
         self._adapt = adapt
         self._classes: dict[str, type[T]] = {}
@@ -70,6 +80,11 @@ class Registry(Generic[T]):
             return built
         target = _load(name, where)
         if isinstance(target, type) and dataclasses.is_dataclass(target):
+            if self._base is not None and self._base not in target.__mro__:
+                raise ConfigError(
+                    f"{where}.name: {name} must derive from {self._base.__name__} ({self._base.__module__}), "
+                    f"which says what all {self.kind} can do"
+                )
             own: T = parse(target, options, where)
             return own
         if self._adapt is None:

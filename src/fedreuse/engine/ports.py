@@ -66,7 +66,7 @@ class ServerPort:
         self._durable = record.durable_exchange
         self._tentative: dict[int, _Asked] = {}
         self._kept: dict[int, Mapping[str, Tensors]] = {}
-        self._delivers = any(_uses_reference(link) for link in method.uplink.values())
+        self._delivers = any(link.uses_reference for link in method.uplink.values())
         self._asked: set[int] = set()
         self.forgotten: set[int] = set()
         """Who was asked in this round and said that it lost its memory."""
@@ -225,7 +225,7 @@ def _evaluation(method: Method, question: Message, state: Any, trainer: LocalTra
     model = from_groups(question.groups, "model", trainer.schema)
     which = question.values.get("model", "own")
     if which == "own":
-        model = method.own_model(state, model, trainer)
+        model = method.client.own_model(state, model, trainer)
     elif which == "fine_tuned":
         model = trainer.train(model, purpose="fine-tuning batches").model
     return trainer.evaluate(model, "test" if question.values.get("split") == "test" else "validation")
@@ -268,7 +268,7 @@ def _pack_reply(
         parcels[group], after = link.send(tensors, memory.uplink.get(group), context)
         if after is not None:
             uplink[group] = after
-        if method.settles:
+        if method.client.wants_delivered:
             delivered[group] = link.delivered(parcels[group], after, context)
     envelope = Envelope(
         reply.kind, request.round_number, request.exchange, request.exchange, 0, False, parcels, reply.values
@@ -281,13 +281,9 @@ def _client_context(trainer: LocalTrainer, request: Envelope, group: str, client
     return LinkContext(trainer.schema.of_group(group), request.round_number, client, rng, request.values)
 
 
-def _uses_reference(link: Link) -> bool:
-    return getattr(link, "uses_reference", False)
-
-
 def _with_reference(context: LinkContext, link: Link, group: str, held: Mapping[str, Tensors]) -> LinkContext:
     """A group follows what the client holds under its own name, or else, if it has the weights' shape, its model."""
-    if not _uses_reference(link):
+    if not link.uses_reference:
         return context
     model = None if group in BUFFER_GROUPS else held.get("model")
     return replace(context, reference=held.get(group, model))

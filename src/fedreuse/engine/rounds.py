@@ -48,8 +48,7 @@ def run_round(
             if (port.diverged and not has_tensors) or (reasons and not has_answers):
                 raise _refused(cohort.round_number, port.diverged or reasons) from None
             state, events = finished.value
-            if forget := getattr(method.server, "forget", None):
-                state = reduce(forget, sorted(port.forgotten), state)
+            state = reduce(method.server.forget, sorted(port.forgotten), state)
             ledger.close(cohort.round_number, events)
             executor.end_round(port.acks())
             return port.finish(state)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.errors import require
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, dot, sub
 from fedreuse.core.values import value
@@ -24,7 +25,6 @@ from fedreuse.links.estimates import follow, followed
 from fedreuse.links.link import links
 
 if TYPE_CHECKING:
-    from fedreuse.core.method import LinkContext
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["Clag", "Lazy", "is_worth_sending"]
@@ -44,7 +44,7 @@ class Lazy:
 
 @links.register("clag")
 @dataclass(frozen=True)
-class Clag:
+class Clag(Link):
     """Send as EF21 does, but only when the estimate is off by more than zeta times the update's own movement.
 
     `max_lag`: a client sends at least in every so many participations; None never forces it.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
-from fedreuse.codecs.dense import Dense
 from fedreuse.core.errors import ConfigError, WireError, require
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, add, sub, to_dense
 from fedreuse.links.link import links
@@ -23,7 +23,6 @@ from fedreuse.links.link import links
 if TYPE_CHECKING:
     import numpy as np
 
-    from fedreuse.core.method import LinkContext
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["Delta"]
@@ -31,7 +30,7 @@ __all__ = ["Delta"]
 
 @links.register("delta")
 @dataclass(frozen=True)
-class Delta:
+class Delta(Link):
     """Send the difference to what the receiver holds; the first time everything, dense."""
 
     has_memory: ClassVar[bool] = True
@@ -43,7 +42,7 @@ class Delta:
         """A bit pattern cannot be sent approximately, and what the receiver holds must come nearer."""
         require_contraction(self.codec, "delta")
         require(
-            self.arithmetic == "float" or getattr(self.codec, "is_exact", False),
+            self.arithmetic == "float" or self.codec.is_exact,
             "delta.codec must be dense, nonzero or one of them packed with arithmetic: bits",
             codecs.name_of(self.codec),
         )
@@ -54,7 +53,7 @@ class Delta:
         if any(spec.rows is not None for spec in wanted.schema):
             raise ConfigError("a delta link carries whole tensors, but the method leaves out rows; use another link")
         if state is None or state.schema != wanted.schema:
-            whole: Codec = getattr(self.codec, "for_everything", Dense())
+            whole = self.codec.for_everything
             return whole.encode(wanted, context.schema, context.rng), wanted
         parcel = self.codec.encode(self._minus(wanted, state), context.schema, context.rng)
         if self.arithmetic == "bits":

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.errors import WireError
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, sub
 from fedreuse.links.estimates import follow, followed, part_of
 from fedreuse.links.link import links
 
 if TYPE_CHECKING:
-    from fedreuse.core.method import LinkContext
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["Ef21"]
@@ -25,7 +25,7 @@ __all__ = ["Ef21"]
 
 @links.register("ef21")
 @dataclass(frozen=True)
-class Ef21:
+class Ef21(Link):
     """Keep the same estimate at both ends and send the codec's view of what it lacks."""
 
     has_memory: ClassVar[bool] = True

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.core.errors import WireError, require
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, add, scale, sub
 from fedreuse.links.estimates import part_of, with_part
 from fedreuse.links.link import links
 
 if TYPE_CHECKING:
-    from fedreuse.core.method import LinkContext
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["ErrorFeedback"]
@@ -25,7 +25,7 @@ __all__ = ["ErrorFeedback"]
 
 @links.register("error_feedback")
 @dataclass(frozen=True)
-class ErrorFeedback:
+class ErrorFeedback(Link):
     """Remember what the codec drops and add it to the next update; `decay` 1 is Fed-EF, less forgets."""
 
     has_memory: ClassVar[bool] = True

@@ -13,18 +13,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedreuse.core.errors import require
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.tensors import Tensors, dot, sub
 from fedreuse.core.values import value
 from fedreuse.links.estimates import follow, followed, moved, part_of
 from fedreuse.links.link import links
 from fedreuse.wire.levels import MAX_BITS, levels_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
-
-if TYPE_CHECKING:
-    from fedreuse.core.method import LinkContext
 
 __all__ = ["Laq", "Quantised"]
 
@@ -43,7 +41,7 @@ class Quantised:
 
 @links.register("laq")
 @dataclass(frozen=True)
-class Laq:
+class Laq(Link):
     """Send quantised innovations of a few bits, and none while the innovation is small.
 
     Small means: against the model's recent movement and the quantisation errors. `max_lag`: a client sends at least in

@@ -19,6 +19,7 @@ import numpy as np
 
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.core.errors import WireError, require
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, add, dot, from_arrays, sub, to_arrays, to_dense
 from fedreuse.core.values import value
@@ -27,7 +28,6 @@ from fedreuse.links.link import links
 from fedreuse.wire.block import Block, Mode, Notes, Take, absent_block, add_mode
 
 if TYPE_CHECKING:
-    from fedreuse.core.method import LinkContext
     from fedreuse.core.schema import Schema, TensorSpec
     from fedreuse.wire.parcel import Parcel
 
@@ -46,7 +46,7 @@ class LookBack:
 
 @links.register("lbgm")
 @dataclass(frozen=True)
-class Lbgm:
+class Lbgm(Link):
     """Send one number instead of a tensor whose direction has hardly turned since it was last sent.
 
     `granularity`: decide for each tensor, or once for the whole model. `residual`: remember what did not get through

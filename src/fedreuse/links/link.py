@@ -11,7 +11,7 @@ from fedreuse.core.registry import Registry
 
 __all__ = ["links", "parse_link"]
 
-links: Registry[Link] = Registry("links", "fedreuse.links")
+links: Registry[Link] = Registry("links", "fedreuse.links", base=Link)
 
 
 def parse_link(spec: object, where: str) -> Link:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.errors import WireError
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
 from fedreuse.links.link import links
 
 if TYPE_CHECKING:
-    from fedreuse.core.method import LinkContext
     from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
@@ -20,7 +20,7 @@ __all__ = ["Plain"]
 
 @links.register("plain")
 @dataclass(frozen=True)
-class Plain:
+class Plain(Link):
     """Send what the codec makes of the tensors; what it drops is gone."""
 
     has_memory: ClassVar[bool] = False
@@ -30,15 +30,12 @@ class Plain:
     @property
     def uses_reference(self) -> bool:
         """As the codec."""
-        return getattr(self.codec, "uses_reference", False)
+        return self.codec.uses_reference
 
     def send(self, tensors: Tensors, state: None, context: LinkContext) -> tuple[Parcel, None]:
         """Encode; against the reference, if the codec can."""
         del state
-        if not self.uses_reference:
-            return self.codec.encode(tensors, context.schema, context.rng), None
-        encode: Any = self.codec.encode
-        return encode(tensors, context.schema, context.rng, context.reference), None
+        return self.codec.encode_against(tensors, context.schema, context.rng, context.reference), None
 
     def receive(self, parcel: Parcel | None, state: None, context: LinkContext) -> tuple[Tensors, None]:
         """Decode."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.errors import ConfigError, WireError, require
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, sub
 from fedreuse.core.values import value
@@ -27,7 +28,6 @@ from fedreuse.links.estimates import follow, followed, part_of, with_part
 from fedreuse.links.link import links
 
 if TYPE_CHECKING:
-    from fedreuse.core.method import LinkContext
     from fedreuse.core.schema import Schema
     from fedreuse.wire.parcel import Parcel
 
@@ -44,7 +44,7 @@ class TwoPoints:
 
 @links.register("three_pc")
 @dataclass(frozen=True)
-class ThreePc:
+class ThreePc(Link):
     """Move an estimate that both ends keep by what a three point compressor sends (variants 2 to 5).
 
     `codec` is C of every variant, `base` is Q of v2 (unbiased in the paper), v3 and v4; `zeta` belongs to v3,

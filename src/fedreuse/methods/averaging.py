@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.corrections import proximal
 from fedreuse.core.message import Answer, Event, Events, Message
+from fedreuse.core.method import ClientHalf, ServerHalf
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
 from fedreuse.core.tensors import weighted_sum
 from fedreuse.core.values import value
@@ -35,7 +36,7 @@ class AveragingState:
 
 
 @dataclass(frozen=True)
-class AveragingServer:
+class AveragingServer(ServerHalf[AveragingState]):
     """One exchange: everybody selected trains, whoever answers is averaged."""
 
     step: ServerStep = field(default_factory=SgdStep)
@@ -65,7 +66,7 @@ class AveragingServer:
 
 
 @dataclass(frozen=True)
-class TrainingClient:
+class TrainingClient(ClientHalf[None]):
     """Trains from the received model, with a pull of strength `mu` back to it; sends the update, remembers nothing."""
 
     mu: float = 0.0

@@ -22,7 +22,7 @@ from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import require
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Answer, Event, Events, Message
-from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
 from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.registry import part
@@ -95,7 +95,7 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class DgServer:
+class DgServer(ServerHalf[DgState]):
     """Asks, decides, merges."""
 
     config: DgFedReuse
@@ -205,7 +205,7 @@ class DgServer:
 
 
 @dataclass(frozen=True)
-class DgClient:
+class DgClient(ClientHalf[Signature]):
     """Scores its head gradient against the signature, or trains and renews the signature."""
 
     config: DgFedReuse

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import RunError, require
-from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, methods
 from fedreuse.core.model import Model, from_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.tensors import is_finite
@@ -71,7 +71,7 @@ class Personal:
 
 
 @dataclass(frozen=True)
-class DittoClient:
+class DittoClient(ClientHalf[Personal]):
     """Trains as FedAvg's client does and replies as it does; then trains its own model."""
 
     pull: float
@@ -80,17 +80,17 @@ class DittoClient:
         """v_i = w_1."""
         return Personal(None)
 
-    def own_model(self, state: Personal, trainer: LocalTrainer) -> Model:
+    def own_model(self, state: Personal, received: Model, trainer: LocalTrainer) -> Model:
         """v_i."""
+        del received
         return trainer.initial if state.model is None else state.model
 
     def answer(self, request: Message, state: Personal, trainer: LocalTrainer) -> tuple[Message, Personal]:
         """FedAvg's answer; v_i moves on, pulled towards the received model."""
         reply, _ = TrainingClient().answer(request, None, trainer)
-        anchor = from_groups(request.groups, "model", trainer.schema).weights
-        personal = trainer.train(
-            self.own_model(state, trainer), proximal(anchor, self.pull), purpose="personal batches"
-        )
+        received = from_groups(request.groups, "model", trainer.schema)
+        own = self.own_model(state, received, trainer)
+        personal = trainer.train(own, proximal(received.weights, self.pull), purpose="personal batches")
         if is_finite(reply.groups["update"]) and not is_finite(personal.model.weights):
             raise RunError(
                 f"a personal model is no longer finite: method.pull {self.pull} is too large for the learning rate "

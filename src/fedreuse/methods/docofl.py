@@ -11,7 +11,7 @@ A client without an anchor, or with one that the server no longer holds, receive
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -24,13 +24,13 @@ from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, add, sub, to_dense
 from fedreuse.core.values import value
 from fedreuse.links.plain import Plain
-from fedreuse.methods.wrapper import Wrapper, WrapperServer
+from fedreuse.methods.wrapper import Wrapper, WrapperClient, WrapperServer
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Conversation
-    from fedreuse.core.method import BufferPolicy, ClientHalf, Link
+    from fedreuse.core.method import BufferPolicy, Link
     from fedreuse.core.model import Model
     from fedreuse.core.needs import Needs
     from fedreuse.core.population import Population
@@ -171,21 +171,8 @@ class DoCoFlServer(WrapperServer):
 
 
 @dataclass(frozen=True)
-class DoCoFlClient:
+class DoCoFlClient(WrapperClient):
     """Holds an anchor, and hands the inner half the model that anchor and correction make."""
-
-    inner: ClientHalf[Any]
-
-    @property
-    def wants_delivered(self) -> bool:
-        """As the inner half."""
-        return getattr(self.inner, "wants_delivered", False)
-
-    @property
-    def own_model(self) -> Callable[[Fetched, LocalTrainer], Model]:
-        """As the inner half, if it has one."""
-        choose = self.inner.own_model  # type: ignore[attr-defined]  # where it is missing, it is missing here, too
-        return lambda state, trainer: choose(state.inner, trainer)
 
     def init(self) -> Fetched:
         """No anchor yet."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.message import Event, Events, Message
-from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
 from fedreuse.core.tensors import Tensors, drop_rows, zeros
 from fedreuse.core.values import value
@@ -88,7 +88,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class LuarServer:
+class LuarServer(ServerHalf[LuarState]):
     """Draws what is recycled, averages the rest."""
 
     config: FedLuar
@@ -153,7 +153,7 @@ class LuarServer:
 
 
 @dataclass(frozen=True)
-class LuarClient:
+class LuarClient(ClientHalf[None]):
     """Trains everything, sends what is not recycled, remembers nothing."""
 
     blocks: int

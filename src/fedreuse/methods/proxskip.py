@@ -19,12 +19,12 @@ knows only the sum of the moves since, and takes their mean for its own.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fedreuse.core.corrections import Correction
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.message import Answer, Event, Events, Message
-from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.tensors import Tensors, add, scale, sub, zeros
@@ -89,7 +89,7 @@ class Shift:
 
 
 @dataclass(frozen=True)
-class ProxSkipServer:
+class ProxSkipServer(ServerHalf[ProxSkipState]):
     """Tosses the shared coin, averages the points."""
 
     p: float
@@ -142,12 +142,12 @@ class ProxSkipServer:
 
 
 @dataclass(frozen=True)
-class ProxSkipClient:
+class ProxSkipClient(ClientHalf[Any]):
     """Steps with its shift; finishes the shift when it hears where the model went."""
 
     p: float
     mode: Mode
-    wants_delivered = True
+    wants_delivered: ClassVar[bool] = True
 
     def init(self) -> None:
         """No shift before the first training, which stands for zero."""

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fedreuse.core.corrections import Correction
 from fedreuse.core.errors import require
 from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.message import Answer, Event, Events, Message
-from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
 from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.tensors import Tensors, add, scale, sub, weighted_sum, zeros
@@ -106,7 +106,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class ScaffoldServer:
+class ScaffoldServer(ServerHalf[ScaffoldState]):
     """Averages updates, and keeps c the mean of all c_i."""
 
     config: Scaffold
@@ -155,11 +155,11 @@ class ScaffoldServer:
 
 
 @dataclass(frozen=True)
-class ScaffoldClient:
+class ScaffoldClient(ClientHalf[Any]):
     """Trains with the correction c - c_i; renews c_i from what the server will decode, so that c stays their mean."""
 
     config: Scaffold
-    wants_delivered = True
+    wants_delivered: ClassVar[bool] = True
 
     def init(self) -> Control:
         """c_i = 0."""

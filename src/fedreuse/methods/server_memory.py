@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.method import ServerHalf
 from fedreuse.core.model import Model, apply, to_groups
 from fedreuse.core.tensors import Tensors, scale, weighted_sum, zeros
 from fedreuse.core.values import value
@@ -52,7 +53,7 @@ class Combine(Protocol):
 
 
 @dataclass(frozen=True)
-class MemoryServer:
+class MemoryServer(ServerHalf[MemoryState]):
     """One exchange as in FedAvg; the direction is made by `combine` from what came and what is remembered."""
 
     combine: Combine

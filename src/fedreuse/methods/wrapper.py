@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
 from fedreuse.core.registry import part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fedreuse.core.method import Link, ServerHalf
+    from fedreuse.core.local_trainer import LocalTrainer
+    from fedreuse.core.method import Link
     from fedreuse.core.model import Model
     from fedreuse.core.needs import Needs
 
-__all__ = ["Wrapper", "WrapperServer"]
+__all__ = ["Wrapper", "WrapperClient", "WrapperServer"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Wrapper(MethodConfig):
 
 
 @dataclass(frozen=True)
-class WrapperServer:
+class WrapperServer(ServerHalf[Any]):
     """A server half around another; its state is a value with a field `inner`."""
 
     inner: ServerHalf[Any]
@@ -67,5 +68,21 @@ class WrapperServer:
 
     def forget(self, state: Any, client: int) -> Any:
         """A client lost its memory: the inner half may remember it."""
-        inner_forget = getattr(self.inner, "forget", None)
-        return state if inner_forget is None else replace(state, inner=inner_forget(state.inner, client))
+        inner = self.inner.forget(state.inner, client)
+        return state if inner is state.inner else replace(state, inner=inner)
+
+
+@dataclass(frozen=True)
+class WrapperClient(ClientHalf[Any]):
+    """A client half around another; its state is a value with a field `inner`."""
+
+    inner: ClientHalf[Any]
+
+    @property
+    def wants_delivered(self) -> bool:
+        """As the inner half."""
+        return self.inner.wants_delivered
+
+    def own_model(self, state: Any, received: Model, trainer: LocalTrainer) -> Model:
+        """As the inner half."""
+        return self.inner.own_model(state.inner, received, trainer)

@@ -86,7 +86,7 @@ def _play(
     live = LiveRun(federation, directory)
     site = live.site
     executor = stack.enter_context(closing((elsewhere or config.executor).start(site)))
-    live.ledger.meter = getattr(executor, "meter", None)  # only who stands on real lines has one
+    live.ledger.meter = executor.meter
     scores = Scores(live, executor, start_evaluator(site) if elsewhere is None else executor)
     rounds = _Rounds(live, executor, scores, schedule)
     if observer is not None:

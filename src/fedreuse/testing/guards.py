@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fedreuse.core.method import Link, LinkContext, Method
+from fedreuse.codecs.codec import Codec
+from fedreuse.core.method import ClientHalf, Link, LinkContext, Method, ServerHalf
 from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.core.values import arrays_of
 from fedreuse.links.plain import Plain
@@ -16,7 +17,6 @@ from fedreuse.links.plain import Plain
 if TYPE_CHECKING:
     import numpy as np
 
-    from fedreuse.codecs.codec import Codec
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.corrections import Correction
     from fedreuse.core.local_trainer import BatchPlan, LocalTrainer, Metrics, SplitName, Trained, Work
@@ -66,17 +66,9 @@ def guarded(method: Method) -> Method:
 
 
 @dataclass(frozen=True)
-class _Guarded:
-    inner: Any
+class _GuardedServer(ServerHalf[Any]):
+    inner: ServerHalf[Any]
 
-    def __getattr__(self, name: str) -> Any:
-        """What a half may have beside the rest is passed through."""
-        if name.startswith("__") or name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)
-
-
-class _GuardedServer(_Guarded):
     def init(self, model: Model, population: Population) -> Any:
         with unchanged("the server's init", model):
             return self.inner.init(model, population)
@@ -84,6 +76,10 @@ class _GuardedServer(_Guarded):
     def model(self, state: Any) -> Any:
         with unchanged("the server's model", state):
             return self.inner.model(state)
+
+    def forget(self, state: Any, client: int) -> Any:
+        with unchanged("the server's forget", state):
+            return self.inner.forget(state, client)
 
     def round(self, state: Any, cohort: Cohort) -> Conversation[Any]:
         with unchanged("the server's round", state):
@@ -104,7 +100,19 @@ def named(method: Method) -> Method:
     return replace(method, server=_NamedServer(method.server))
 
 
-class _NamedServer(_Guarded):
+@dataclass(frozen=True)
+class _NamedServer(ServerHalf[Any]):
+    inner: ServerHalf[Any]
+
+    def init(self, model: Model, population: Population) -> Any:
+        return self.inner.init(model, population)
+
+    def model(self, state: Any) -> Any:
+        return self.inner.model(state)
+
+    def forget(self, state: Any, client: int) -> Any:
+        return self.inner.forget(state, client)
+
     def round(self, state: Any, cohort: Cohort) -> Conversation[Any]:
         conversation = self.inner.round(state, cohort)
         requests = next(conversation)
@@ -121,7 +129,18 @@ class _NamedServer(_Guarded):
                 return result
 
 
-class _GuardedClient(_Guarded):
+@dataclass(frozen=True)
+class _GuardedClient(ClientHalf[Any]):
+    inner: ClientHalf[Any]
+
+    @property
+    def wants_delivered(self) -> bool:
+        return self.inner.wants_delivered
+
+    def own_model(self, state: Any, received: Model, trainer: LocalTrainer) -> Model:
+        with unchanged("the client's own model", state, received):
+            return self.inner.own_model(state, received, trainer)
+
     def init(self) -> Any:
         return self.inner.init()
 
@@ -135,13 +154,13 @@ class _GuardedClient(_Guarded):
 
 
 @dataclass(frozen=True)
-class _GuardedLink:
+class _GuardedLink(Link):
     inner: Link
     has_memory: ClassVar[bool] = True
 
     @property
     def uses_reference(self) -> bool:
-        return getattr(self.inner, "uses_reference", False)
+        return self.inner.uses_reference
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         with unchanged("a link's send", tensors, state):
@@ -157,17 +176,23 @@ class _GuardedLink:
 
 
 @dataclass(frozen=True)
-class _GuardedCodec:
+class _GuardedCodec(Codec):
     inner: Codec
     drops_coordinates: ClassVar[bool] = False
 
     @property
     def uses_reference(self) -> bool:
-        return getattr(self.inner, "uses_reference", False)
+        return self.inner.uses_reference
 
-    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator, *reference: Any) -> Parcel:
-        with unchanged("a codec's encode", tensors, *reference):
-            return self.inner.encode(tensors, schema, rng, *reference)
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
+        with unchanged("a codec's encode", tensors):
+            return self.inner.encode(tensors, schema, rng)
+
+    def encode_against(
+        self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None
+    ) -> Parcel:
+        with unchanged("a codec's encode", tensors, reference):
+            return self.inner.encode_against(tensors, schema, rng, reference)
 
 
 def _guarded_link(link: Link) -> Link:
@@ -183,7 +208,7 @@ def mirrored(method: Method, groups: Collection[str]) -> Method:
 
 
 @dataclass(frozen=True)
-class MirroredLink:
+class MirroredLink(Link):
     """Compares both ends of a link, client by client; for executors that stay in one process."""
 
     inner: Link
@@ -193,7 +218,7 @@ class MirroredLink:
     @property
     def uses_reference(self) -> bool:
         """As the link."""
-        return getattr(self.inner, "uses_reference", False)
+        return self.inner.uses_reference
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """Note what the receiver is said to decode."""

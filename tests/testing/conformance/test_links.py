@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedreuse.codecs.dense import Dense
-from fedreuse.core.method import LinkContext
+from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.tensors import Tensors, add, scale, zeros
 from fedreuse.core.values import value
 from fedreuse.links.plain import Plain
@@ -25,7 +25,7 @@ class Remembered:
 
 
 @dataclass(frozen=True)
-class BrokenLink:
+class BrokenLink(Link):
     """A dense link with one of these faults."""
 
     fault: str

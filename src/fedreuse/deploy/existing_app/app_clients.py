@@ -17,7 +17,7 @@ from fedreuse.deploy.existing_app.decorator import AGREEMENT, MISSING, PARTITION
 from fedreuse.deploy.flower.frame import ANYBODY, Frame, work_of
 from fedreuse.deploy.flower.message import content_of, open_reply, others_of
 from fedreuse.deploy.flower.post import collect
-from fedreuse.engine.executors.executor import Reply
+from fedreuse.engine.executors.executor import Reply, RunExecutor
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class _Mail:
     round_number: int
 
 
-class AppClients:
+class AppClients(RunExecutor):
     """Delivers envelopes to an app's nodes. Clients are its nodes, by partition id where they have one."""
 
     def __init__(self, agreement: Agreement, grid: Grid, timeout_seconds: float, num_nodes: int) -> None:

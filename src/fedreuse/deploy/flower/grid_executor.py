@@ -20,7 +20,7 @@ from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.post import collect
 from fedreuse.deploy.flower.roster import Roster, facts_of
 from fedreuse.deploy.meter.counters import MeterReader
-from fedreuse.engine.executors.executor import Reply, Site, TooFewReplies, evaluate_here
+from fedreuse.engine.executors.executor import Reply, RunExecutor, Site, TooFewReplies, evaluate_here
 from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection, everybody
 from fedreuse.engine.ports import EVALUATE
 from fedreuse.wire.envelope import Envelope
@@ -51,8 +51,6 @@ class GridClients:
         """An executor at work, once enough clients have said hello."""
         executor = GridExecutor(self, site, _instance(self.directory, self.options.resume))
         executor.gather()
-        if self.options.meter:
-            executor.meter = MeterReader(Path(self.options.meter))  # from now on: hello belongs to no exchange
         return executor
 
 
@@ -66,13 +64,13 @@ def _instance(directory: Path, is_resumed: bool) -> str:
     return instance
 
 
-class GridExecutor:
+class GridExecutor(RunExecutor):
     """Delivers envelopes to nodes; a node that does not answer in time, or not properly, is a lost client."""
 
     def __init__(self, clients: GridClients, site: Site, instance: str) -> None:
         """Nobody is asked yet."""
         self._grid, self._options, self._site, self.instance = clients.grid, clients.options, site, instance
-        self.meter: MeterReader | None = None
+        self._meter: MeterReader | None = None
         self._log = site.warn
         self._waves, self._attempt = FaultInjection(site.faults, site.seed), 0
         dense_bytes, limit = site.schema.dense_bytes, clients.options.max_reply_bytes
@@ -84,6 +82,11 @@ class GridExecutor:
         }
         self._roster = Roster(facts.get, site.warn)
 
+    @property
+    def meter(self) -> MeterReader | None:
+        """What reads the counters of the nodes' lines, once everybody has said hello."""
+        return self._meter
+
     def gather(self) -> None:
         """Wait until enough clients have said hello."""
         wanted = self._num_clients if self._options.min_clients == "all" else self._options.min_clients
@@ -92,6 +95,8 @@ class GridExecutor:
             self._greet()
             here = len(self._roster.nodes)
             if here >= wanted:
+                if self._options.meter:  # from now on: hello belongs to no exchange
+                    self._meter = MeterReader(Path(self._options.meter))
                 return
             if time.monotonic() > deadline:
                 missing = sorted(set(range(self._num_clients)) - self._roster.nodes.keys())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -15,6 +15,7 @@ from fedreuse.core.population import Population
 from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
+    from fedreuse.accounting.ledger import Measured
     from fedreuse.core.method import Method
     from fedreuse.core.model import Model
     from fedreuse.core.schema import ModelSchema
@@ -126,19 +127,29 @@ class Executor(Protocol):
 
 
 class RunExecutor(Executor, Protocol):
-    """The executor of a run, which has validation examples of its own."""
+    """The executor of a run, which has validation examples of its own. One derives from this class."""
+
+    @property
+    def meter(self) -> Callable[[], Iterable[Measured]] | None:
+        """What crossed each client's line since the last call; None where nothing stands on real lines."""
+        return None
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """A model on the run's validation examples."""
         ...
 
 
-class ExecutorWrapper:
+class ExecutorWrapper(RunExecutor):
     """An executor around another; whatever it does not say is as the other says."""
 
     def __init__(self, inner: RunExecutor) -> None:
         """`inner` does the work."""
         self._inner = inner
+
+    @property
+    def meter(self) -> Callable[[], Iterable[Measured]] | None:
+        """As the executor inside."""
+        return self._inner.meter
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         """As the executor inside."""

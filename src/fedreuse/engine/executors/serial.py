@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.engine.executors.executor import evaluate_here, executors
+from fedreuse.engine.executors.executor import RunExecutor, evaluate_here, executors
 from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection
 from fedreuse.engine.ports import client_answer
 from fedreuse.wire.envelope import Envelope
@@ -32,7 +32,7 @@ class Serial:
         return SerialExecutor(site, is_strict=self.mode == "strict")
 
 
-class SerialExecutor:
+class SerialExecutor(RunExecutor):
     """Plays the clients in order."""
 
     def __init__(self, site: Site, is_strict: bool = False) -> None:

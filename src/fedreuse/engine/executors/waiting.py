@@ -10,6 +10,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from fedreuse.engine.executors.executor import RunExecutor
 from fedreuse.engine.executors.fault_injection import FaultInjection
 from fedreuse.engine.executors.serial import SerialExecutor, play
 
@@ -27,7 +28,7 @@ __all__ = ["WaitingExecutor"]
 _START_SECONDS = 3.0
 
 
-class WaitingExecutor:
+class WaitingExecutor(RunExecutor):
     """Serial at first, a pool later, and the same bits throughout."""
 
     def __init__(

@@ -18,7 +18,7 @@ from fedreuse.core.local_trainer import Metrics
 from fedreuse.core.model import to_groups
 from fedreuse.core.tensors import to_dense
 from fedreuse.engine.executors.costs import Costs
-from fedreuse.engine.executors.executor import WorkersLost, parts_of
+from fedreuse.engine.executors.executor import RunExecutor, WorkersLost, parts_of
 from fedreuse.engine.executors.fault_injection import FaultInjection
 from fedreuse.engine.executors.worker import ClientJob, EvaluateJob, Failure, Job, Outcome, Played
 from fedreuse.engine.ports import EVALUATE
@@ -94,7 +94,7 @@ class _Held:
         return forgotten
 
 
-class WorkerPoolExecutor:
+class WorkerPoolExecutor(RunExecutor):
     """Hands jobs to whoever is free and yields replies as they come."""
 
     def __init__(self, site: Site, pool: WorkerPool) -> None:
