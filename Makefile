@@ -10,7 +10,7 @@ help:  ## list the targets
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,deploy,cluster]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,deploy,cluster,docs]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## compare dense FedAvg, Top-K, Top-K with error feedback and DG-FedReuse on embedded data (two minutes)
@@ -27,11 +27,18 @@ test-deploy: $(STAMP)  ## run every real federation: parity of all methods, secu
 fast: $(STAMP)  ## run the tests that take seconds
 	$(BIN)/python -m pytest -n auto -m 'not slow and not deploy'
 
-check: $(STAMP)  ## format, lint, types (strict), import contract
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+check: $(STAMP) docs  ## format, lint, types (strict), import contract, documentation site
+	$(BIN)/ruff format --check src tests docs/site benchmarks
+	$(BIN)/ruff check src tests docs/site benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(STAMP)  ## build the documentation site in build/site, strictly: no broken link
+	PYTHONPATH=. $(BIN)/python -m docs.site.pages
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -f build/mkdocs.yml
+
+tables: $(STAMP)  ## write the tables of parts in docs/ again, from the registries
+	PYTHONPATH=. $(BIN)/python -m docs.site.tables
 
 FUZZ_RUNS ?= 200000
 fuzz: $(STAMP)  ## fuzz the decoder of messages (FUZZ_RUNS executions); new inputs go to .fuzz
