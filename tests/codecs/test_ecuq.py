@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedreuse.codecs.ecuq import GRID, Ecuq, entropy
+from fedreuse.codecs.ecuq import Ecuq, entropy
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import QuadraticFederation
+from fedreuse.wire.modes.grid import GRID
 from fedreuse.wire.packing import unpack_bits
 from tests.crossing import assert_only_wire_errors, assert_refused, damages, decoded, encode, tensor, with_fields
 from tests.federation import NOISY, assert_close, build, plain_problem

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedreuse.codecs.natural import POWERS, Natural
+from fedreuse.codecs.natural import Natural
 from fedreuse.core.randomness import stream
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import QuadraticFederation
+from fedreuse.wire.modes.powers import POWERS
 from tests.crossing import Draws, assert_only_wire_errors, assert_refused, damages, decoded, encode, tensor, with_fields
 from tests.federation import NOISY, assert_close, build, plain_problem
 from tests.references.compressed import compressed_fedavg

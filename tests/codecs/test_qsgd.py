@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedreuse.codecs.qsgd import LEVELS, Qsgd
+from fedreuse.codecs.qsgd import Qsgd
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.testing.quadratic import QuadraticFederation
+from fedreuse.wire.modes.levels import LEVELS
 from fedreuse.wire.packing import unpack_bits
 from tests.crossing import Draws, assert_only_wire_errors, assert_refused, damages, decoded, encode, tensor, with_fields
 from tests.federation import NOISY, assert_close, build, plain_problem

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedreuse.codecs.rand_k import SEEDED, RandK, drawn_positions
+from fedreuse.codecs.rand_k import RandK
 from fedreuse.codecs.top_k import kept_count
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
@@ -16,6 +16,7 @@ from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.testing.quadratic import QuadraticFederation
+from fedreuse.wire.modes.seeded import SEEDED, drawn_positions
 from tests.crossing import assert_only_wire_errors, assert_refused, damages, decoded, encode, tensor, with_fields
 from tests.federation import NOISY, assert_close, build, plain_problem
 from tests.references.compressed import compressed_fedavg

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedreuse.codecs.ternary import TERNARY, Ternary
+from fedreuse.codecs.ternary import Ternary
 from fedreuse.codecs.top_k import kept_count
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.testing.quadratic import QuadraticFederation
+from fedreuse.wire.modes.ternary import TERNARY
 from tests.crossing import assert_only_wire_errors, assert_refused, damages, decoded, encode, tensor, with_fields
 from tests.federation import NOISY, assert_close, build, plain_problem
 from tests.references.compressed import compressed_fedavg

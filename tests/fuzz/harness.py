@@ -23,9 +23,9 @@ from fedreuse.core.tensors import Tensors, drop_rows, to_dense, zeros
 from fedreuse.links.lbgm import Lbgm
 from fedreuse.links.link import links, parse_link
 from fedreuse.links.three_pc import ThreePc
-from fedreuse.wire.block import MODES
 from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.levels import levels_block
+from fedreuse.wire.modes import MODES
+from fedreuse.wire.modes.innovation import innovation_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 from tests.wire.frames import ADDRESS, signed
 
@@ -199,7 +199,7 @@ def _link_seeds(update: Tensors, schema: Schema, which: int) -> dict[str, bytes]
     _, state = (lbgm := Lbgm(threshold=0.9)).send(update, None, context)
     recycled, _ = lbgm.send(update, state, context)
     two, _ = ThreePc().send(update, None, context)
-    levels = pack_tensors(update, schema, lambda flat: levels_block(flat, 3), {"bits": 3})
+    levels = pack_tensors(update, schema, lambda flat: innovation_block(flat, 3), {"bits": 3})
     at = {name: which + 2 + 4 * place for place, name in enumerate(links.names())}
     return {
         f"lbgm-{which}": _seed(recycled, at["lbgm"]),

@@ -16,11 +16,12 @@ from fedreuse.core.errors import ConfigError, WireError
 from fedreuse.core.method import LinkContext
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal, pick, scale, sub, to_dense, zeros
-from fedreuse.links.lbgm import COEFFICIENT, Lbgm, LookBack, projection
+from fedreuse.links.lbgm import Lbgm, LookBack, projection
 from fedreuse.links.plain import Plain
 from fedreuse.methods.lbgm import Lbgm as LbgmMethod
 from fedreuse.wire.block import Block
 from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.modes.coefficient import COEFFICIENT
 
 SCHEMA = Schema((TensorSpec("a.weight", (2,), "float64"), TensorSpec("b.weight", (2, 2), "float64")))
 WHOLE = ModelSchema(SCHEMA)

@@ -139,5 +139,7 @@ def test_codes_are_part_of_the_format() -> None:
         (2, "pairs"),
         (3, "bitmap"),
     ]
-    with pytest.raises(ValueError, match="mode 1 is already dense"):
+    with pytest.raises(ValueError, match="1 is already dense"):
         add_mode(Mode(1, "other", DENSE.read, DENSE.decode))
+    with pytest.raises(ValueError, match="1 is already dense"):
+        add_mode(Mode(99, "dense", DENSE.read, DENSE.decode))

@@ -13,10 +13,11 @@ from fedreuse.codecs.codec import codecs
 from fedreuse.core.method import LinkContext
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, drop_rows, is_equal, to_dense
-from fedreuse.links.lbgm import COEFFICIENT, Lbgm
+from fedreuse.links.lbgm import Lbgm
 from fedreuse.wire.block import ABSENT
 from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.levels import levels_block
+from fedreuse.wire.modes.coefficient import COEFFICIENT
+from fedreuse.wire.modes.innovation import innovation_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 DTYPES = ("float32", "float64", "int64")
@@ -167,7 +168,7 @@ def test_packed_against_any_numbers(name: str, pair: tuple[Tensors, Tensors]) ->
 @settings(max_examples=60, deadline=None)
 def test_innovations(sent: Tensors, bits: int) -> None:
     if sent.schema.dtype.kind == "f":
-        agree(pack_tensors(sent, sent.schema, lambda flat: levels_block(flat, bits), {"bits": bits}), sent.schema)
+        agree(pack_tensors(sent, sent.schema, lambda flat: innovation_block(flat, bits), {"bits": bits}), sent.schema)
 
 
 @given(st.integers(0, 99), st.sampled_from(["tensor", "model"]), st.sampled_from(["float32", "float64"]))

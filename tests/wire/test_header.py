@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tracemalloc
 
 import msgpack
@@ -147,3 +150,10 @@ def test_lists_that_claim_more_than_they_hold_allocate_no_more_than_the_limits_s
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1024 * (8 * limits.entries + 100) + 3 * len(data) + 100_000
+
+
+def test_decoding_does_not_depend_on_what_was_imported() -> None:
+    """A program that imports nothing but the envelope knows every mode of the format."""
+    program = "from fedreuse.wire import envelope, header; print(sorted(header.MODES))"
+    known = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert json.loads(known) == [0, 1, 2, 3, 8, 9, 10, 16, 17, 18, 19, 20, 21, 22]

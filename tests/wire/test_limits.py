@@ -12,9 +12,9 @@ from fedreuse.codecs.codec import codecs
 from fedreuse.core.errors import WireError
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors
-from fedreuse.wire.block import MODES
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.limits import FRAME_BYTES, MAX_GROUPS, Limits, limits_of
+from fedreuse.wire.modes import MODES
 from tests.wire.frames import framed
 
 SMALL = ModelSchema(

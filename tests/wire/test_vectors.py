@@ -11,8 +11,8 @@ import pytest
 from fedreuse.core.errors import WireError
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
-from fedreuse.wire.block import MODES
 from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.modes import MODES
 from fedreuse.wire.parcel import Parcel
 from tests.wire.vectors.make import DRAWN, EXACT, FOLDER, change, files, odd, text, update
 

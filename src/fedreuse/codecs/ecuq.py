@@ -16,21 +16,19 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from fedreuse.codecs.codec import Codec, codecs
-from fedreuse.codecs.huffman import MAX_LENGTH, SEGMENT, code_lengths, huffman_decode, huffman_encode, is_complete
-from fedreuse.core.errors import WireError, require
+from fedreuse.core.errors import require
 from fedreuse.core.tensors import to_dense
-from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode, dense_block, to_little_endian, value_dtype
-from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits
+from fedreuse.wire.block import Block, dense_block, to_little_endian
+from fedreuse.wire.huffman import code_lengths, huffman_encode
+from fedreuse.wire.modes.grid import GRID, LENGTH_BITS, MAX_LEVELS
+from fedreuse.wire.packing import pack_bits
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
-    from fedreuse.core.schema import Schema, TensorSpec
+    from fedreuse.core.schema import Schema
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["GRID", "Ecuq", "entropy"]
-
-_MAX_LEVELS = 2**14
-_LENGTH_BITS = 4
+__all__ = ["Ecuq", "entropy"]
 
 
 @codecs.register("ecuq")
@@ -73,13 +71,13 @@ class Ecuq(Codec):
         lengths = code_lengths(np.bincount(indices, minlength=num_levels))
         segments, stream = huffman_encode(indices, lengths)
         levels = np.array([num_levels], "<u2")
-        return Block(GRID, len(flat), (ends, levels, pack_bits(lengths, _LENGTH_BITS), segments, stream))
+        return Block(GRID, len(flat), (ends, levels, pack_bits(lengths, LENGTH_BITS), segments, stream))
 
     def _num_levels(self, place: np.ndarray) -> int:
-        good, bad = int(2**self.bits), _MAX_LEVELS + 1  # 2^bits levels cannot exceed the budget
+        good, bad = int(2**self.bits), MAX_LEVELS + 1  # 2^bits levels cannot exceed the budget
         is_doubling, used = True, entropy(_indices(place, good))
         while used < self.bits - self.tolerance and bad - good > 1:
-            trial = min(2 * good, _MAX_LEVELS) if is_doubling else (good + bad) // 2
+            trial = min(2 * good, MAX_LEVELS) if is_doubling else (good + bad) // 2
             needed = entropy(_indices(place, trial))
             if needed <= self.bits:
                 good, used = trial, needed
@@ -97,41 +95,3 @@ def entropy(indices: np.ndarray) -> float:
 
 def _indices(place: np.ndarray, num_levels: int) -> np.ndarray:
     return np.minimum((place * num_levels).astype(np.int64), num_levels - 1)
-
-
-def _read_grid(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
-    del count, notes
-    check_float(spec, "a grid")
-    ends = take(value_dtype(spec), 2)
-    levels = take(np.dtype("<u2"), 1)
-    num_levels = int(levels[0])
-    span = float(ends[1]) - float(ends[0])
-    if not 0 <= span < np.inf or not 1 <= num_levels <= _MAX_LEVELS:
-        raise WireError(f"{spec.name}: {num_levels} levels from {ends[0]} to {ends[1]} are no grid")
-    if num_levels == 1:
-        return ends, levels
-    lengths = take_bits(take, spec, _LENGTH_BITS, num_levels)
-    if not is_complete(unpack_bits(lengths, _LENGTH_BITS, num_levels)):
-        raise WireError(f"{spec.name}: the code lengths are not those of a Huffman code")
-    segments = take(np.dtype("<u2"), -(-spec.size // SEGMENT))
-    if (segments > SEGMENT * MAX_LENGTH).any():
-        raise WireError(f"{spec.name}: a segment of more than {SEGMENT * MAX_LENGTH} bits")
-    num_bits = int(segments.sum(dtype=np.int64))
-    stream = take(np.dtype("u1"), -(-num_bits // 8))
-    if num_bits % 8 and stream[-1] & (0xFF >> num_bits % 8):
-        raise WireError(f"{spec.name}: bits beyond the last code")
-    return ends, levels, lengths, segments, stream
-
-
-def _decode_grid(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
-    del notes
-    (low, high), num_levels = block.fields[0].astype(np.float64), int(block.fields[1][0])
-    places = (low + (high - low) * ((np.arange(num_levels) + 0.5) / num_levels)).astype(spec.dtype)
-    if num_levels == 1:
-        return None, np.full(spec.size, places[0])
-    packed, segments, stream = block.fields[2:]
-    lengths = unpack_bits(packed, _LENGTH_BITS, num_levels)
-    return None, places[huffman_decode(stream, segments, lengths, spec.size)]
-
-
-GRID = add_mode(Mode(20, "grid", _read_grid, _decode_grid, has_count=False))

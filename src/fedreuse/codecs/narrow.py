@@ -11,8 +11,8 @@ from fedreuse.codecs.around import AroundCodec
 from fedreuse.codecs.codec import codecs
 from fedreuse.core.errors import ConfigError
 from fedreuse.wire.block import BITMAP, DENSE, PAIRS, Block
-from fedreuse.wire.narrow import Kind, narrow_block
-from fedreuse.wire.rows import ROWS, within_rows
+from fedreuse.wire.modes.narrow import Kind, narrow_block
+from fedreuse.wire.modes.rows import ROWS, within_rows
 
 if TYPE_CHECKING:
     from fedreuse.core.schema import Schema, TensorSpec

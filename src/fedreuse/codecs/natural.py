@@ -15,17 +15,17 @@ import numpy as np
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.core.tensors import to_dense
-from fedreuse.wire.block import Block, Mode, Notes, Take, add_mode, dense_block
-from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits
+from fedreuse.wire.block import Block, dense_block
+from fedreuse.wire.modes.powers import FRACTION_BITS, POWERS
+from fedreuse.wire.packing import pack_bits
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
-    from fedreuse.core.schema import Schema, TensorSpec
+    from fedreuse.core.schema import Schema
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["POWERS", "Natural"]
+__all__ = ["Natural"]
 
-_FRACTION_BITS = 23
 _LARGEST, _NOT_FINITE = 254, 255
 
 
@@ -47,23 +47,7 @@ def _pack(flat: np.ndarray, rng: np.random.Generator) -> Block:
     with np.errstate(over="ignore", invalid="ignore"):
         single = flat.astype(np.float32)
     bits = single.view(np.uint32)
-    fractions = rng.integers(0, 1 << _FRACTION_BITS, len(flat), dtype=np.uint32)
-    exponents = ((bits & 0x7FFFFFFF) + fractions) >> _FRACTION_BITS
+    fractions = rng.integers(0, 1 << FRACTION_BITS, len(flat), dtype=np.uint32)
+    exponents = ((bits & 0x7FFFFFFF) + fractions) >> FRACTION_BITS
     exponents = np.where(np.isfinite(single), np.minimum(exponents, _LARGEST), _NOT_FINITE)
     return Block(POWERS, len(flat), (pack_bits(bits >> 31, 1), exponents.astype(np.uint8)))
-
-
-def _read_powers(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
-    del count, notes
-    check_float(spec, "powers of two")
-    return take_bits(take, spec, 1, spec.size), take(np.dtype("u1"), spec.size)
-
-
-def _decode_powers(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
-    del notes
-    signs, exponents = block.fields
-    bits = unpack_bits(signs, 1, spec.size).astype(np.uint32) << 31 | exponents.astype(np.uint32) << _FRACTION_BITS
-    return None, bits.view(np.float32).astype(spec.dtype)
-
-
-POWERS = add_mode(Mode(18, "powers", _read_powers, _decode_powers, has_count=False))

@@ -9,7 +9,7 @@ from fedreuse.codecs.around import AroundCodec
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.errors import require
-from fedreuse.wire.packed import pack_block
+from fedreuse.wire.modes.packed import pack_block
 from fedreuse.wire.parcel import Parcel, held_of
 
 if TYPE_CHECKING:

@@ -17,22 +17,18 @@ from fedreuse.core.errors import require
 from fedreuse.core.tensors import to_dense
 from fedreuse.wire.block import (
     Block,
-    Mode,
-    Notes,
-    Take,
-    add_mode,
     dense_block,
     sparse_block,
     to_little_endian,
-    value_dtype,
 )
+from fedreuse.wire.modes.seeded import SEEDED, drawn_positions
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 if TYPE_CHECKING:
-    from fedreuse.core.schema import Schema, TensorSpec
+    from fedreuse.core.schema import Schema
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["SEEDED", "RandK", "drawn_positions"]
+__all__ = ["RandK"]
 
 
 @codecs.register("rand_k")
@@ -70,31 +66,3 @@ class RandK(Codec):
                 values = values * flat.dtype.type(len(flat) / count)
         seeded = Block(SEEDED, count, (np.array([seed], "<u8"), to_little_endian(values)))
         return min(seeded, sparse_block(positions, values, len(flat)), key=lambda block: block.field_bytes)
-
-
-def drawn_positions(seed: np.uint64, size: int, count: int) -> np.ndarray:
-    """Where the `count` smallest of `size` raw words of PCG64 are, increasing; among equals the smaller position wins.
-
-    Raw words are used because their stream never changes between versions of NumPy, and both ends must draw the same.
-    """
-    if not count:
-        return np.empty(0, np.int32)
-    keys = np.random.PCG64(int(seed)).random_raw(size)
-    last = np.partition(keys, count - 1)[count - 1]
-    kept = keys < last
-    kept[np.flatnonzero(keys == last)[: count - int(np.count_nonzero(kept))]] = True
-    return np.flatnonzero(kept).astype(np.int32)
-
-
-def _read_seeded(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
-    del notes
-    return take(np.dtype("<u8"), 1), take(value_dtype(spec), count)
-
-
-def _decode_seeded(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
-    del notes
-    seed, values = block.fields
-    return drawn_positions(seed[0], spec.size, block.count), values
-
-
-SEEDED = add_mode(Mode(19, "seeded", _read_seeded, _decode_seeded))

@@ -21,7 +21,7 @@ from fedreuse.core.tensors import Tensors, dot, sub
 from fedreuse.core.values import value
 from fedreuse.links.estimates import follow, followed, moved, part_of
 from fedreuse.links.link import links
-from fedreuse.wire.levels import MAX_BITS, levels_block
+from fedreuse.wire.modes.innovation import MAX_BITS, innovation_block
 from fedreuse.wire.parcel import Parcel, pack_tensors
 
 __all__ = ["Laq", "Quantised"]
@@ -81,7 +81,7 @@ class Laq(Link):
         return followed(parcel, state.estimate, context.schema)
 
     def _quantise(self, innovation: Tensors, context: LinkContext) -> Parcel:
-        return pack_tensors(innovation, context.schema, partial(levels_block, bits=self.bits), {"bits": self.bits})
+        return pack_tensors(innovation, context.schema, partial(innovation_block, bits=self.bits), {"bits": self.bits})
 
     def _is_silent(self, change: float, error: float, state: Quantised, context: LinkContext) -> bool:
         is_forced = self.max_lag is not None and state.num_silent + 1 >= self.max_lag

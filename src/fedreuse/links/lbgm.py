@@ -25,13 +25,14 @@ from fedreuse.core.tensors import Tensors, add, dot, from_arrays, sub, to_arrays
 from fedreuse.core.values import value
 from fedreuse.links.estimates import part_of, present, with_part
 from fedreuse.links.link import links
-from fedreuse.wire.block import Block, Mode, Notes, Take, absent_block, add_mode
+from fedreuse.wire.block import Block, absent_block
+from fedreuse.wire.modes.coefficient import COEFFICIENT
 
 if TYPE_CHECKING:
-    from fedreuse.core.schema import Schema, TensorSpec
+    from fedreuse.core.schema import Schema
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["COEFFICIENT", "Lbgm", "LookBack", "projection"]
+__all__ = ["Lbgm", "LookBack", "projection"]
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -135,19 +136,3 @@ def _open(parcel: Parcel, held: Tensors | None, schema: Schema) -> tuple[Tensors
             multiples[spec.name] = held[spec.name] * number
     arrives = from_arrays(present(parcel, schema), to_arrays(came) | multiples)
     return arrives, with_part(held, came, schema) if len(came.schema) else held
-
-
-def _read_coefficient(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
-    del notes
-    if count > 1:
-        raise WireError(f"{spec.name}: {count} coefficients for one tensor")
-    return (take(np.dtype("<f4"), 1),) if count else ()
-
-
-def _decode_coefficient(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
-    del block, notes
-    raise WireError(f"{spec.name}: a coefficient means nothing without the look-back, which only the link lbgm holds")
-
-
-COEFFICIENT = add_mode(Mode(9, "coefficient", _read_coefficient, _decode_coefficient))
-"""One float32 for a recycled tensor; a count of 0 repeats the number of the tensor before it."""

@@ -19,7 +19,7 @@ from fedreuse.links.laq import Laq as LaqLink
 from fedreuse.methods.averaging import TrainingClient
 from fedreuse.methods.estimates import estimates_server
 from fedreuse.methods.movement import MovementServer
-from fedreuse.wire.levels import MAX_BITS
+from fedreuse.wire.modes.innovation import MAX_BITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -97,8 +97,9 @@ MODES: dict[int, Mode] = {}
 
 def add_mode(mode: Mode) -> Mode:
     """Make a mode known to the decoder; codes are part of the wire format and never change."""
-    if mode.code in MODES:
-        raise ValueError(f"mode {mode.code} is already {MODES[mode.code].name}")
+    for known in MODES.values():
+        if mode.code == known.code or mode.name == known.name:
+            raise ValueError(f"mode {mode.code} ({mode.name}): {known.code} is already {known.name}")
     MODES[mode.code] = mode
     return mode
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 
 from fedreuse.core.errors import WireError
-from fedreuse.wire.block import MODES, Block, Notes, Take
+from fedreuse.wire.block import Block, Notes, Take
 from fedreuse.wire.limits import MAX_GROUPS, MAX_NESTING, Limits
+from fedreuse.wire.modes import MODES
 from fedreuse.wire.parcel import Parcel
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import numpy as np
 from fedreuse.core.schema import Schema
 from fedreuse.core.tensors import Tensors
 from fedreuse.wire.block import ABSENT, Block, Notes, absent_block, dense_block
-from fedreuse.wire.packed import PACKED, decode_packed
-from fedreuse.wire.rows import rows_block
+from fedreuse.wire.modes.packed import PACKED, decode_packed
+from fedreuse.wire.modes.rows import rows_block
 
 if TYPE_CHECKING:
     from collections.abc import Callable

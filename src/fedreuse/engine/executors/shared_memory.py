@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.wire.block import MODES, Block
+from fedreuse.wire.block import Block
 from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.modes import MODES
 from fedreuse.wire.parcel import Parcel
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedreuse.core.errors import WireError
 from fedreuse.wire.block import ABSENT, MODES, Block, Mode, Notes, Take, add_mode
-from fedreuse.wire.packed import PACKED
+from fedreuse.wire.modes.packed import PACKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

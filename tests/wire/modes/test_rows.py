@@ -16,8 +16,8 @@ from fedreuse.core.tensors import Tensors, drop_rows, pick, to_dense
 from fedreuse.core.values import flatten
 from fedreuse.wire.block import Block, dense_block
 from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.modes.rows import ROWS, rows_block
 from fedreuse.wire.parcel import Parcel
-from fedreuse.wire.rows import ROWS, rows_block
 
 SCHEMA = Schema((TensorSpec("a", (10, 3)), TensorSpec("b", (4,)), TensorSpec("c", ())))
 WHOLE = ModelSchema(SCHEMA)

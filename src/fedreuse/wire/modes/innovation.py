@@ -20,20 +20,20 @@ from fedreuse.wire.packing import check_float, pack_bits, take_bits, unpack_bits
 if TYPE_CHECKING:
     from fedreuse.core.schema import TensorSpec
 
-__all__ = ["LEVELS", "MAX_BITS", "levels_block"]
+__all__ = ["INNOVATION", "MAX_BITS", "innovation_block"]
 
 MAX_BITS = 32
 
 
-def levels_block(flat: np.ndarray, bits: int) -> Block:
+def innovation_block(flat: np.ndarray, bits: int) -> Block:
     """The tensor in levels; the parcel's notes must say `bits`."""
     radius = _radius(flat)
     scale = np.array([radius if radius < np.inf else np.nan], "<f4")
     if not 0 < radius < np.inf:
-        return Block(LEVELS, len(flat), (scale,))  # zeros; or not a number, which the receiver will see and refuse
+        return Block(INNOVATION, len(flat), (scale,))  # zeros; or not a number, which the receiver will see and refuse
     nearest = np.floor((flat.astype(np.float64) + radius) / _step(radius, bits) + 0.5)
     levels = np.clip(nearest, 0, (1 << bits) - 1).astype(np.uint32)
-    return Block(LEVELS, len(flat), (scale, pack_bits(levels, bits)))
+    return Block(INNOVATION, len(flat), (scale, pack_bits(levels, bits)))
 
 
 def _radius(flat: np.ndarray) -> float:
@@ -67,4 +67,4 @@ def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | 
     return None, (levels * _step(radius, bits) - radius).astype(spec.dtype)
 
 
-LEVELS = add_mode(Mode(8, "innovation", _read, _decode, has_count=False))
+INNOVATION = add_mode(Mode(8, "innovation", _read, _decode, has_count=False))

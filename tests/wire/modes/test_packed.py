@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.packed import Packed
-from fedreuse.codecs.qsgd import LEVELS
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.errors import WireError
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, drop_rows, is_equal
 from fedreuse.wire.block import DENSE, Block, absent_block, dense_block, sparse_block
 from fedreuse.wire.entropy import number
-from fedreuse.wire.packed import PACKED, decode_packed, pack_block
+from fedreuse.wire.modes.levels import LEVELS
+from fedreuse.wire.modes.packed import PACKED, decode_packed, pack_block
 from fedreuse.wire.parcel import Parcel
 from tests.crossing import arrived, assert_only_wire_errors, damages
 from tests.wire.updates import trained

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedreuse.codecs.huffman import MAX_LENGTH, SEGMENT, code_lengths, huffman_decode, huffman_encode, is_complete
 from fedreuse.core.errors import WireError
+from fedreuse.wire.huffman import MAX_LENGTH, SEGMENT, code_lengths, huffman_decode, huffman_encode, is_complete
 
 
 def best_total(counts: list[int]) -> int:

@@ -12,7 +12,7 @@ from fedreuse.core.errors import WireError
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.wire.block import MODES, Block
 from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.levels import LEVELS, levels_block
+from fedreuse.wire.modes.innovation import INNOVATION, innovation_block
 from fedreuse.wire.parcel import Parcel
 
 
@@ -21,21 +21,21 @@ def schema_of(size: int, dtype: str = "float64") -> Schema:
 
 
 def decoded(flat: np.ndarray, bits: int) -> np.ndarray:
-    parcel = Parcel((levels_block(flat, bits),), {"bits": bits})
+    parcel = Parcel((innovation_block(flat, bits),), {"bits": bits})
     return parcel.decode(schema_of(len(flat), str(flat.dtype))).values
 
 
 def envelope(*fields: np.ndarray, bits: object = 3, count: int = 3) -> bytes:
     """A message whose one tensor has these fields."""
     return Envelope(
-        "update", 1, 1, parcels={"update": Parcel((Block(LEVELS, count, fields),), {"bits": bits})}
+        "update", 1, 1, parcels={"update": Parcel((Block(INNOVATION, count, fields),), {"bits": bits})}
     ).to_bytes()
 
 
 def test_four_levels_by_hand() -> None:
     # R = 3, steps of 2: -3, -1, 1, 3; 2 is halfway and goes up; codes 3, 0, 2, 3 in two bits each, from the low end
     flat = np.array([3.0, -3.0, 0.5, 2.0])
-    block = levels_block(flat, 2)
+    block = innovation_block(flat, 2)
     assert block.fields[0].tolist() == [3.0]
     assert block.fields[1].tolist() == [0b11_10_00_11]
     assert decoded(flat, 2).tolist() == [3.0, -3.0, 1.0, 3.0]
@@ -46,11 +46,11 @@ def test_one_bit_is_the_sign() -> None:
 
 
 def test_the_code_is_part_of_the_format() -> None:
-    assert MODES[8] is LEVELS
+    assert MODES[8] is INNOVATION
 
 
 def test_zeros_are_one_scale() -> None:
-    block = levels_block(np.zeros(100), 4)
+    block = innovation_block(np.zeros(100), 4)
     assert block.field_bytes == 4
     assert not decoded(np.zeros(100), 4).any()
     assert decoded(np.zeros(0), 4).shape == (0,)
@@ -59,7 +59,7 @@ def test_zeros_are_one_scale() -> None:
 def test_the_scale_is_rounded_up() -> None:
     # 0.1 is above its float32 neighbour 0.1 only if rounded down: the largest coordinate must stay within the levels
     for largest in (0.1, 0.3, 1 / 3, 1e-42, 1e-300):
-        block = levels_block(np.array([largest, -largest]), 8)
+        block = innovation_block(np.array([largest, -largest]), 8)
         assert float(block.fields[0][0]) >= largest
         assert np.abs(decoded(np.array([largest, -largest]), 8)).max() >= largest * (1 - 1e-6)
 
@@ -78,7 +78,7 @@ def test_what_does_not_fit_arrives_as_not_finite(bad: float) -> None:
 )
 def test_round_trip_size_and_error(flat: np.ndarray, bits: int) -> None:
     schema = schema_of(len(flat), str(flat.dtype))
-    parcel = Parcel((levels_block(flat, bits),), {"bits": bits})
+    parcel = Parcel((innovation_block(flat, bits),), {"bits": bits})
     sent = Envelope("update", 1, 1, parcels={"update": parcel})
     data = sent.to_bytes()
     assert len(data) == sent.size()

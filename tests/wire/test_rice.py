@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedreuse.codecs.rice import rice_decode, rice_encode, rice_width
+from fedreuse.wire.rice import rice_decode, rice_encode, rice_width
 
 
 def test_codes_by_hand() -> None:

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.wire.block import Block
-from fedreuse.wire.narrow import NARROW, Kind, narrow_block
+from fedreuse.wire.modes.narrow import NARROW, Kind, narrow_block
 from fedreuse.wire.parcel import Parcel
 from tests.crossing import arrived, assert_refused
 
