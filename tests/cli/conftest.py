@@ -42,6 +42,12 @@ class StopAfterOne:
         raise Stop
 
 
+@pytest.fixture(autouse=True)
+def usual_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The terminal that started the tests does not decide how wide tables are."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def invoke() -> Invoke:
     """The real command line, in this process."""

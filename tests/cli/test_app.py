@@ -99,6 +99,10 @@ def test_wrong_usage_is_the_users_mistake(invoke: Invoke, words: list[str]) -> N
     assert invoke(*words).exit_code == 2
 
 
+def test_a_mistyped_command_gets_one_suggestion(invoke: Invoke) -> None:
+    assert invoke("rnu").stderr.count("Did you mean") == 1
+
+
 def test_help_and_most_lists_do_without_torch() -> None:
     script = (
         "import sys\nfrom fedreuse.cli import app\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,6 +32,23 @@ def study(tmp_path: Path) -> Path:
     file = tmp_path / "pair.yaml"
     file.write_text(yaml.safe_dump({"base": "base.yaml", "axes": AXES}, sort_keys=False))
     return file
+
+
+def test_runs_that_are_there_already_are_compared_and_nothing_runs(
+    invoke: Invoke, complete: Path, stopped: Path, tmp_path: Path
+) -> None:
+    other = Path(shutil.copytree(complete, tmp_path / "other"))
+    config = yaml.safe_load((other / "config.yaml").read_text())
+    config["uplink"]["update"]["codec"]["ratio"] = 0.1
+    (other / "config.yaml").write_text(yaml.safe_dump(config))
+    shown = invoke("compare", complete, other, stopped, "--out", tmp_path / "figures")
+    assert shown.exit_code == 0, shown.stderr
+    assert "Saving against dense FedAvg" in shown.stdout
+    assert "fedavg, top_k 0.1" in shown.stdout
+    assert f"figure: {tmp_path / 'figures' / 'comparison.png'}" in shown.stdout
+    told = json.loads(invoke("compare", complete, other, "--json").stdout)
+    assert [variant["variant"] for variant in told["variants"]] == ["fedavg, top_k 0.2", "fedavg, top_k 0.1"]
+    assert (told["study"], told["figure"]) == (None, None)
 
 
 def test_a_study_ends_in_one_table_and_a_figure(invoke: Invoke, study: Path, tmp_path: Path) -> None:

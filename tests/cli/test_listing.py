@@ -80,3 +80,9 @@ def test_paper_kind_and_cost_of_everything_with_a_card(invoke: Invoke, kind: str
 )
 def test_a_paper_in_short(paper: str, short: str) -> None:
     assert cite(paper) == short
+
+
+def test_a_folder_that_is_not_there_is_a_mistake(invoke: Invoke, in_folder: Path) -> None:
+    shown = invoke("list", "runs", "nope")
+    assert shown.exit_code == 2
+    assert "nope: no such directory" in shown.stderr

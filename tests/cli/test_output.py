@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from fedreuse.cli.output import program, show_json, show_lines, show_pairs, show_table
+from fedreuse.cli.output import command_line, console, counted, program, show_json, show_lines, show_pairs, show_table
 from fedreuse.report.tables import Table
 
 
@@ -21,17 +23,44 @@ def test_a_table_fits_a_hundred_columns_and_loses_nothing(capsys: pytest.Capture
         assert word in shown
 
 
-def test_a_narrow_terminal_folds_numbers_rather_than_cut_them(
+def test_columns_decides_the_width_of_what_is_piped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fedreuse.cli.output._WIDTH", 40)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert console().width == 40
     cells = tuple(f"{number}.59 ± 0.00" for number in range(90, 95))
     show_table(Table("", ("a", "b", "c", "d", "e"), (cells,)))
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 40
-    assert "".join(shown.split()).count("±") == 5
-    assert all(f"{number}.59" in shown for number in range(90, 95))
-    assert shown.count("0.00") == 5
+    assert all(f"{number}.59 ± 0.00" in shown for number in range(90, 95))
+    for nonsense in ("", "wide", "0"):
+        monkeypatch.setenv("COLUMNS", nonsense)
+        assert console().width == 100
+
+
+def test_a_command_can_be_copied_whatever_stands_in_a_path() -> None:
+    assert command_line("show", Path("a b"), "x=$y") == "fedreuse show 'a b' 'x=$y'"
+
+
+def test_one_is_not_many() -> None:
+    assert [counted(number, "round") for number in (0, 1, 2, 1000)] == [
+        "0 rounds",
+        "1 round",
+        "2 rounds",
+        "1,000 rounds",
+    ]
+
+
+@pytest.mark.parametrize("call", ["show_lines('x' * 99)", "show_json(['x' * 99])", "say('x' * 99)"])
+def test_when_nobody_reads_any_more_the_program_ends_quietly(call: str) -> None:
+    script = f"from fedreuse.cli.output import say, show_json, show_lines\nwhile True:\n    {call}\n"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(1)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 1
 
 
 def test_numbers_stand_to_the_right_and_words_to_the_left(capsys: pytest.CaptureFixture[str]) -> None:

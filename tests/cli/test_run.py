@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.runs.directory import RunDirectory
 from tests.cli.conftest import Invoke
+
+FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
 
 
 def test_a_run_ends_in_a_summary_and_a_directory(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
@@ -187,3 +190,31 @@ def test_a_real_process_runs_from_start_to_end(tiny: Path, tmp_path: Path) -> No
     words = [sys.executable, "-c", "from fedreuse.cli import main; main()", "run", str(tiny), "--json"]
     done = subprocess.run([*words, "--out", str(tmp_path / "run")], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["is_complete"]
+
+
+def test_resume_where_nothing_began_is_refused_with_the_nearest_run(
+    invoke: Invoke, tiny: Path, incomplete: Path
+) -> None:
+    mistyped = incomplete.with_name("incomplette")
+    shown = invoke("run", tiny, "--out", mistyped, "--resume")
+    assert shown.exit_code == 2
+    assert f"{mistyped} holds no run to go on with; did you mean '{incomplete}'?" in shown.stderr
+    assert not mistyped.exists()
+
+
+def test_one_round_and_paths_that_can_be_copied(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
+    shown = invoke("run", tiny, "rounds.count=1", "--out", tmp_path / "a b")
+    assert ": 1 round into " in shown.stdout
+    assert f"fedreuse show '{tmp_path / 'a b'}'" in shown.stdout
+
+
+def test_a_pipe_that_is_closed_ends_the_run_quietly_and_it_can_go_on(tiny: Path, tmp_path: Path) -> None:
+    words = [*FEDREUSE, "run", str(tiny), "rounds.count=400", "--out", str(tmp_path / "run")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(120) == 1
+    assert RunDirectory.open(tmp_path / "run").metrics()

@@ -6,6 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
+from fedreuse.cli.show import parse_target
+from fedreuse.core.errors import ConfigError
 from tests.cli.conftest import Invoke
 
 
@@ -87,3 +91,38 @@ def test_personal_models_are_shown_beside_their_controls(invoke: Invoke, complet
     assert "its own model 50.00 % 25.00 % 12.50 %" in " ".join(shown.split())
     assert "fine-tuned" not in shown
     assert json.loads(invoke("show", place, "--json").stdout)["personal_test"]["own"]["score"] == 0.5
+
+
+def test_several_runs_are_a_table_and_each_stands_there_once(invoke: Invoke, complete: Path, stopped: Path) -> None:
+    shown = invoke("show", complete, stopped, complete)
+    assert shown.exit_code == 0
+    assert shown.stdout.count("fedavg, top_k 0.2") == 2
+    assert len(json.loads(invoke("show", complete, stopped, "--json").stdout)) == 2
+
+
+@pytest.mark.parametrize("text", ["0.05", "5", "5%", "5.0%"])
+def test_a_target_may_be_a_share_or_percent(invoke: Invoke, complete: Path, text: str) -> None:
+    told = json.loads(invoke("show", complete, "--target", text, "--json").stdout)["target"]
+    assert told["validation_score"] == 0.05
+    assert told["reached"]["round"] in (1, 2)
+    assert told["reached"]["bytes"]["up (messages)"] > 0
+    assert "Up to validation accuracy 5.00 %" in invoke("show", complete, "--target", text).stdout
+
+
+@pytest.mark.parametrize("text", ["8000", "0", "-1", "101%", "nan", "much", ""])
+def test_other_targets_are_refused(invoke: Invoke, complete: Path, text: str) -> None:
+    shown = invoke("show", complete, f"--target={text}")
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert f"0.8, 80 or 80%, above 0 and at most 100 %, got '{text}'" in shown.stderr
+
+
+def test_a_target_that_is_not_reached_is_null(invoke: Invoke, complete: Path) -> None:
+    told = json.loads(invoke("show", complete, "--target", "100", "--json").stdout)["target"]
+    assert told == {"validation_score": 1.0, "reached": None}
+
+
+def test_a_metric_of_its_own_unit_is_taken_as_it_is() -> None:
+    assert parse_target("80", {"loss"}) == 80
+    assert parse_target("-1.5", {"loss"}) == -1.5
+    with pytest.raises(ConfigError, match="in the metric's own unit"):
+        parse_target("80%", {"loss"})

@@ -101,3 +101,9 @@ def test_no_data_is_needed() -> None:
 @dataclass(frozen=True)
 class Shapeless:
     """A user's dataset that says nothing about itself."""
+
+
+def test_a_ratio_out_of_range_is_the_options_fault(invoke: Invoke) -> None:
+    shown = invoke("sizes", "--dataset", "mnist", "--ratio", "0")
+    assert shown.exit_code == 2
+    assert shown.stderr == "error: --ratio must be in (0, 1], got 0.0\n"

@@ -98,9 +98,9 @@ def test_listed_survives_being_written_and_read() -> None:
     [
         (
             [{"round": 0, "client": 1, "fate": "lost"}],
-            r"faults\.entries\[0\]: round must be at least 1, got 0",
+            r"faults\.entries\[0\]\.round must be at least 1, got 0",
         ),
-        ([{"round": 1, "client": -1, "fate": "lost"}], r"entries\[0\]: client must be at least 0"),
+        ([{"round": 1, "client": -1, "fate": "lost"}], r"entries\[0\]\.client must be at least 0"),
         ([{"round": 1, "client": 1, "fate": "lost", "exchange": 0}], "exchange must be at least 1"),
         ([{"round": 1, "client": 1, "fate": "gone"}], r"faults\.entries\[0\]\.fate: "),
         ([{"round": 1, "client": 1}], r"faults\.entries\[0\]\.fate: missing"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from fedreuse.cli.app import AsJson, app
-from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.cli.output import say, show_json, show_lines, show_table
 from fedreuse.core.errors import require
 
 if TYPE_CHECKING:
@@ -200,4 +200,4 @@ def finish(
 
 
 def _tell(line: str) -> None:
-    typer.echo(line, err=True)
+    say(line, err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
-from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.cli.output import counted, say, show_json, show_lines, show_table
 from fedreuse.core.errors import RunError
 
 if TYPE_CHECKING:
@@ -33,11 +33,15 @@ Jobs = Annotated[
 @app.command("compare", epilog="Example: fedreuse compare configs/demo.yaml rounds.count=10 --out runs/short")
 def compare_command(
     context: typer.Context,
-    study: Annotated[Path, typer.Argument(help="A YAML file with `base` and `axes`.", show_default=False)],
+    study: Annotated[
+        Path, typer.Argument(help="A YAML file with `base` and `axes`, or a run directory.", show_default=False)
+    ],
     overrides: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KEY=VALUE]...", help="Changes to the base, such as rounds.count=10", show_default=False
+            metavar="[KEY=VALUE | RUN]...",
+            help="Changes to the base, such as rounds.count=10; or more run directories",
+            show_default=False,
         ),
     ] = None,
     out: Annotated[
@@ -52,8 +56,12 @@ def compare_command(
     """Run every combination of a study's axes, and show them side by side.
 
     STUDY is a YAML file with a `base` configuration and `axes`; each KEY=VALUE changes the base. All configurations are
-    read before the first run starts. Runs that are complete are kept, interrupted ones go on.
+    read before the first run starts. Runs that are complete are kept, interrupted ones go on. Given run directories, or
+    folders of them, instead of a study, it compares those and runs nothing.
     """
+    if study.is_dir():
+        _compare_runs([study, *map(Path, overrides or [])], out, "test" if rank else None, as_json)
+        return
     from fedreuse.studies.study import load_study
 
     planned = load_study(study, overrides or [])
@@ -65,6 +73,19 @@ def compare_command(
     finish(planned, place, failed, as_json)
 
 
+def _compare_runs(places: Sequence[Path], out: Path | None, rank: str | None, as_json: bool) -> None:
+    """The tables of runs that are there already; with `out` a figure too."""
+    from fedreuse.report.gather import gather
+
+    results = [result for result in gather(places) if result.is_complete]
+    figure = _save_figure(results, out, _setting(results)) if results and out is not None else None
+    if as_json:
+        show_json({"study": None, "rank": rank, **_to_plain(rank, results, figure)})
+    else:
+        show_comparison(results, rank)
+        show_lines(*([f"figure: {figure}"] if figure is not None else []))
+
+
 def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) -> list[Result]:
     """The table, the figure, and a failure if a run failed."""
     from fedreuse.report.results import read_runs
@@ -72,7 +93,8 @@ def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) 
     results = [result for result in read_runs(place) if result.is_complete]
     figure = _save_figure(results, place, f"{study.name}: {_setting(results)}") if results else None
     if as_json:
-        show_json(_to_plain(study, place, results, figure))
+        head = {"study": study.name, "rank": study.rank, "directory": str(place)}
+        show_json({**head, **_to_plain(study.rank, results, figure)})
     else:
         show_comparison(results, study.rank)
         show_lines(f"run directories: {place}", *([f"figure: {figure}"] if figure is not None else []))
@@ -95,7 +117,7 @@ def run_all(
     count = len(study.runs)
     complete = sum(RunDirectory(place / planned.folder).is_complete for planned in study.runs)
     kept = f", {complete} of them complete already and kept as they are" if complete else ""
-    typer.echo(f"study {study.name}: {count} runs into {place}{kept}", err=as_json)
+    say(f"study {study.name}: {counted(count, 'run')} into {place}{kept}", err=as_json)
     failed = []
     with Watcher(stderr=as_json, pause_seconds=10.0) as watcher:
         watchers: dict[int, Watcher] = {}
@@ -146,17 +168,14 @@ def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Pat
     return accuracy_figure(results, place / "comparison.png", title=title)
 
 
-def _to_plain(study: Study, place: Path, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
-    """A study's results as JSON holds them."""
+def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
+    """What a comparison comes to, as JSON holds it."""
     from fedreuse.report.results import plain
     from fedreuse.report.tables import Largest, by_variant, ranked
 
-    variants = by_variant(results) if study.rank is None else ranked(by_variant(results), study.rank)
+    variants = by_variant(results) if rank is None else ranked(by_variant(results), rank)
     largest = Largest.of(results)
     return {
-        "study": study.name,
-        "rank": study.rank,
-        "directory": str(place),
         "figure": None if figure is None else str(figure),
         "variants": [variant.plain(largest) for variant in variants],
         "runs": [plain(result) for result in results],

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from shlex import join
+from shlex import join, quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
-from fedreuse.cli.output import program, show_json, show_lines
+from fedreuse.cli.output import command_line, counted, program, say, show_json, show_lines
 from fedreuse.cli.run import tell_result
 from fedreuse.core.errors import ConfigError, UserError
 
@@ -209,7 +209,7 @@ def _run_study(
 
 def _tell_notes(federation: LocalFederation, as_json: bool) -> None:
     for note in getattr(federation.line, "notes", ()):
-        typer.echo(f"note: {note}", err=as_json)
+        say(f"note: {note}", err=as_json)
 
 
 def _authority(place: Path, num_nodes: int, metering: Metering | None) -> Authority:
@@ -244,7 +244,8 @@ def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool, Meterin
     check_nodes(planned, num_nodes)
     authority = _authority(Path(options.out), num_nodes, metering) if tls else None
     if not as_json:
-        show_lines(f"{planned.label}: {planned.rounds.count} rounds on {num_nodes} nodes into {options.out}")
+        how_long = f"{counted(planned.rounds.count, 'round')} on {counted(num_nodes, 'node')}"
+        show_lines(f"{planned.label}: {how_long} into {options.out}")
     with Watcher(stderr=as_json) as watcher:
         directory = run_local(planned, options, watcher, authority, metering)
     result = read_run(directory)
@@ -259,11 +260,11 @@ def _make_authority(folder: Path, num_nodes: int, hosts: list[str] | None) -> No
 
     make_authority(folder, num_nodes, hosts or ["127.0.0.1", "localhost"])
     show_lines(
-        f"test authority with {num_nodes} node keys in {folder}",
+        f"test authority with {counted(num_nodes, 'node key')} in {folder}",
         "next:",
-        f"  {program()} superlink --authority {folder}",
-        f"  flwr supernode register {folder}/node-0.pub <superlink>   (each node, once)",
-        f"  {program()} supernode HOST:8000 0 --authority {folder}   (on each node: ca.pem and its own key)",
+        f"  {command_line('superlink', '--authority', folder)}",
+        f"  flwr supernode register {quote(f'{folder}/node-0.pub')} <superlink>   (each node, once)",
+        f"  {command_line('supernode', 'HOST:8000', '0', '--authority', folder)}   (each node: ca.pem, its own key)",
     )
 
 

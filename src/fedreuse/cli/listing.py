@@ -15,13 +15,14 @@ from fedreuse.core.catalog import Description, card_facts, describe, registry_of
 
 __all__ = ["cite", "describe_command", "list_command"]
 
+_RUNS = Path("runs")
 _WITH_CARDS = ("methods", "links", "codecs")
 
 
 @app.command("list", epilog="Example: fedreuse list methods")
 def list_command(
     kind: Annotated[str, typer.Argument(help="What to list.", show_default=False)],
-    folder: Annotated[Path, typer.Argument(help="For `list runs`: where to look.")] = Path("runs"),
+    folder: Annotated[Path, typer.Argument(help="For `list runs`: where to look.")] = _RUNS,
     as_json: AsJson = False,
 ) -> None:
     """List what can be named in a configuration, or the runs in a folder.
@@ -89,7 +90,8 @@ def _list_runs(folder: Path, as_json: bool) -> None:
     from fedreuse.report.tables import runs_table
     from fedreuse.runs.directory import find_runs
 
-    results = [read_run(directory) for directory in find_runs(folder)] if folder.exists() else []
+    is_usual = folder == _RUNS and not folder.exists()  # nothing has run yet, which is no mistake
+    results = [] if is_usual else [read_run(directory) for directory in find_runs(folder)]
     if as_json:
         show_json([plain(result) for result in results])
     elif results:

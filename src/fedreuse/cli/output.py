@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from fedreuse.cli.layout import fit
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     from fedreuse.report.tables import Table
 
-__all__ = ["console", "program", "show_json", "show_lines", "show_pairs", "show_table"]
+__all__ = [
+    "command_line",
+    "console",
+    "counted",
+    "program",
+    "say",
+    "show_json",
+    "show_lines",
+    "show_pairs",
+    "show_table",
+]
 
 _WIDTH = 100
-_LONGEST_UNFOLDED = 28
-_NARROWEST_FOLDED = 10
 
 
 def console(stderr: bool = False) -> Console:
-    """Where people look; 100 columns when the output is not a terminal."""
+    """Where people look; when the output is not a terminal, as wide as COLUMNS says, else 100 columns."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, width=None if stream.isatty() else _WIDTH, highlight=False, soft_wrap=False)
+    told = os.environ.get("COLUMNS", "")
+    width = int(told) if told.isdecimal() and int(told) else _WIDTH
+    return Console(stderr=stderr, width=None if stream.isatty() else width, highlight=False, soft_wrap=False)
 
 
 def program() -> str:
@@ -41,26 +54,43 @@ def program() -> str:
     return str(started.relative_to(here) if started.is_relative_to(here) else started)
 
 
+def command_line(*words: object) -> str:
+    """A command of this program as it can be copied into a shell, whatever stands in the paths."""
+    return join([program(), *map(str, words)])
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things: `1 round`, `2 rounds`."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
 def show_json(content: Any) -> None:
     """Machines get JSON and nothing else."""
-    typer.echo(json.dumps(content, indent=2, allow_nan=False))
+    say(json.dumps(content, indent=2, allow_nan=False))
 
 
 def show_lines(*lines: str) -> None:
     """Paragraphs, folded by the terminal alone, so that paths and commands can be copied."""
     for line in lines:
-        typer.echo(line)
+        say(line)
+
+
+def say(line: str, err: bool = False) -> None:
+    """One line; if nobody reads any more (`| head`), end quietly: complete rounds are safe, as after Ctrl-C."""
+    try:
+        typer.echo(line, err=err)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
+        raise SystemExit(1) from None  # no Exception: nobody on the way takes it for a failure of the run
 
 
 def show_table(table: Table) -> None:
-    """A table with its title and legend; only long texts are folded, unless the terminal is too narrow for the rest."""
+    """A table with its title and legend, in the form that fits the width."""
     place = console()
     if table.title:
         place.print(Text(table.title, style="bold"))
-    if table.is_grouped:
-        place.print(Text("\n".join(_grouped(table))), soft_wrap=True)
-    else:
-        place.print(_draw(table, is_folded=_least_width(table) > place.width))
+    for drawn in fit(table, place.width):
+        place.print(drawn)
     if table.legend:
         place.print(Text(table.legend, style="dim"))
         place.print()
@@ -77,58 +107,3 @@ def show_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
     place.print(Text(title, style="bold"), soft_wrap=True)
     place.print(drawn)
     place.print()
-
-
-def _widths(table: Table) -> list[int]:
-    """The longest line of each column."""
-    columns = zip(table.headers, *table.rows, strict=True)
-    return [max(len(line) for cell in column for line in (cell.splitlines() or [""])) for column in columns]
-
-
-def _least_width(table: Table) -> int:
-    """What the table needs if only long texts fold."""
-    return 2 + sum(2 + (width if width <= _LONGEST_UNFOLDED else _NARROWEST_FOLDED) for width in _widths(table))
-
-
-def _draw(table: Table, is_folded: bool) -> RichTable:
-    drawn = RichTable(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for column, (header, width) in enumerate(zip(table.headers, _widths(table), strict=True)):
-        drawn.add_column(
-            Text(header),
-            justify="right" if _are_numbers(row[column] for row in table.rows) else "left",
-            no_wrap=not is_folded and width <= _LONGEST_UNFOLDED,
-            overflow="fold",
-        )
-    for row in table.rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    return drawn
-
-
-def _grouped(table: Table) -> Iterator[str]:
-    """A name and many narrow numbers, line by line; what neighbouring headers share stands above all of them."""
-    first, *headers = table.headers
-    shared, own = zip(*(header.split("\n") for header in headers), strict=True)
-    columns = zip(own, *(row[1:] for row in table.rows), strict=True)
-    widths = [max(map(len, column)) for column in columns]
-    spans = dict.fromkeys(shared, 0)
-    for place, group in enumerate(shared):
-        spans[group] += 1 + widths[place]
-    for group, span in spans.items():
-        widths[shared.index(group)] += max(0, len(group) + 2 - span)  # its first column makes room for the name
-    name_width = max(len(first), *(len(row[0]) for row in table.rows))
-    head = _line(first, own, name_width, widths)
-    yield ""
-    yield " " * name_width + "".join(group.rjust(max(span, len(group) + 2)) for group, span in spans.items())
-    yield head
-    yield "─" * len(head)
-    yield from (_line(row[0], row[1:], name_width, widths) for row in table.rows)
-    yield ""
-
-
-def _line(name: str, cells: Sequence[str], name_width: int, widths: Sequence[int]) -> str:
-    return name.ljust(name_width) + "".join(f" {cell.rjust(width)}" for cell, width in zip(cells, widths, strict=True))
-
-
-def _are_numbers(cells: Iterable[str]) -> bool:
-    shown = [cell.lstrip("-") for cell in cells if cell != "-"]
-    return bool(shown) and all(cell[:1].isdigit() for cell in shown)

@@ -8,11 +8,10 @@ from copy import copy
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from fedreuse.cli.output import console
+from fedreuse.cli.output import console, say
 from fedreuse.report.tables import score
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class Watcher:
     def say(self, line: str) -> None:
         """A line that stays, above the bar if there is one."""
         if self._bar is None:
-            typer.echo(line, err=self._stderr)
+            say(line, err=self._stderr)
         else:
             self._bar.console.print(Text(line), soft_wrap=True)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from shlex import join
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
-from fedreuse.cli.output import program, show_json, show_lines, show_pairs, show_table
-from fedreuse.core.errors import ConfigError
+from fedreuse.cli.output import command_line, counted, show_json, show_lines, show_pairs, show_table
+from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -47,10 +46,12 @@ def run_command(
         raise ConfigError(f"{config} is a study (it has axes); start it with `fedreuse compare {config}`")
     planned = load(content, changes)
     place = out or Path("runs") / planned.label
-    again = join(["fedreuse", "run", str(config), *changes, "--out", str(place), "--resume"])
+    if resume:
+        _require_begun(place)
+    again = command_line("run", config, *changes, "--out", place, "--resume")
     on_interrupt(context, f"the rounds so far are safe in {place}; go on with\n  {again}")
     if not as_json:
-        show_lines(f"{planned.label}: {planned.rounds.count} rounds into {place}")
+        show_lines(f"{planned.label}: {counted(planned.rounds.count, 'round')} into {place}")
     with Watcher(stderr=as_json) as watcher:
         directory = run(planned, place, resume=resume, observer=watcher)
     result = read_run(directory)
@@ -58,6 +59,14 @@ def run_command(
         show_json(plain(result))
     else:
         tell_result(result)
+
+
+def _require_begun(place: Path) -> None:
+    """A mistyped --out must not start from round 1 while the run that was meant lies elsewhere."""
+    if not (place / "config.yaml").exists():
+        begun = [str(file.parent) for file in place.parent.glob("*/config.yaml")]
+        near = suggest(str(place), begun) if begun else f"there is no run in {place.parent}"
+        raise RunDirectoryError(f"{place} holds no run to go on with; {near} (without --resume a new run starts there)")
 
 
 def tell_result(result: Result) -> None:
@@ -79,6 +88,6 @@ def tell_result(result: Result) -> None:
     show_lines(
         f"run directory: {result.directory}",
         "next:",
-        f"  {program()} show {result.directory}",
-        f"  {program()} export {result.directory}",
+        f"  {command_line('show', result.directory)}",
+        f"  {command_line('export', result.directory)}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,53 +10,95 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines, show_pairs, show_table
-from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.errors import require
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from fedreuse.report.results import Result
     from fedreuse.report.tables import Table
 
-__all__ = ["show_command"]
+__all__ = ["parse_target", "show_command"]
 
 
 @app.command("show", epilog="Example: fedreuse show runs/demo")
 def show_command(
-    run: Annotated[Path, typer.Argument(help="A run directory, or a folder of them.", show_default=False)],
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Run directories, or folders of them.", show_default=False, metavar="RUN..."),
+    ],
     target: Annotated[
-        float | None,
-        typer.Option("--target", help="A validation score: show the time and bytes each run needed to get there."),
+        str | None,
+        typer.Option(
+            "--target",
+            help="A validation score, such as 80, 80% or 0.8: show the time and bytes each run needed to get there.",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a run, complete or not so far: scores, savings under every byte boundary, events, work, memory, time."""
-    from fedreuse.report.results import plain, read_runs
+    """Show a run, complete or not so far: scores, savings under every byte boundary, events, work, memory, time.
+
+    Several runs, a folder of them or a study become a table; `fedreuse compare RUN RUN` averages over seeds.
+    """
+    from fedreuse.report.gather import gather
     from fedreuse.report.tables import runs_table
 
-    results = read_runs(run)
-    if not results:
-        raise RunDirectoryError(f"{run}: no run directory here, nor in the folders below")
-    is_one = results[0].directory == run
+    results = gather(runs)
+    wanted = None if target is None else parse_target(target, {result.metric for result in results})
+    is_one = len(runs) == 1 and results[0].directory == runs[0]
     if as_json:
-        show_json(plain(results[0]) if is_one else [plain(result) for result in results])
-    elif is_one:
+        told = [_plain(result, wanted) for result in results]
+        show_json(told[0] if is_one else told)
+        return
+    if is_one:
         _show_one(results[0])
     else:
         show_table(runs_table(results))
-        _show_study(run, results)
-    if target is not None and not as_json:
+        _show_study(runs, results)
+    if wanted is not None:
         from fedreuse.report.measured import target_table
 
-        show_table(target_table(results, target))
+        show_table(target_table(results, wanted))
 
 
-def _show_study(folder: Path, results: list[Result]) -> None:
+def parse_target(text: str, metrics: Collection[str]) -> float:
+    """A score that a person wrote: for accuracy 0.8, 80 and 80% are the same; other metrics are taken as they are."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = nan
+    if metrics != {"accuracy"}:
+        require(
+            isfinite(number) and not text.endswith("%"), "--target must be a number, in the metric's own unit", text
+        )
+        return number
+    share = number / 100 if text.endswith("%") or number > 1 else number
+    require(0 < share <= 1, "--target must be an accuracy: 0.8, 80 or 80%, above 0 and at most 100 %", text)
+    return share
+
+
+def _plain(result: Result, target: float | None) -> dict[str, Any]:
+    """A run as JSON holds it; with a target, when it got there (null: it did not)."""
+    from fedreuse.report.measured import reached
+    from fedreuse.report.results import plain
+
+    if target is None:
+        return plain(result)
+    there = reached(result, target)
+    when = there and {
+        "round": there.round_number,
+        "seconds": there.seconds,
+        "bytes": {f"{way} ({name})": number for (name, way), number in there.bytes_of.items()},
+    }
+    return {**plain(result), "target": {"validation_score": target, "reached": when}}
+
+
+def _show_study(folders: Sequence[Path], results: Sequence[Result]) -> None:
     from fedreuse.cli.compare import show_comparison
     from fedreuse.report.results import rank_of
 
-    if (folder / "study.json").exists():
-        show_comparison([result for result in results if result.is_complete], rank_of(folder))
+    if len(folders) == 1 and (folders[0] / "study.json").exists():
+        show_comparison([result for result in results if result.is_complete], rank_of(folders[0]))
 
 
 def _show_one(result: Result) -> None:

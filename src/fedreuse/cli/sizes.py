@@ -9,7 +9,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_table
-from fedreuse.core.errors import ConfigError, suggest
+from fedreuse.core.errors import ConfigError, require, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,6 +58,7 @@ def sizes_command(
 ) -> None:
     """What a network costs on the wire, without data: every codec encodes an update, and its blocks are measured."""
     policy = _policy(buffers)
+    require(0 < ratio <= 1, "--ratio must be in (0, 1]", ratio)
     chosen = list(PAPER) if dataset is None else [dataset]
     rows = [measure(name, network or PAPER.get(name, "cnn"), ratio, policy) for name in chosen]
     if as_json:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
 
@@ -125,7 +126,7 @@ def parse(cls: type[Any], data: object, where: str) -> Any:
     try:
         return cls(**arguments)
     except ConfigError as error:
-        raise ConfigError(f"{where}: {error}" if where else str(error)) from None
+        raise ConfigError(_placed(str(error), where, fields)) from None
 
 
 def to_plain(value: object) -> Any:
@@ -206,6 +207,13 @@ def _mapping(data: object, where: str) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         raise ConfigError(f"{where or 'the configuration'}: a mapping of keys to values expected, got {data!r}")
     return data
+
+
+def _placed(message: str, where: str, fields: Collection[str]) -> str:
+    """A complaint of a part, with its place in front, once: parts may call themselves by the last word of it."""
+    own = message.removeprefix(f"{where.rpartition('.')[2]}.")
+    is_of_field = re.split(r"\W", own, maxsplit=1)[0] in fields
+    return message if not where else f"{where}.{own}" if is_of_field else f"{where}: {message}"
 
 
 def _join(where: str, key: str) -> str:

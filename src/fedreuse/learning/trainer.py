@@ -54,7 +54,11 @@ class Local:
     def __post_init__(self) -> None:
         """Training does something."""
         require(self.epochs >= 1, "epochs must be at least 1", self.epochs)
-        require(self.batch >= 2, "batch must be at least 2", self.batch)
+        require(
+            self.batch >= 2,
+            "batch must be at least 2, because batch normalisation has no variance over one example",
+            self.batch,
+        )
         require(self.clip_norm is None or self.clip_norm > 0, "clip_norm must be positive", self.clip_norm)
 
 

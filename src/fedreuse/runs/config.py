@@ -9,6 +9,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -157,10 +158,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: no such file; {_nearby(path)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from None
+    loader = _Loader(text)
+    loader.name = str(path)
     try:
-        plain = yaml.load(text, _Loader)
+        plain = loader.get_single_data()
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {str(error).replace(chr(10), ' ')}") from None
+        raise ConfigError(f"{path}: not valid YAML:\n{indent(str(error), '  ')}") from None  # carets need their lines
+    finally:
+        loader.dispose()
     if not isinstance(plain, dict):
         raise ConfigError(f"{path}: a mapping of keys to values expected, got {type(plain).__name__}")
     return plain
