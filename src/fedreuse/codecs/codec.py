@@ -18,7 +18,17 @@ __all__ = ["Codec", "codecs", "require_contraction"]
 
 
 class Codec(Protocol):
-    """A stateless representation; what it drops is gone. A codec derives from this class, which holds the defaults."""
+    """A stateless representation; what it drops is gone. A codec derives from this class, which holds the defaults.
+
+    Example:
+        >>> import numpy as np
+        >>> from fedreuse import Schema, Tensors, TensorSpec, registries
+        >>> schema = Schema((TensorSpec("w", (4,)),))
+        >>> codec = registries["codecs"].parse({"name": "top_k", "ratio": 0.25}, "codec")
+        >>> parcel = codec.encode(Tensors(schema, np.float32([4, 1, -5, 2])), schema, np.random.default_rng(0))
+        >>> parcel.decode(schema)["w"].tolist(), parcel.field_bytes
+        ([0.0, 0.0, -5.0, 0.0], 5)
+    """
 
     @property
     def drops_coordinates(self) -> bool:

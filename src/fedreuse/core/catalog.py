@@ -88,6 +88,7 @@ registries: Mapping[str, Registry[Any]] = _Registries()
 """The registry of each kind of parts, by the kind's name.
 
 Example:
+    >>> from fedreuse import registries
     >>> "codecs" in registries
     True
     >>> registries["codecs"].names()[:3]
@@ -118,6 +119,7 @@ def describe(name: str) -> list[Description]:
         ConfigError: If no kind knows the name; the message has the nearest one.
 
     Example:
+        >>> from fedreuse import describe
         >>> (found,) = describe("top_k")
         >>> found.kind, found.fields[0].name, found.fields[0].default
         ('codecs', 'ratio', '0.2')

@@ -14,9 +14,23 @@ __all__ = ["Cohort"]
 
 @dataclass(frozen=True)
 class Cohort:
-    """Who is selected in a round (ascending), who will be in the rounds after it (nearest first), and of whom.
+    """The clients of a round, those of the rounds after it, and the random streams of the round.
 
-    `lr_factor` is this round's local learning rate relative to the first: memories of updates are rescaled by it.
+    Args:
+        round_number: The round, from 1.
+        clients: Who is selected, in ascending order.
+        seed: The run's seed, from which every stream follows.
+        look_ahead: The cohorts of the next rounds, nearest first, as many as the method needs.
+        population: All clients.
+        lr_factor: This round's local learning rate relative to that of the first round; remembered updates are
+            rescaled by it.
+
+    Example:
+        >>> from fedreuse import Cohort
+        >>> cohort = Cohort(round_number=1, clients=(0, 3, 7), seed=101)
+        >>> draw = cohort.rng("my purpose").random()
+        >>> draw == Cohort(1, (0, 3, 7), 101).rng("my purpose").random()
+        True
     """
 
     round_number: int

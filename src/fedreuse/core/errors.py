@@ -22,15 +22,39 @@ __all__ = [
 
 
 class FedreuseError(Exception):
-    """The root of everything this package raises on purpose."""
+    """The root of everything this package raises on purpose.
+
+    Example:
+        >>> from fedreuse import ConfigError, FedreuseError, RunError
+        >>> issubclass(ConfigError, FedreuseError), issubclass(RunError, FedreuseError)
+        (True, True)
+    """
 
 
 class UserError(FedreuseError):
-    """A mistake that the user can mend; the command line ends with 2."""
+    """A mistake that the user can mend; the command line ends with exit code 2.
+
+    Example:
+        >>> from fedreuse import UserError, registries
+        >>> try:
+        ...     registries["codec"]
+        ... except UserError as error:
+        ...     print(error)
+        'codec' cannot be listed; did you mean 'codecs'?
+    """
 
 
 class ConfigError(UserError):
-    """A configuration that cannot be what it says."""
+    """A configuration that cannot be what it says.
+
+    Example:
+        >>> from fedreuse import ConfigError, load
+        >>> try:
+        ...     load({"task": {"name": "digits"}, "rounds": {"cohrt": 5}})
+        ... except ConfigError as error:
+        ...     print(error)
+        rounds.cohrt: unknown key; did you mean 'cohort'?
+    """
 
 
 class DataError(UserError):
@@ -42,7 +66,13 @@ class RunDirectoryError(UserError):
 
 
 class RunError(FedreuseError):
-    """A run that started well and could not go on; the command line ends with 1."""
+    """A run that started well and could not go on; the command line ends with exit code 1.
+
+    Example:
+        >>> from fedreuse import RunError, UserError
+        >>> issubclass(RunError, UserError)
+        False
+    """
 
 
 class WireError(FedreuseError):

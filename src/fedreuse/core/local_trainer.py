@@ -87,7 +87,15 @@ class BatchPlan:
 
 
 class LocalTrainer(Protocol):
-    """The client's side of learning, for one client in one round."""
+    """The client's side of learning, for one client in one round.
+
+    Example:
+        >>> from fedreuse.testing.quadratic import QuadraticFederation
+        >>> trainer = QuadraticFederation.draw().trainer(client=0, round_number=1)
+        >>> trained = trainer.train(trainer.initial)
+        >>> trained.steps > 0, trainer.work.training_steps == trained.steps
+        (True, True)
+    """
 
     schema: ModelSchema
 

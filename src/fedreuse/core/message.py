@@ -27,7 +27,16 @@ Outcome = Literal["fresh", "reused", "dropped", "lost"]
 class Answer:
     """What a reply must be: of this kind, with these groups and values, no more and no fewer.
 
-    Each group must hold at least the tensors of its schema; each value must be of its type.
+    Args:
+        kind: The reply's kind.
+        groups: The schema of each group; the group must hold at least the tensors of its schema.
+        values: The type of each value.
+
+    Example:
+        >>> from fedreuse import Answer, Schema, TensorSpec
+        >>> weights = Schema((TensorSpec("fc.weight", (10, 4)),))
+        >>> str(Answer("update", groups={"update": weights}, values={"steps": int}))
+        'update (update, steps: int)'
     """
 
     kind: str
@@ -44,9 +53,20 @@ class Answer:
 class Message:
     """A kind, groups of named tensors, a few small values.
 
-    `keep` asks the client to hold the groups until the round ends: a later request of the same round that lacks a group
-    finds it there, so the model need not travel twice. `answers`, which stay at the server, are the replies that may
-    answer a request: any other is refused before the server half sees it. A request without them takes anything.
+    Args:
+        kind: What is asked or answered, such as `train`, `score` or `update`.
+        groups: Tensors by group name; each group has a link of its own.
+        values: Small values that travel as they are: bool, int, float, str, or tuples of these.
+        keep: Asks the client to hold the groups until the round ends: a later request of the same round that lacks a
+            group finds it there, so the model need not travel twice.
+        answers: The replies that may answer a request; any other is refused before the server half sees it. They stay
+            at the server. A request without them takes anything.
+
+    Example:
+        >>> from fedreuse import Answer, Message
+        >>> request = Message("score", values={"batches": 5}, answers=(Answer("score", values={"score": float}),))
+        >>> request.kind, str(request.answers[0])
+        ('score', 'score (score: float)')
     """
 
     kind: str
@@ -58,7 +78,21 @@ class Message:
 
 @dataclass(frozen=True)
 class Event:
-    """How one selected client's contribution of one round came about."""
+    """How one selected client's contribution of one round came about.
+
+    Args:
+        client: The client's number, from 0.
+        outcome: `fresh` (it trained), `reused` (its cached update counted), `dropped` (it was left out) or `lost` (no
+            valid reply came).
+        reason: Why, in a word or two: `no cache`, `age`, `score`, `quota`.
+        age: Rounds since the cached update was trained, if there is one.
+        score: The gate's score, if the client was scored.
+
+    Example:
+        >>> from fedreuse import Event
+        >>> Event(3, "reused", age=2, score=0.4).outcome
+        'reused'
+    """
 
     client: ClientId
     outcome: Outcome
@@ -69,7 +103,18 @@ class Event:
 
 @dataclass(frozen=True)
 class Events:
-    """One event per selected client, and counts a method wants on record (for example kept variances)."""
+    """One event per selected client, and counts that a method wants on record.
+
+    Args:
+        clients: The events, one for each client of the cohort.
+        counts: Numbers by name that are summed over the rounds, such as `kept variances`.
+
+    Example:
+        >>> from fedreuse import Event, Events
+        >>> events = Events((Event(0, "fresh"), Event(4, "lost")), {"kept variances": 0})
+        >>> [event.client for event in events.clients]
+        [0, 4]
+    """
 
     clients: tuple[Event, ...]
     counts: Mapping[str, int] = field(default_factory=lambda: EMPTY)

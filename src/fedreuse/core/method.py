@@ -30,7 +30,26 @@ BufferPolicy = Literal["dense", "as_weights"]
 
 
 class ServerHalf(Protocol[S]):
-    """Writes a round down as a conversation. A server half derives from this class, which holds the defaults."""
+    """Writes a round down as a conversation. A server half derives from this class, which holds the defaults.
+
+    Example:
+        >>> from fedreuse import Cohort, Event, Events, Message, ServerHalf
+        >>> class Counting(ServerHalf):
+        ...     def init(self, model, population):
+        ...         return 0
+        ...
+        ...     def round(self, state, cohort):
+        ...         replies = yield {client: Message("count") for client in cohort.clients}
+        ...         total = state + sum(reply.values["count"] for reply in replies.values())
+        ...         return total, Events(tuple(Event(client, "fresh") for client in replies))
+        >>> conversation = Counting().round(0, Cohort(1, (2, 5), seed=101))
+        >>> requests = next(conversation)
+        >>> try:
+        ...     conversation.send({client: Message("count", values={"count": client}) for client in requests})
+        ... except StopIteration as finished:
+        ...     print(finished.value[0])
+        7
+    """
 
     def init(self, model: Model, population: Population) -> S:
         """The state before the first round."""
@@ -51,7 +70,20 @@ class ServerHalf(Protocol[S]):
 
 
 class ClientHalf(Protocol[C]):
-    """Answers one request at a time. A client half derives from this class, which holds the defaults."""
+    """Answers one request at a time. A client half derives from this class, which holds the defaults.
+
+    Example:
+        >>> from fedreuse import ClientHalf, Message
+        >>> class Counter(ClientHalf):
+        ...     def init(self):
+        ...         return 0
+        ...
+        ...     def answer(self, request, state, trainer):
+        ...         return Message("count", values={"count": state + 1}), state + 1
+        >>> reply, state = Counter().answer(Message("count"), 4, trainer=None)
+        >>> reply.values["count"], state
+        (5, 5)
+    """
 
     @property
     def wants_delivered(self) -> bool:
@@ -78,10 +110,23 @@ class ClientHalf(Protocol[C]):
 
 @dataclass(frozen=True, eq=False)
 class LinkContext:
-    """What a link may know: the tensors' schema, the round, the client, a stream, the request's values.
+    """What a link may know of a crossing.
 
-    `reference` is, on the way up, what the request brought or left with the client (the model for an update, buffers
-    for buffers), as both ends know it; none unless the link says that it `uses_reference`.
+    Args:
+        schema: What the group is made of.
+        round_number: The round, from 1.
+        client: Whose message it is.
+        rng: The stream of this link, client and round.
+        values: The small values of the request.
+        reference: On the way up, what the request brought or left with the client (the model for an update, buffers for
+            buffers), as both ends know it; None unless the link says that it `uses_reference`.
+
+    Example:
+        >>> import numpy as np
+        >>> from fedreuse import LinkContext, Schema, TensorSpec
+        >>> context = LinkContext(Schema((TensorSpec("w", (4,)),)), 1, 0, np.random.default_rng(0))
+        >>> context.schema.size, context.reference is None
+        (4, True)
     """
 
     schema: Schema
@@ -97,6 +142,17 @@ class Link(Protocol):
 
     A link with memory never carries buffers: a residual or reference on running variances turns them negative. A link
     without memory sends the same tensors to many clients as one parcel. A link derives from this class.
+
+    Example:
+        >>> import numpy as np
+        >>> from fedreuse import LinkContext, Schema, Tensors, TensorSpec, registries
+        >>> codec = {"name": "top_k", "ratio": 0.5}
+        >>> link = registries["links"].parse({"name": "error_feedback", "codec": codec}, "link")
+        >>> schema = Schema((TensorSpec("w", (4,)),))
+        >>> context = LinkContext(schema, 1, 0, np.random.default_rng(0))
+        >>> parcel, residual = link.send(Tensors(schema, np.float32([4, 1, 3, 2])), None, context)
+        >>> link.receive(parcel, None, context)[0]["w"].tolist()
+        [4.0, 0.0, 3.0, 0.0]
     """
 
     has_memory: ClassVar[bool]
@@ -145,7 +201,21 @@ class Method:
 class MethodConfig:
     """What the registry of methods holds: a frozen dataclass that can make its two halves.
 
-    A method that is defined by its links (a recipe) names them here; a configuration may replace each of them.
+    Its fields are the method's settings. A method that is defined by its links (a recipe) names them in
+    `default_uplink` and `default_downlink`.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from fedreuse import MethodConfig, registries
+        >>> @dataclass(frozen=True)
+        ... class Mine(MethodConfig):
+        ...     mu: float = 0.01
+        ...
+        ...     def halves(self, buffers):
+        ...         return registries["methods"].parse({"name": "fedprox", "mu": self.mu}, "method").halves(buffers)
+        >>> server, client = Mine().halves("dense")
+        >>> Mine().uplink_groups, Mine().needs.full_participation
+        (('update',), False)
     """
 
     @property

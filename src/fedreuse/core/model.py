@@ -20,7 +20,21 @@ BUFFER_GROUPS = ("buffers", "counters")
 
 @value
 class Model:
-    """Named tensors by role. An update has the same form: trained minus received, so that the server adds."""
+    """Named tensors by role. An update has the same form: trained minus received, so that the server adds.
+
+    Args:
+        weights: What is trained.
+        buffers: Running statistics: floating point, not trained.
+        counters: Whole numbers, such as the number of batches that BatchNorm has seen.
+
+    Example:
+        >>> import numpy as np
+        >>> from fedreuse import Model, Schema, Tensors, TensorSpec
+        >>> none = Tensors(Schema(), np.zeros(0, np.float32))
+        >>> model = Model(Tensors(Schema((TensorSpec("w", (2,)),)), np.float32([1, 2])), none, none)
+        >>> model.schema.dense_bytes
+        8
+    """
 
     weights: Tensors
     buffers: Tensors

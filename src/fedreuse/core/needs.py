@@ -15,11 +15,25 @@ __all__ = ["Needs"]
 
 @dataclass(frozen=True)
 class Needs:
-    """Assumptions of a method. `full_participation` may be waived by accepting an approximation.
+    """What a method assumes of a run, checked before anything starts.
 
-    Of a client's training: `gradients`: it can differentiate; `corrections`: something is added to the gradient of
-    every local step; `steps`: the method says how many steps are taken. Without these three, a method needs nothing
-    but the trained model. `head`: the network must have weights that are its head.
+    Args:
+        full_participation: Every client takes part in every round; may be waived by `accept_approximation`.
+        look_ahead: How many future cohorts the server half must know.
+        gradients: Clients can differentiate the loss.
+        corrections: Something is added to the gradient of every local step.
+        steps: The method says how many local steps are taken.
+        head: The network must have weights that are its head.
+
+    Without `gradients`, `corrections` and `steps` a method needs nothing but the trained model.
+
+    Raises:
+        ConfigError: By `check` and `check_network`, if a run or network is not what the method assumes.
+
+    Example:
+        >>> from fedreuse import Needs
+        >>> needs = Needs(full_participation=True)
+        >>> needs.check("mine", cohort=10, clients=10, accept_approximation=False)
     """
 
     full_participation: bool = False

@@ -18,7 +18,20 @@ Weighting = Literal["ratio", "ht"]
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Clients 0 .. N-1 and their numbers of training examples."""
+    """Clients 0 .. N-1 and their numbers of training examples.
+
+    Args:
+        examples: An integer array with one entry per client.
+
+    Example:
+        >>> import numpy as np
+        >>> from fedreuse import Population
+        >>> population = Population(np.array([30, 10, 60]))
+        >>> len(population), population.total_examples
+        (3, 100)
+        >>> population.ratio_weights([0, 1])
+        {0: 0.75, 1: 0.25}
+    """
 
     examples: np.ndarray
 

@@ -21,9 +21,21 @@ Role = Literal["weight", "buffer", "counter"]
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """One tensor of a model. `is_positive` marks a variance: a value at or below zero would break the network.
+    """One tensor of a model.
 
-    A message may leave out rows of a tensor: its spec then has the shape of what is there, and `rows` says which.
+    Args:
+        name: The tensor's name, as torch gives it: `layer.weight`.
+        shape: Its shape.
+        dtype: NumPy's name of the type.
+        role: `weight` (trained), `buffer` (floating point, not trained) or `counter` (whole numbers).
+        is_positive: Marks a variance: a value at or below zero would break the network.
+        rows: In a message that leaves out rows of a tensor: which ones are there; the shape is that of those.
+
+    Example:
+        >>> from fedreuse import TensorSpec
+        >>> spec = TensorSpec("conv1.weight", (32, 1, 5, 5))
+        >>> spec.size, spec.dense_bytes, spec.layer
+        (800, 3200, 'conv1')
     """
 
     name: str
@@ -56,7 +68,20 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class Schema:
-    """An ordered list of tensors of one dtype that lie one after another in a flat vector."""
+    """An ordered list of tensors of one dtype that lie one after another in a flat vector.
+
+    Args:
+        specs: The tensors, each name once.
+
+    Raises:
+        ValueError: If dtypes differ or a name comes twice.
+
+    Example:
+        >>> from fedreuse import Schema, TensorSpec
+        >>> schema = Schema((TensorSpec("a", (2, 3)), TensorSpec("b", (4,))))
+        >>> schema.size, schema.offsets, schema.dense_bytes
+        (10, (0, 6, 10), 40)
+    """
 
     specs: tuple[TensorSpec, ...] = field(default=())
 

@@ -34,8 +34,24 @@ __all__ = [
 class Tensors:
     """Named tensors over one flat vector in schema order. Sparse ones hold only the kept coordinates.
 
-    `values` has one entry per coordinate, or one per entry of `index`, which lists the kept flat positions in
-    increasing order. Both are read-only, so that a value stays a value wherever it is passed.
+    Args:
+        schema: Names and shapes of the tensors.
+        values: A one-dimensional array of the schema's dtype, with one entry per coordinate or one per entry of
+            `index`. It becomes read-only.
+        index: The kept flat positions in increasing order; None if every coordinate is held.
+
+    Raises:
+        ValueError: If number or dtype of the values do not fit the schema.
+
+    Example:
+        >>> import numpy as np
+        >>> from fedreuse import Schema, Tensors, TensorSpec
+        >>> schema = Schema((TensorSpec("a", (2, 2)), TensorSpec("b", (3,))))
+        >>> Tensors(schema, np.arange(7, dtype=np.float32))["b"]
+        array([4., 5., 6.], dtype=float32)
+        >>> sparse = Tensors(schema, np.float32([9]), index=np.array([1]))
+        >>> sparse["a"].tolist()
+        [[0.0, 9.0], [0.0, 0.0]]
     """
 
     schema: Schema

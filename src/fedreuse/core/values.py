@@ -32,10 +32,23 @@ def value(*, former: tuple[str, ...]) -> Callable[[type[T]], type[T]]: ...
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def value(cls: type[T] | None = None, *, former: tuple[str, ...] = ()) -> Any:
-    """A frozen dataclass that may be part of a state: stored, sent and compared by what it holds.
+    """Make a frozen dataclass that may be part of a state: stored, sent and compared by what it holds.
 
-    A stored state names its classes as `module.Class`; `former` lists the names that a class was stored under before
-    it moved, so that run directories and client stores written then can still be read.
+    Args:
+        cls: The class, when used as a plain decorator.
+        former: Names (`module.Class`) that the class was stored under before it moved, so that run directories and
+            client stores written then can still be read.
+
+    Returns:
+        The dataclass.
+
+    Example:
+        >>> from fedreuse import value
+        >>> @value
+        ... class Seen:
+        ...     rounds: int = 0
+        >>> Seen(rounds=3).rounds
+        3
     """
 
     def make(given: type[T]) -> type[T]:

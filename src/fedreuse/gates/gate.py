@@ -18,7 +18,18 @@ __all__ = ["AgeLimit", "Gate", "gates", "promote"]
 
 
 class Gate(Protocol):
-    """Decides who must train. Ages are those of the selected clients that have a cache."""
+    """Decides which selected clients must train. Ages are those of the selected clients that have a cache.
+
+    Example:
+        >>> from fedreuse import Cohort, registries
+        >>> gate = registries["gates"].parse({"name": "age_only", "max_age": 4, "quota": 0.5}, "gate")
+        >>> cohort, ages = Cohort(9, (0, 1, 2, 3), seed=101), {0: 1, 1: 4, 2: 2}
+        >>> certain = gate.certain(ages, cohort)
+        >>> certain
+        {3: 'no cache', 1: 'age'}
+        >>> gate.choose({}, {0: 1, 2: 2}, certain, cohort)
+        {}
+    """
 
     @property
     def plan(self) -> BatchPlan | None:

@@ -58,7 +58,36 @@ class Rounds:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that decides a run."""
+    """Everything that decides a run. `load` reads one; `dataclasses.replace` makes another.
+
+    Args:
+        task: Dataset, clients, partition, what is held out, loss and metric.
+        network: The torch module.
+        local: Local training: epochs, batch size, optimizer, learning rate over rounds, device.
+        method: The federated method.
+        uplink: Link by group, client to server; the method's own where none is named, and dense where it has none.
+        downlink: The same, server to client.
+        buffers: `dense`, or `as_weights`: running statistics and counters take the update's link.
+        rounds: Number of rounds and of clients in each, when to evaluate, who can be reached.
+        faults: Which requests are lost or late.
+        executor: Who plays the clients; does not change the result.
+        client_store: Where clients' records lie between rounds, `memory` or `disk`; does not change the result.
+        server_store: The same for the server's caches and ends of links.
+        checkpoint_every: Rounds between commits, at least 1; does not change the result.
+        accept_approximation: Run a method outside the participation that its theory assumes.
+        max_norm: The largest Euclidean norm of a group in a reply; a longer one is refused. None: no bound.
+        seed: Not negative; every random stream follows from it.
+
+    Raises:
+        ConfigError: If parts do not fit each other, for example a cohort larger than the population.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from fedreuse import load
+        >>> config = load({"task": {"name": "digits", "clients": 8}, "rounds": {"cohort": 4}})
+        >>> replace(config, seed=202).run_id == config.run_id
+        False
+    """
 
     task: Task = field(metadata={"parse": parse_task})
     network: Network = part(networks, "cnn")
@@ -143,7 +172,25 @@ class RunConfig:
 
 
 def load(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
-    """A configuration from a YAML file or a mapping, with `key=value` overrides."""
+    """Read a configuration.
+
+    Args:
+        source: The path of a YAML file, or the same as a mapping. Only `task` is required; unknown keys are errors.
+        overrides: Changes in the form `key=value`, such as `rounds.count=10` or `method=fedprox`, applied in order.
+
+    Returns:
+        The configuration, with every default filled in.
+
+    Raises:
+        ConfigError: A file that cannot be read, an unknown key, a wrong type or an impossible value; the message
+            names the place, the value and the nearest known name.
+
+    Example:
+        >>> from fedreuse import load
+        >>> config = load({"task": {"name": "digits", "clients": 8}}, ["rounds.cohort=4", "method=fedprox"])
+        >>> config.rounds.cohort, config.method.mu
+        (4, 0.0005)
+    """
     plain = read_yaml(Path(source)) if isinstance(source, str | Path) else dict(source)
     plain = with_overrides(plain, overrides)
     config: RunConfig = parse(RunConfig, plain, "")

@@ -37,7 +37,25 @@ _JOURNAL = "checkpoint.sqlite"
 
 
 class RunDirectory:
-    """The files of one run. A reader may open it at any time; a writer locks it first."""
+    """The files of one run. A reader may open it at any time; a writer locks it first.
+
+    Args:
+        path: The directory; `RunDirectory.open` checks that it is one.
+
+    Raises:
+        RunDirectoryError: By the readers, if a file is absent or damaged, or the run is not complete.
+
+    Example:
+        >>> from fedreuse import RunDirectory, load, run
+        >>> small = {"task": {"name": "digits", "clients": 4, "limit": 200, "partition": "iid"}, "network": "mlp"}
+        >>> _ = run(load(small, ["rounds={count: 2, cohort: 2}", "local.epochs=1"]), "first")
+        >>> directory = RunDirectory.open("first")
+        >>> rounds, scores = directory.metric("validation_score")
+        >>> rounds.tolist(), len(directory.events())
+        ([1, 2], 4)
+        >>> directory.traffic()["messages"].up.shape
+        (2,)
+    """
 
     def __init__(self, path: str | Path) -> None:
         """Opens nothing yet."""
@@ -261,7 +279,22 @@ _EVENTS = pa.schema(
 
 
 def find_runs(path: str | Path) -> list[RunDirectory]:
-    """The run directory itself, or those below a folder."""
+    """Find run directories.
+
+    Args:
+        path: A run directory, a folder of run directories, or a folder of such folders.
+
+    Returns:
+        The run directories, complete or not, sorted by path.
+
+    Raises:
+        RunDirectoryError: If there is no such folder.
+
+    Example:
+        >>> from fedreuse import find_runs
+        >>> [directory.path for directory in find_runs(".") if directory.is_complete]
+        []
+    """
     folder = Path(path)
     if (folder / "config.yaml").exists():
         return [RunDirectory.open(folder)]

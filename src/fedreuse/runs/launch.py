@@ -51,7 +51,28 @@ def run(
 ) -> RunDirectory:
     """Run a configuration to its end, or go on where it stopped; the same bits either way.
 
-    `executor` stands in the place of the configured one: clients that are not played here, but live elsewhere.
+    Args:
+        config: What to run.
+        out: The run directory; None stands for `runs/` and the run's own name.
+        resume: Go on with a run that was interrupted; a complete one is returned as it is.
+        observer: Is told when the run starts and after each round.
+        executor: Stands in the place of the configured one, for clients that live elsewhere.
+
+    Returns:
+        The run directory, complete.
+
+    Raises:
+        RunDirectoryError: If the directory is in use or holds another run.
+        DataError: If the dataset is absent or damaged.
+        RunError: If the run cannot go on: training diverged, the disk is full, workers die. What was committed is safe.
+
+    Example:
+        >>> from fedreuse import load, run
+        >>> small = {"task": {"name": "digits", "clients": 4, "limit": 200, "partition": "iid"}, "network": "mlp"}
+        >>> config = load(small, ["rounds={count: 2, cohort: 2}", "local.epochs=1"])
+        >>> directory = run(config, "first")
+        >>> directory.is_complete, sorted(directory.summary["events"])[:1]
+        (True, ['fresh'])
     """
     directory = RunDirectory(Path(out) if out is not None else Path("runs") / config.label)
     if resume and directory.is_complete:

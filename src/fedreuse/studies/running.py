@@ -48,8 +48,33 @@ def run_study(
 ) -> Iterator[Outcome]:
     """Run what is incomplete and yield every run as it ends; a run that fails does not stop the others.
 
-    `jobs` runs at a time; None measures the first one and chooses what ends sooner. The results are the same. Where
-    a `runner` stands in the place of the simulation (a federation of real nodes), runs go one after another.
+    Args:
+        study: What to run.
+        out: The folder of the study, in which every run has a directory.
+        watch: Called with a run's number and the run; returns who watches it, or None.
+        jobs: Runs at a time; None measures the first one and chooses what ends sooner. The results are the same.
+        say: Is told in a sentence how the runs use the cores.
+        runner: Runs a configuration in the place of the simulation (on real nodes); runs then go one after another.
+
+    Yields:
+        The outcome of each run: its number, its directory, and the error if it failed.
+
+    Raises:
+        RunDirectoryError: If the folder cannot be written.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from fedreuse import load_study, run_study
+        >>> _ = Path("two.yaml").write_text('''
+        ... base:
+        ...   task: {name: digits, clients: 4, limit: 200, partition: iid}
+        ...   network: mlp
+        ...   rounds: {count: 1, cohort: 2}
+        ...   local: {epochs: 1}
+        ... axes: {seed: [101, 202]}
+        ... ''')
+        >>> [(outcome.number, outcome.error) for outcome in run_study(load_study("two.yaml"), "two", jobs=1)]
+        [(1, ''), (2, '')]
     """
     place = Path(out)
     study.write(place)

@@ -61,7 +61,21 @@ class StudyRun:
 
 @dataclass(frozen=True)
 class Study:
-    """A name and every run, known before the first one starts; `rank` says by which score a table sorts them."""
+    """A name and every run, known before the first one starts.
+
+    Args:
+        name: What the study is called.
+        runs: Its runs: labels and configuration of each.
+        rank: By which score a table sorts them, `test` or `validation`; None: in the order of the axes.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from fedreuse import load_study
+        >>> _ = Path("two.yaml").write_text("{base: {task: {name: digits}}, axes: {seed: [101, 202]}}")
+        >>> study = load_study("two.yaml")
+        >>> study.name, [planned.config.seed for planned in study.runs]
+        ('two', [101, 202])
+    """
 
     name: str
     runs: tuple[StudyRun, ...]
@@ -82,7 +96,26 @@ class Study:
 
 
 def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
-    """A study from a YAML file; `key=value` overrides change the base, `axes.key=value` an axis."""
+    """Read a study: a base configuration and axes, whose every combination is one run.
+
+    Args:
+        path: A YAML file with `base`, `axes` and perhaps `rank`.
+        overrides: Changes in the form `key=value` to the base, or `axes.key=value` to an axis.
+
+    Returns:
+        The study, with every configuration parsed.
+
+    Raises:
+        ConfigError: A mistake in the file or in one of the configurations; the message names the axis and the label.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from fedreuse import load_study
+        >>> axes = "{method: {plain: {method: fedavg}, pulled: {method: fedprox}}}"
+        >>> _ = Path("study.yaml").write_text("{base: {task: {name: digits}}, axes: " + axes + "}")
+        >>> [planned.variant for planned in load_study("study.yaml", ["rounds.count=10"]).runs]
+        ['plain', 'pulled']
+    """
     file = Path(path)
     return expand(read_yaml(file), file.stem, file.parent, overrides)
 
