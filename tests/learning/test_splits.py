@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,12 @@ from hypothesis import strategies as st
 import fedreuse.core.errors
 from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.core.randomness import stream
+from fedreuse.core.streams import first_numbers
 from fedreuse.learning.data import Examples, Split, digest_of
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.partitions.dirichlet import Dirichlet
 from fedreuse.learning.partitions.iid import Iid
-from fedreuse.learning.splits import SealedSplit, draw, hold_out, local_test
+from fedreuse.learning.splits import SealedSplit, draw, hold_out, local_test, together
 
 
 class Streams:
@@ -367,3 +369,18 @@ def test_places_are_drawn_in_the_proportions_of_the_labels() -> None:
     assert draw(labels, 8, np.random.default_rng(0)).tolist() == list(range(8))
     places = {tuple(draw(labels, 4, np.random.default_rng(seed)).tolist()) for seed in range(20)}
     assert len(places) > 5
+
+
+def test_copies_are_held_out_together_or_not_at_all() -> None:
+    # by hand: of the copies numbered 7 one is not held out, so none is
+    held_out = np.array([True, False, True, True])
+    assert together(held_out, np.array([7, 7, 3, 0])).tolist() == [False, False, True, True]
+    index = ClientIndex(np.array([0, 40]), np.arange(40))
+    labels, copies = np.zeros(40, np.int64), np.arange(40) // 2
+    for seed in range(10):
+        numbers = partial(first_numbers, seed, "validation")
+        training, validation = hold_out(index, labels, 0.5, numbers, copies)
+        assert not set(copies[training.indices].tolist()) & set(copies[validation.indices].tolist())
+        assert len(training.indices) + len(validation.indices) == 40
+        apart, _ = hold_out(index, labels, 0.5, numbers)
+        assert set(apart.indices.tolist()) <= set(training.indices.tolist())

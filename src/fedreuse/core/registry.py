@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from fedreuse.core.errors import ConfigError, UserError, suggest
 
-__all__ = ["REGISTRIES", "Registry", "describe_fields", "named_plain", "parse", "part", "to_plain"]
+__all__ = ["REGISTRIES", "Registry", "describe_fields", "load_object", "named_plain", "parse", "part", "to_plain"]
 
 T = TypeVar("T")
 REGISTRIES: dict[str, Registry[Any]] = {}
@@ -98,7 +98,7 @@ class Registry(Generic[T]):
         if ":" not in name:
             built: T = parse(self.get(name, where), options, where)
             return built
-        target = _load(name, where)
+        target = load_object(name, f"{where}.name")
         if isinstance(target, type) and dataclasses.is_dataclass(target):
             if self._base is not None and self._base not in target.__mro__:
                 raise ConfigError(
@@ -239,7 +239,8 @@ def _join(where: str, key: str) -> str:
     return f"{where}.{key}" if where else key
 
 
-def _load(name: str, where: str) -> Any:
+def load_object(name: str, where: str) -> Any:
+    """What `package.module:Name` stands for; `where` is the key that names it."""
     module_name, _, attribute = name.partition(":")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # a user's own module lies beside the configuration
@@ -249,8 +250,8 @@ def _load(name: str, where: str) -> Any:
         raise
     except ImportError as error:
         raise ConfigError(
-            f"{where}.name: cannot import '{module_name}' ({error}); run from the folder that holds it, or install it"
+            f"{where}: cannot import '{module_name}' ({error}); run from the folder that holds it, or install it"
         ) from None
     except AttributeError:
         known = [word for word in vars(sys.modules[module_name]) if not word.startswith("_")]
-        raise ConfigError(f"{where}.name: '{module_name}' has no '{attribute}'; {suggest(attribute, known)}") from None
+        raise ConfigError(f"{where}: '{module_name}' has no '{attribute}'; {suggest(attribute, known)}") from None

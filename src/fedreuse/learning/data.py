@@ -73,22 +73,31 @@ class Examples:
 
 @dataclass(frozen=True)
 class Data:
-    """A dataset in memory. Images are normalised as (x / 255 - mean) / std per channel when a batch is made."""
+    """A dataset in memory, or mapped. Pixels are normalised as (x / 255 - mean) / std per channel when a batch is made.
+
+    Where mean and std are None, they are those of the examples that a run trains on.
+    """
 
     name: str
     num_classes: int
     train: Split
     test: Split
     validation: Split | None = None
-    mean: tuple[float, ...] = (0.0,)
-    std: tuple[float, ...] = (1.0,)
+    mean: tuple[float, ...] | None = (0.0,)
+    std: tuple[float, ...] | None = (1.0,)
     is_augmented: bool = False
+    is_scaled: bool = False
+    """Whether fractions are normalised too, as (x - mean) / std."""
     clients: np.ndarray | None = None
     """Natural client of each training example, numbered from 0."""
     client_names: np.ndarray | None = None
     """What the data call each of these clients."""
     times: np.ndarray | None = None
     """When each training example arose, in any unit that sorts."""
+    copies: np.ndarray | None = None
+    """A number per training example that exact copies at one client share, where there are any: they stay together."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of the data."""
 
     @property
     def examples(self) -> Examples:

@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
     from fedreuse.learning.data import Split
 
-__all__ = ["Opening", "SealedSplit", "draw", "hold_out", "local_test"]
+__all__ = ["Opening", "SealedSplit", "draw", "hold_out", "local_test", "together"]
 
 
 def hold_out(
-    index: ClientIndex, labels: np.ndarray, share: float, numbers_of: Callable[[Sequence[int], np.ndarray], np.ndarray]
+    index: ClientIndex,
+    labels: np.ndarray,
+    share: float,
+    numbers_of: Callable[[Sequence[int], np.ndarray], np.ndarray],
+    copies: np.ndarray | None = None,
 ) -> tuple[ClientIndex, ClientIndex]:
     """Train and validation examples of every client, stratified by label.
 
@@ -38,6 +42,8 @@ def hold_out(
     `numbers_of(clients, counts)` gives the first so many numbers of each client's own stream, one client after
     the other; it is asked for those alone that hold out anything. The share is taken as the nearest
     fraction with a denominator of at most a million, and counted exactly.
+
+    Examples with the same number in `copies` are held out together or not at all.
     """
     require(0 <= share < 1, "task.validation must be at least 0 and below 1", share)
     ratio = min(Fraction(str(share)).limit_denominator(10**6), Fraction(999_999, 10**6))
@@ -45,7 +51,17 @@ def hold_out(
     if not counts.any():
         return index, ClientIndex(np.zeros_like(index.offsets), np.empty(0, dtype=np.int64), index.redraws)
     is_held_out = _choose(index, labels[index.indices], counts, ratio, _draw_keys(index, counts, numbers_of))
+    if copies is not None:
+        is_held_out = together(is_held_out, copies[index.indices])
     return _where(index, ~is_held_out), _where(index, is_held_out)
+
+
+def together(is_held_out: np.ndarray, copies: np.ndarray) -> np.ndarray:
+    """What is still held out if an example stays for training as soon as one of its copies does."""
+    num_all = np.bincount(copies)
+    num_held_out = np.bincount(copies[is_held_out], minlength=len(num_all))
+    whole: np.ndarray = is_held_out & (num_all == num_held_out)[copies]
+    return whole
 
 
 def local_test(

@@ -15,6 +15,7 @@ from fedreuse.core.randomness import stream
 from fedreuse.core.registry import named_plain, parse, part
 from fedreuse.core.streams import first_numbers
 from fedreuse.learning.data import Data, Dataset, datasets
+from fedreuse.learning.normalisation import statistics_of
 from fedreuse.learning.objectives import Loss, Metric, losses, metrics
 from fedreuse.learning.partitions import Partition, partitions
 from fedreuse.learning.splits import SealedSplit, draw, hold_out
@@ -74,11 +75,17 @@ class Task:
         index = dataclasses.replace(dealt, indices=used[dealt.indices])
         inputs = self.partition.shift(data.train.inputs, index, stream(seed, "feature shift"))
         share = 0.0 if data.validation is not None else self.validation
-        training, validation = hold_out(index, data.train.labels, share, partial(first_numbers, seed, "validation"))
+        numbers = partial(first_numbers, seed, "validation")
+        training, validation = hold_out(index, data.train.labels, share, numbers, data.copies)
         official = data.validation if self.validation else None
         sealed = SealedSplit(data.test)
         seen = dataclasses.replace(data.train, inputs=inputs)
-        open_data = dataclasses.replace(data, train=seen, test=_no_examples(data.test), validation=None)
+        mean, std = data.mean, data.std
+        if mean is None or std is None:
+            mean, std = statistics_of(inputs, training.indices)
+        open_data = dataclasses.replace(
+            data, train=seen, test=_no_examples(data.test), validation=None, mean=mean, std=std
+        )
         return PreparedTask(self, open_data, data.digest, training, validation, official, sealed)
 
     def _used(self, labels: np.ndarray, seed: int) -> np.ndarray:

@@ -122,14 +122,18 @@ class Trainer:
         return self.normalise(inputs), self._labels[at].to(self._device)
 
     def normalise(self, inputs: torch.Tensor) -> torch.Tensor:
-        """uint8 images become (x / 255 - mean) / std, channels last; other inputs stay as they are.
+        """uint8 images become (x / 255 - mean) / std, channels last; fractions (x - mean) / std if the data say so.
 
-        Floating point takes the network's precision.
+        Floating point takes the network's precision; other inputs stay as they are.
         """
         inputs = inputs.to(self._device)
-        if inputs.dtype != torch.uint8:
-            return inputs.to(self._dtype) if inputs.is_floating_point() else inputs
         per_channel = (1, -1, *[1] * (inputs.dim() - 2))
+        if inputs.dtype != torch.uint8:
+            if not inputs.is_floating_point() or not self._data.is_scaled:
+                return inputs.to(self._dtype) if inputs.is_floating_point() else inputs
+            mean = torch.tensor(self._data.mean, dtype=self._dtype, device=self._device).view(per_channel)
+            std = torch.tensor(self._data.std, dtype=self._dtype, device=self._device).view(per_channel)
+            return inputs.to(self._dtype).sub(mean).div_(std)
         mean = torch.tensor(self._data.mean, device=self._device).view(per_channel)
         std = torch.tensor(self._data.std, device=self._device).view(per_channel)
         scaled = inputs.float().div_(255).sub_(mean).div_(std).to(self._dtype)
@@ -144,20 +148,18 @@ class Trainer:
         """Sums of loss and metric over a split, or over training examples by position."""
         self.network.load(model)
         self.network.module.eval()
-        if split is not None:
-            inputs, labels = _tensor(split.inputs), _labels(split.labels)
-        else:
-            at = _tensor(np.arange(len(self._labels)) if index is None else index)
-            inputs, labels = self._inputs[at], self._labels[at]
+        inputs = self._inputs if split is None else _in_place(split.inputs)
+        labels = self._labels if split is None else _in_place(_whole_numbers(split.labels))
+        at = _tensor(np.arange(len(labels)) if index is None else index)
         loss, score = 0.0, 0.0
         with torch.inference_mode(), self.precision():
-            for start in range(0, len(labels), _EVALUATION_BATCH):
-                some = slice(start, start + _EVALUATION_BATCH)
+            for start in range(0, len(at), _EVALUATION_BATCH):
+                some = at[start : start + _EVALUATION_BATCH]  # batch by batch: data may be mapped from disk
                 wanted = labels[some].to(self._device)
                 outputs = self.network.module(self.normalise(inputs[some]))
                 loss += float(self.loss(outputs, wanted)) * len(wanted)
                 score += float(self.metric(outputs, wanted))
-        return Metrics(len(labels), loss, score)
+        return Metrics(len(at), loss, score)
 
     def precision(self) -> AbstractContextManager[object]:
         """Mixed precision on CUDA, as in the paper; on a CPU everything is computed in the network's own."""
@@ -340,10 +342,6 @@ def _in_place(array: np.ndarray) -> torch.Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(np.ascontiguousarray(array))
-
-
-def _labels(array: np.ndarray) -> torch.Tensor:
-    return _tensor(_whole_numbers(array))
 
 
 def _whole_numbers(labels: np.ndarray) -> np.ndarray:

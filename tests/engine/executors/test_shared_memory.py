@@ -2,11 +2,12 @@
 
 import multiprocessing
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fedreuse.engine.executors.shared_memory import attach, lay_out_arrays, lay_out_envelopes, open_arrays
+from fedreuse.engine.executors.shared_memory import FilePlace, attach, lay_out_arrays, lay_out_envelopes, open_arrays
 from fedreuse.wire.block import absent_block, dense_block, sparse_block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel
@@ -55,3 +56,20 @@ def test_another_process_sees_the_same_memory():
     assert here.recv() == 499500.0
     process.join()
     os.close(area.descriptor)
+
+
+def test_what_is_mapped_from_a_file_stays_there(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.arange(12.0).reshape(4, 3))
+    mapped = np.load(path, mmap_mode="r")
+    arrays = {"mapped": mapped, "part": mapped[1:], "plain": np.arange(3), "none": mapped[:0]}
+    layout, places = lay_out_arrays(arrays, may_map=True)
+    assert [name for name, place in places.items() if isinstance(place, FilePlace)] == ["mapped"]
+    assert layout.size < 200  # the part, which may be copied, and the small one
+    opened = open_arrays(layout.to_array(), places)
+    assert isinstance(opened["mapped"], np.memmap)
+    for name, array in arrays.items():
+        assert np.array_equal(opened[name], array), name
+    copied, everything = lay_out_arrays(arrays)
+    assert not any(isinstance(place, FilePlace) for place in everything.values())
+    assert copied.size > layout.size

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from fedreuse.engine.executors.executor import RunExecutor, Site, WorkerSetup
-    from fedreuse.engine.executors.shared_memory import Area, ArrayPlace, EnvelopePlace
+    from fedreuse.engine.executors.shared_memory import Area, EnvelopePlace, Place
     from fedreuse.engine.executors.worker import Job, Outcome
     from fedreuse.wire.envelope import Envelope
 
@@ -71,7 +71,7 @@ class ProcessPool:
 
     def __init__(self, setup: WorkerSetup, arrays: Mapping[str, Any], count: int) -> None:
         """Workers start at once and build their workplaces while the first round is prepared."""
-        layout, self._places = lay_out_arrays(arrays)
+        layout, self._places = lay_out_arrays(arrays, may_map=True)
         self._area = layout.to_area()
         self._setup = setup
         self._stillborn = 0
@@ -151,7 +151,7 @@ class ProcessPool:
         self._workers[self._workers.index(worker)] = self._start()
 
 
-def _serve(connection: Connection, setup: WorkerSetup, area: Area, places: Mapping[str, ArrayPlace]) -> None:
+def _serve(connection: Connection, setup: WorkerSetup, area: Area, places: Mapping[str, Place]) -> None:
     """A worker's life: build once, then do jobs until left alone."""
     with suppress(EOFError, OSError):  # the run's process is gone, or done with us
         try:

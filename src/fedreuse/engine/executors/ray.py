@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fedreuse.engine.executors.executor import Site, WorkerSetup
-    from fedreuse.engine.executors.shared_memory import ArrayPlace, EnvelopePlace
+    from fedreuse.engine.executors.shared_memory import EnvelopePlace, Place
     from fedreuse.engine.executors.worker import Job, Outcome
     from fedreuse.wire.envelope import Envelope
 
@@ -151,7 +151,7 @@ class ActorPool:
 class Actor:
     """A worker as Ray runs it."""
 
-    def __init__(self, setup: WorkerSetup, shared: np.ndarray, places: Mapping[str, ArrayPlace]) -> None:
+    def __init__(self, setup: WorkerSetup, shared: np.ndarray, places: Mapping[str, Place]) -> None:
         """Build once; what goes wrong is told when asked."""
         self._failure: Failure | None = None
         try:

@@ -17,8 +17,8 @@ from fedreuse.wire.parcel import Parcel
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Area", "ArrayPlace", "EnvelopePlace", "Layout", "View", "attach", "lay_out_arrays", "lay_out_envelopes",
-           "open_arrays"]  # fmt: skip
+__all__ = ["Area", "ArrayPlace", "EnvelopePlace", "FilePlace", "Layout", "Place", "View", "attach", "lay_out_arrays",
+           "lay_out_envelopes", "open_arrays"]  # fmt: skip
 
 View = mmap.mmap | np.ndarray
 """Memory that arrays lie in."""
@@ -41,6 +41,19 @@ class ArrayPlace:
     offset: int
     dtype: str
     shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FilePlace:
+    """Where an array lies in a file that every process of this machine can map."""
+
+    path: str
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+
+
+Place = ArrayPlace | FilePlace
 
 
 @dataclass(frozen=True)
@@ -98,10 +111,10 @@ class Layout:
             _array(view, self.places[id(array)])[...] = array
 
 
-def lay_out_arrays(arrays: Mapping[str, np.ndarray]) -> tuple[Layout, dict[str, ArrayPlace]]:
-    """Arrays by name."""
+def lay_out_arrays(arrays: Mapping[str, np.ndarray], may_map: bool = False) -> tuple[Layout, dict[str, Place]]:
+    """Arrays by name; with `may_map` those that are mapped from a file stay there, and may be larger than memory."""
     layout = Layout()
-    return layout, {name: layout.put(array) for name, array in arrays.items()}
+    return layout, {name: (_file_of(array) if may_map else None) or layout.put(array) for name, array in arrays.items()}
 
 
 def lay_out_envelopes(envelopes: Sequence[Envelope]) -> tuple[Layout, list[EnvelopePlace]]:
@@ -139,9 +152,11 @@ def attach(area: Area) -> mmap.mmap:
         os.close(descriptor)
 
 
-def open_arrays(view: View, places: Mapping[str, ArrayPlace]) -> dict[str, np.ndarray]:
-    """The arrays of an area, without copying."""
-    return {name: _array(view, place) for name, place in places.items()}
+def open_arrays(view: View, places: Mapping[str, Place]) -> dict[str, np.ndarray]:
+    """The arrays of an area, or of files, without copying."""
+    return {
+        name: _mapped(place) if isinstance(place, FilePlace) else _array(view, place) for name, place in places.items()
+    }
 
 
 def _open_parcel(place: _ParcelPlace | None, view: View) -> Parcel | None:
@@ -151,6 +166,18 @@ def _open_parcel(place: _ParcelPlace | None, view: View) -> Parcel | None:
         Block(MODES[code], count, tuple(_array(view, at) for at in fields)) for code, count, fields in place.blocks
     )
     return Parcel(blocks, place.notes, _open_parcel(place.second, view))
+
+
+def _file_of(array: np.ndarray) -> FilePlace | None:
+    """The file of an array that is one whole mapping; a part of one does not know its offset."""
+    is_whole = isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.flags.c_contiguous
+    if not is_whole or array.filename is None or not array.size:  # type: ignore[attr-defined]  # it is a memmap
+        return None
+    return FilePlace(str(array.filename), array.offset, array.dtype.str, array.shape)  # type: ignore[attr-defined]
+
+
+def _mapped(place: FilePlace) -> np.ndarray:
+    return np.memmap(place.path, place.dtype, "r", place.offset, place.shape)
 
 
 def _array(view: View, place: ArrayPlace) -> np.ndarray:

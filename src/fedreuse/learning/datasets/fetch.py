@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Checked", "Choice", "available", "check", "fetch", "sources"]
 
 Choice = Literal["auto", "official", "registry"]
-_WITHOUT_FILES = {"digits": "comes with scikit-learn", "synthetic": "is generated"}
+_WITHOUT_FILES = {"digits": "comes with scikit-learn", "synthetic": "is generated", "files": "is your own data"}
 
 
 @dataclass(frozen=True)

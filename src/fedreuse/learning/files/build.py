@@ -1,0 +1,112 @@
+"""From a pool of examples to the arrays of the splits, in memory or mapped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from fedreuse.core.errors import DataError
+from fedreuse.learning.files.labels import ClassSetting, encode
+from fedreuse.learning.files.pool import TEST, TRAIN, VALIDATION
+from fedreuse.learning.files.source import CHUNK
+from fedreuse.learning.files.splitting import Rule, copies_of, decide
+from fedreuse.learning.files.store import Arrays
+
+if TYPE_CHECKING:
+    from fedreuse.learning.files.pool import Pool
+    from fedreuse.learning.files.store import New
+
+__all__ = ["Plan", "build"]
+
+_NAMES = {TRAIN: "train", VALIDATION: "validation", TEST: "test"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a configuration says beside the columns."""
+
+    rule: Rule
+    classes: ClassSetting
+    shape: tuple[int, ...] | None
+    missing: Literal["refuse", "drop"]
+
+
+def build(pool: Pool, plan: Plan, new: New) -> Arrays:
+    """Read the inputs once, decide who goes where, and write every split."""
+    shape, dtype = pool.form
+    whole = new("whole", (len(pool), *_shape(shape, plan.shape, pool)), dtype)
+    digests = None if plan.rule.duplicates == "keep" else np.empty((len(pool), 2), np.uint64)
+    is_missing = pool.fill(whole, digests)
+    if plan.missing == "refuse" and is_missing.any():
+        example = int(np.argmax(is_missing))
+        raise DataError(
+            f"{pool.place_of(example)}: {pool.name_missing(example, whole[example])} is missing, and something is in "
+            f"{np.count_nonzero(is_missing) - 1} other rows; fill them in, or leave such rows out with task.missing: "
+            "drop"
+        )
+    copies = None if digests is None else copies_of(pool, digests)
+    splits = decide(pool, is_missing, copies, plan.rule)
+    labels, num_classes = encode(pool, splits, plan.classes)
+    arrays: dict[str, np.ndarray] = {}
+    for code, name in _NAMES.items():
+        rows = np.flatnonzero(splits == code)
+        if len(rows) or code != VALIDATION:
+            arrays[f"{name}-inputs"] = _taken(whole, rows, f"{name}-inputs", new)
+            arrays[f"{name}-labels"] = labels[rows]
+    train = np.flatnonzero(splits == TRAIN)
+    arrays |= _beside(pool, copies, train)
+    return Arrays(arrays, {"num_classes": num_classes, "notes": _notes(is_missing, copies, train)})
+
+
+def _shape(found: tuple[int, ...], wanted: tuple[int, ...] | None, pool: Pool) -> tuple[int, ...]:
+    if wanted is None or wanted == found:
+        return found
+    if np.prod(found, dtype=np.int64) != np.prod(wanted, dtype=np.int64):
+        raise DataError(
+            f"{pool.located[0].source.where}: an input has the shape {found}, which is not the size of task.shape "
+            f"{list(wanted)}; correct task.shape or task.input_columns"
+        )
+    return wanted
+
+
+def _taken(whole: np.ndarray, rows: np.ndarray, name: str, new: New) -> np.ndarray:
+    """Some rows as an array of their own."""
+    taken = new(name, (len(rows), *whole.shape[1:]), whole.dtype)
+    for start in range(0, len(rows), CHUNK):
+        taken[start : start + CHUNK] = whole[rows[start : start + CHUNK]]
+    return taken
+
+
+def _beside(pool: Pool, copies: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
+    """Client, time and number of copies of every training example, as far as they are known."""
+    arrays: dict[str, np.ndarray] = {}
+    if pool.clients is not None:
+        clients = pool.clients.at(train)
+        if (clients.codes < 0).any():
+            example = int(train[np.argmax(clients.codes < 0)])
+            raise DataError(f"{pool.place_of(example)} belongs to no client, though others do; put all below clients/")
+        clients = clients.compact()
+        arrays |= {"clients": clients.codes, "client-names": clients.values.astype(str)}
+    if pool.times is not None:
+        arrays["times"] = pool.times[train]
+    if copies is not None and len(np.unique(copies[train])) < len(train):
+        arrays["copies"] = np.unique(copies[train], return_inverse=True)[1]
+    return arrays
+
+
+def _notes(is_missing: np.ndarray, copies: np.ndarray | None, train: np.ndarray) -> list[str]:
+    """What a user should know of the data, in sentences."""
+    notes = []
+    if is_missing.any():
+        notes.append(f"{np.count_nonzero(is_missing):,} rows with missing values are left out")
+    if copies is not None:
+        whole = ~is_missing
+        num_copies = int(np.count_nonzero(whole) - len(np.unique(copies[whole])))
+        num_used = int(len(train) - len(np.unique(copies[train])))
+        notes.append(
+            f"{num_copies:,} examples are exact copies of another one of the same client; {num_used:,} of these "
+            "copies are used for training"
+        )
+    return notes

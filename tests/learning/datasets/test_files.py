@@ -1,0 +1,161 @@
+"""The dataset `files`: whole ways from a path to a federation, and to a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedreuse.core.errors import ConfigError
+from fedreuse.learning.data import datasets
+from fedreuse.learning.datasets.files import Files
+from fedreuse.learning.files import store
+from fedreuse.learning.task import parse_task
+from fedreuse.learning.trainer import Trainer
+from fedreuse.runs.assembly import assemble
+from fedreuse.runs.launch import run
+from tests.learning.files.written import COLUMNS, arrays, load, table, write
+from tests.tiny import results, tiny
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FEDREUSE_DATA", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def visits(path: Path, copies: int = 12) -> Path:
+    """120 visits of two sites, no two alike."""
+    content = table().take(np.tile(np.arange(10), copies))
+    return write(path, content.set_column(0, "age", [np.arange(10 * copies, dtype=np.float64)]))
+
+
+SETTINGS: dict[str, Any] = {"client_column": "site", "time_column": "day"}
+
+
+def test_a_table_in_both_forms_is_the_same_data(tmp_path: Path) -> None:
+    one = load(visits(tmp_path / "v.csv"), **SETTINGS)
+    other = load(visits(tmp_path / "v.parquet"), **SETTINGS)
+    assert one.digest == other.digest
+    assert (len(one.train), len(one.test), one.num_classes, one.shape) == (96, 24, 2, (2,))
+    assert one.client_names is not None
+    assert one.client_names.tolist() == ["a", "b"]
+    assert one.notes == ("0 examples are exact copies of another one of the same client; 0 of these copies are used for"
+                         " training",)  # fmt: skip
+
+
+def test_large_inputs_are_converted_once_and_equal_to_those_in_memory(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = visits(tmp_path / "v.parquet")
+    small = load(path, **SETTINGS)
+    assert not home.exists()  # nothing is written for small files
+    monkeypatch.setattr(store, "IN_MEMORY", 0)
+    mapped = load(path, **SETTINGS)
+    assert isinstance(mapped.train.inputs, np.memmap)
+    assert mapped.digest == small.digest
+    assert mapped.notes == small.notes
+    monkeypatch.setattr("fedreuse.learning.datasets.files.gather", None)  # a second start reads nothing anew
+    again = load(path, **SETTINGS)
+    assert again.digest == small.digest
+    for name in ("clients", "client_names", "times"):
+        assert np.array_equal(getattr(again, name), getattr(small, name))
+
+
+def test_natural_clients_train_in_a_run_and_statistics_are_those_of_their_training_examples(tmp_path: Path) -> None:
+    task = {
+        "name": "files",
+        "path": str(visits(tmp_path / "v.parquet")),
+        "clients": 2,
+        "partition": "natural",
+        **SETTINGS,
+    }
+    config = tiny(task=task, network={"name": "mlp", "hidden": [4]}, rounds={"cohort": 2})
+    federation = assemble(config)
+    prepared = federation.prepared
+    used = prepared.data.train.inputs[np.sort(prepared.training.indices)].astype(np.float64)
+    assert prepared.data.mean == pytest.approx(used.mean(axis=0).tolist())
+    assert prepared.data.std == pytest.approx(used.std(axis=0).tolist())
+    assert isinstance(federation.trainer, Trainer)
+    inputs, _ = federation.trainer.batch(prepared.training.indices, None)
+    assert inputs.numpy().mean(axis=0) == pytest.approx([0, 0], abs=1e-5)
+    assert inputs.numpy().std(axis=0) == pytest.approx([1, 1], abs=1e-5)
+
+
+def test_copies_are_not_held_out_for_validation_while_others_stay(tmp_path: Path) -> None:
+    rows = table(age=[1] * 10, dose=[0.0] * 10, label=[0] * 5 + [1] * 5, site=["a"] * 10).take(
+        np.tile(np.arange(10), 4)
+    )
+    write(tmp_path / "train.parquet", rows)
+    write(tmp_path / "test.parquet", table(site=["other"] * 10))
+    spec = {"name": "files", "path": str(tmp_path), "clients": 1, "partition": "natural", "validation": 0.5,
+            "client_column": "site", "input_columns": ["age", "dose"]}  # fmt: skip
+    assert len(parse_task({**spec, "classes": ["0", "1", "ill", "well"]}, "task").prepare(1).validation.indices) == 0
+    kept = parse_task({**spec, "classes": ["0", "1", "ill", "well"], "duplicates": "keep"}, "task").prepare(1)
+    assert len(kept.validation.indices) == 20
+
+
+def test_given_splits_and_one_folder_per_client(tmp_path: Path) -> None:
+    for client in range(3):
+        arrays(tmp_path / f"clients/{client}/train.npz", 6, 100 * client)
+    arrays(tmp_path / "test.npz", 4, 1000)
+    arrays(tmp_path / "validation.npz", 2, 2000)
+    data = load(tmp_path)
+    assert (len(data.train), len(data.test)) == (18, 4)
+    assert data.validation is not None
+    assert data.validation.inputs[0].tolist() == [2000, 2001]
+    assert data.clients is not None
+    assert data.clients.tolist() == [0] * 6 + [1] * 6 + [2] * 6
+
+
+def test_it_is_written_back_and_read_again(tmp_path: Path) -> None:
+    spec = {"name": "files", "path": "v.csv", "classes": ["ill", "well"], "mean": [0], "std": [1], "clients": 2}
+    task = parse_task(spec, "task")
+    assert parse_task(task.to_plain(), "task") == task
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"test": 0}, r"files\.test must be above 0 and below 1, got 0"),
+        ({"mean": [0.0]}, r"files\.mean and files\.std are given together"),
+        ({"mean": [0.0], "std": [0.0]}, r"files\.std must be above 0"),
+        ({"classes": 1}, r"files\.classes must be at least 2, got 1"),
+        ({"seed": -1}, r"files\.seed must not be negative"),
+        ({"split_by": "day"}, r"split_by"),
+        ({"colour": 1}, r"colour: unknown key"),
+    ],
+)
+def test_wrong_settings(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        datasets.parse({"name": "files", "path": "v.csv", **changes}, "task")
+
+
+def test_fractions_are_scaled_only_if_the_data_say_so(tmp_path: Path) -> None:
+    path = visits(tmp_path / "v.csv")
+    spec = {"name": "files", "path": str(path), "clients": 2, "partition": "natural", **SETTINGS}
+    raw = tiny(task={**spec, "mean": [0.0], "std": [1.0]}, network={"name": "mlp", "hidden": [4]}, rounds={"cohort": 2})
+    federation = assemble(raw)
+    inputs, _ = federation.trainer.batch(np.arange(5), None)
+    assert np.array_equal(inputs.numpy(), federation.prepared.data.train.inputs[:5])
+    assert Files(str(path)).mean is None
+    assert set(COLUMNS) == {"age", "dose", "label", "site", "day"}
+
+
+def test_mapped_data_and_workers_that_map_them_end_in_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = {
+        "name": "files",
+        "path": str(visits(tmp_path / "v.parquet")),
+        "clients": 2,
+        "partition": "natural",
+        **SETTINGS,
+    }
+    parts: dict[str, Any] = {"network": {"name": "mlp", "hidden": [4]}, "rounds": {"count": 2, "cohort": 2}}
+    small = run(tiny(task=spec, **parts), tmp_path / "small")
+    monkeypatch.setattr(store, "IN_MEMORY", 0)
+    mapped = run(tiny(task=spec, executor={"name": "pool", "workers": 1}, **parts), tmp_path / "mapped")
+    assert results(mapped) == results(small)

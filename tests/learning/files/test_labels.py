@@ -1,0 +1,48 @@
+"""Labels of files as class numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedreuse.core.errors import DataError
+from fedreuse.learning.files.labels import ClassSetting, encode
+from fedreuse.learning.files.pool import TEST, TRAIN
+from tests.learning.files.written import COLUMNS, pool, table, write
+
+SPLITS = np.array([TRAIN] * 8 + [TEST] * 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "classes", "wanted"),
+    [
+        (COLUMNS["label"], None, [0, 1] * 5),
+        (COLUMNS["label"], ("well", "ill", "dead"), [1, 0] * 5),
+        ([3, 7] * 5, None, [0, 1] * 5),
+        ([3.0, 7.0] * 5, 8, [3, 7] * 5),
+        ([10, 9] * 5, (9, 10), [1, 0] * 5),
+    ],
+)
+def test_words_and_numbers(tmp_path: Path, values: list[object], classes: ClassSetting, wanted: list[int]) -> None:
+    labels, _ = encode(pool(write(tmp_path / "v.parquet", table(label=values))), SPLITS, classes)
+    assert labels.tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("values", "classes", "message"),
+    [
+        (
+            [0, 1] * 4 + [2, 1],
+            None,
+            r"row 8 has the label 2, which is none of the 2 classes \(0, 1\), and so have 0",
+        ),
+        ([0, 10] * 5, 10, r"row 1 has the label 10, which is none of the 10 classes \(0, .*\), and so have 4 others"),
+        ([1] * 10, None, r"all training examples have the label .*1.*two classes at least"),
+        ([0.5, 1.0] * 5, None, r"a label is 0\.5, but labels are whole numbers or names of classes"),
+    ],
+)
+def test_labels_beyond_the_classes(tmp_path: Path, values: list[object], classes: ClassSetting, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        encode(pool(write(tmp_path / "v.parquet", table(label=values))), SPLITS, classes)
