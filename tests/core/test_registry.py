@@ -158,3 +158,23 @@ def test_descriptions() -> None:
     assert rows[0] == ("title", "str", "(required)")
     assert rows[2][2] == "{'name': 'square', 'side': 9.0, 'colour': 'red', 'is_filled': False}"
     assert ("sizes", "tuple[int, ...]", "(1, 2)") in rows
+
+
+def test_null_is_the_default_unless_the_field_may_be_nothing() -> None:
+    @dataclass(frozen=True)
+    class Drawing:
+        shape: Any = part(shapes, {"name": "square", "side": 2.0})
+        copies: int = 3
+        limit: int | None = 10
+
+    found = parse(Drawing, {"copies": None, "limit": None}, "")
+    assert (found.copies, found.limit) == (3, None)
+
+
+def test_null_is_no_value_where_there_is_no_default() -> None:
+    @dataclass(frozen=True)
+    class Needed:
+        copies: int
+
+    with pytest.raises(ConfigError, match=r"^copies: .*got None"):
+        parse(Needed, {"copies": None}, "")

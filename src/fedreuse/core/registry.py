@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -138,9 +138,12 @@ def parse(cls: type[Any], data: object, where: str) -> Any:
     hints = get_type_hints(cls)
     arguments = {}
     for name, field in fields.items():
+        has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        if has_default and values.get(name) is None and not _admits_none(hints[name]):
+            continue  # null is the default
         if name in values:
             arguments[name] = _parse_field(field, hints[name], values[name], _join(where, name))
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        elif not has_default:
             raise ConfigError(f"{_join(where, name)}: missing, and it has no default")
     try:
         return cls(**arguments)
@@ -212,6 +215,10 @@ def _named(field: dataclasses.Field[Any], registry: Registry[Any], value: Any) -
         return value
     assert field.default_factory is not dataclasses.MISSING
     return {**named_plain(registry, field.default_factory()), **value}
+
+
+def _admits_none(hint: Any) -> bool:
+    return hint is Any or type(None) in get_args(hint)
 
 
 def _admits_bool(hint: Any) -> bool:

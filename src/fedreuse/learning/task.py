@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fedreuse.learning.data import Split
     from fedreuse.learning.partitions import ClientIndex
 
-__all__ = ["PreparedTask", "Task", "parse_task"]
+__all__ = ["TASK_KEYS", "PreparedTask", "Task", "parse_task"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Task:
             if "registry" in field.metadata
             else getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.name != "dataset"
+            if field.name in TASK_KEYS
         }
         return {**named_plain(datasets, self.dataset), **own}
 
@@ -98,6 +98,10 @@ class Task:
         return np.arange(len(labels)) if self.limit is None else draw(labels, self.limit, stream(seed, "limit"))
 
 
+TASK_KEYS = tuple(field.name for field in dataclasses.fields(Task) if field.name != "dataset")
+"""Keys of a task in a configuration that belong to no dataset, and so stay when another dataset is chosen."""
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedTask:
     """The data in memory; the test examples are reachable through the sealed split alone."""
@@ -120,7 +124,7 @@ def parse_task(value: object, where: str) -> Task:
     """Keys of the task are the task's, the others belong to the dataset that `name` selects."""
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where}: a mapping expected, for example {{name: digits, clients: 20}}; got {value!r}")
-    own = {field.name for field in dataclasses.fields(Task)} - {"dataset"}
+    own = set(TASK_KEYS)
     name = value.get("name")
     if not isinstance(name, str):
         raise ConfigError(f"{where}: a name is missing; name a dataset, for example {{name: digits}}")

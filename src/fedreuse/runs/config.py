@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,15 +19,16 @@ from fedreuse.core.registry import named_plain, parse, part, to_plain
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.faults import FaultPlan, faults
 from fedreuse.learning.networks.network import Network, networks
-from fedreuse.learning.task import Task, parse_task
+from fedreuse.learning.task import TASK_KEYS, Task, parse_task
 from fedreuse.learning.trainer import Local
+from fedreuse.runs.changes import apply_changes, tree_of
 from fedreuse.runs.recipe import Recipe, parse_links
 from fedreuse.runs.schedule import Availability, availabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Rounds", "RunConfig", "load", "read_yaml", "with_overrides"]
+__all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
 
 _NOT_IDENTITY = ("executor", "server_store", "checkpoint_every")
 _IDENTITY_IF_SET = ("max_norm",)
@@ -219,41 +219,28 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def with_overrides(plain: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """The mapping with `a.b.c=value` applied; values are read as YAML."""
-    result = deepcopy(dict(plain))
-    for override in overrides:
-        key, equals, text = override.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"'{override}' is not an override; write key=value, for example rounds.count=30")
-        try:
-            value = yaml.load(text, _Loader)
-        except yaml.YAMLError:
-            raise ConfigError(
-                f"'{override}': what stands after = is not valid YAML; quote it if it is a text"
-            ) from None
-        _set(result, key.split("."), value, key)
-    return dict(result)
+    """The mapping with `a.b.c=value` applied, all at once; values are read as YAML."""
+    return with_changes(plain, read_overrides(overrides))
 
 
-def _set(tree: dict[str, Any], path: list[str], value: Any, key: str) -> None:
-    for step in path[:-1]:
-        inner = tree.setdefault(step, {})
-        if isinstance(inner, str):
-            inner = tree[step] = {"name": inner}
-        if not isinstance(inner, dict):
-            raise ConfigError(f"{key}: '{step}' holds {inner!r}, which has no keys of its own")
-        tree = inner
-    last, old = path[-1], tree.get(path[-1])
-    # a new name drops the old part's own fields, which the new one may not know
-    tree[last] = {"name": value} if isinstance(old, dict) and isinstance(value, str) and "name" in old else value
-    if last == "name" and isinstance(value, str) and old is not None and old != value:
-        for other in [field_ for field_ in tree if field_ != "name" and not _is_shared(field_)]:
-            del tree[other]
+def with_changes(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping with a tree of changes applied (see `apply_changes`); another dataset keeps the task's own keys."""
+    return apply_changes(plain, changes, {"task": TASK_KEYS})
 
 
-def _is_shared(key: str) -> bool:
-    """Keys of a task that do not belong to its dataset survive a change of the dataset's name."""
-    return key in ("clients", "limit", "partition", "validation", "loss", "metric")
+def read_overrides(overrides: Iterable[str]) -> dict[str, Any]:
+    """`a.b.c=value`, values in YAML, as one tree."""
+    return tree_of((_read_override(override) for override in overrides), "")
+
+
+def _read_override(override: str) -> tuple[str, Any]:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"'{override}' is not an override; write key=value, for example rounds.count=30")
+    try:
+        return key, yaml.load(text, _Loader)
+    except yaml.YAMLError:
+        raise ConfigError(f"'{override}': what stands after = is not valid YAML; quote it if it is a text") from None
 
 
 def _nearby(path: Path) -> str:

@@ -23,8 +23,8 @@ from typing import Any
 
 from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 from fedreuse.core.files import write_whole
-from fedreuse.runs.config import RunConfig, load, read_yaml, with_overrides
-from fedreuse.studies.changes import merge, points
+from fedreuse.runs.config import RunConfig, load, read_yaml, with_changes, with_overrides
+from fedreuse.studies.changes import points
 
 __all__ = ["Study", "StudyRun", "expand", "load_study"]
 
@@ -141,7 +141,7 @@ def _planned(base: Mapping[str, Any], point: Mapping[str, tuple[str, Any]], name
     labels = {axis: label for axis, (label, _) in point.items()}
     changed: Any = base
     for _, changes in point.values():
-        changed = merge(changed, changes)
+        changed = with_changes(changed, changes)
     try:
         return StudyRun(labels, load(changed))
     except ConfigError as error:

@@ -9,7 +9,7 @@ from typing import Any
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import parse, to_plain
 from fedreuse.deploy.flower.options import Deployment
-from fedreuse.runs.config import RunConfig, load, with_overrides
+from fedreuse.runs.config import RunConfig, load, read_overrides
 
 __all__ = ["Flat", "from_flat", "to_flat"]
 
@@ -24,7 +24,7 @@ def to_flat(config: RunConfig, options: Deployment) -> Flat:
 
 def from_flat(flat: Mapping[str, Any]) -> tuple[RunConfig, Deployment]:
     """The same objects again; a key written wrongly is refused like in a file."""
-    plain = with_overrides({}, [f"{key}={_text(value)}" for key, value in flat.items()])
+    plain = read_overrides([f"{key}={_text(value)}" for key, value in flat.items()])
     options: Deployment = parse(Deployment, plain.pop(_OPTIONS, {}), _OPTIONS)
     return load(plain), options
 
@@ -48,7 +48,7 @@ def _as_yaml(value: Any) -> str:
 
 def _read(text: str) -> Any:
     try:
-        return with_overrides({}, [f"key={text}"])["key"]
+        return read_overrides([f"key={text}"])["key"]
     except ConfigError:
         return None
 
