@@ -17,10 +17,23 @@ from fedreuse.cli import app
 from fedreuse.core.errors import ConfigError, RunError, WireError
 from tests.cli.conftest import Invoke, heed_ctrl_c
 
-COMMANDS = ["demo", "run", "compare", "show", "list", "describe", "export", "sizes", "new-method", "wire", "deploy"]
+COMMANDS = [
+    "demo",
+    "run",
+    "compare",
+    "confirm",
+    "show",
+    "list",
+    "describe",
+    "export",
+    "sizes",
+    "new-method",
+    "wire",
+    "deploy",
+]
 FLOWER_COMMANDS = ["superlink", "supernode"]
 """They become a program of Flower's, which speaks for itself."""
-BENCH_COMMANDS = ["engine", "peers", "codecs", "scale", "memory"]
+BENCH_COMMANDS = ["engine", "peers", "codecs", "scale", "memory", "intervals"]
 DATA_COMMANDS = ["list", "fetch", "check"]
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
 

@@ -15,7 +15,7 @@ AXES = {"method": ["dense", "DG-FedReuse", "Top-K"], "dataset": ["digits", "mnis
         (Contrast("A", "B", "superiority", 0.02, "higher"), "A - B: higher by more than 0.02"),
         (Contrast("A", "B", "non_inferiority", 0.01, "higher"), "A - B: not lower by 0.01"),
         (Contrast("A", "B", "non_inferiority", 5.0, "lower"), "A - B: not higher by 5"),
-        (Contrast("A", "B", "equivalence", 0.01, on=("mnist",)), "A - B on mnist: equivalence within 0.01"),
+        (Contrast("A", "B", "equivalence", 0.01, within=("mnist",)), "A - B within mnist: equivalence within 0.01"),
     ],
 )
 def test_a_title_says_the_claim(contrast, title) -> None:
@@ -28,7 +28,7 @@ def test_a_contrast_speaks_of_every_block_unless_restricted() -> None:
     assert claims[1].cells == (
         {"dataset": "mnist", "method": "DG-FedReuse"}, {"dataset": "mnist", "method": "Top-K"}
     )  # fmt: skip
-    assert [claim.where for claim in claims_of(Contrast("DG-FedReuse", "Top-K", on=("mnist",)), AXES)] == ["mnist"]
+    assert [claim.where for claim in claims_of(Contrast("DG-FedReuse", "Top-K", within=("mnist",)), AXES)] == ["mnist"]
     assert [claim.where for claim in claims_of(Contrast("a", "b"), {"method": ["a", "b"]})] == [""]
 
 
@@ -41,10 +41,10 @@ def test_both_labels_belong_to_one_axis() -> None:
 def test_unknown_labels_are_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="the study has no 'TopK'; did you mean 'Top-K'"):
         claims_of(Contrast("dense", "TopK"), AXES)
-    with pytest.raises(ConfigError, match="on: the study has no 'mnst'; did you mean 'mnist'"):
-        claims_of(Contrast("dense", "Top-K", on=("mnst",)), AXES)
-    with pytest.raises(ConfigError, match="on: the study has no 'dense'"):
-        claims_of(Contrast("dense", "Top-K", on=("dense",)), AXES)
+    with pytest.raises(ConfigError, match="within: the study has no 'mnst'; did you mean 'mnist'"):
+        claims_of(Contrast("dense", "Top-K", within=("mnst",)), AXES)
+    with pytest.raises(ConfigError, match="within: the study has no 'dense'"):
+        claims_of(Contrast("dense", "Top-K", within=("dense",)), AXES)
 
 
 def test_a_contrast_with_itself_is_refused() -> None:

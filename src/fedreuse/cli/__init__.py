@@ -1,12 +1,27 @@
 """The command line: `fedreuse --help` lists what it can do. Heavy imports wait until a command needs them."""
 
-from fedreuse.cli import bench, compare, data, demo, deploy, export, listing, new_method, run, show, sizes, wire
+from fedreuse.cli import (
+    bench,
+    compare,
+    confirm,
+    data,
+    demo,
+    deploy,
+    export,
+    listing,
+    new_method,
+    run,
+    show,
+    sizes,
+    wire,
+)
 from fedreuse.cli.app import app, main
 
 __all__ = [
     "app",
     "bench",
     "compare",
+    "confirm",
     "data",
     "demo",
     "deploy",

@@ -88,15 +88,19 @@ def _compare_runs(places: Sequence[Path], out: Path | None, rank: str | None, as
 
 def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) -> list[Result]:
     """The table, the figure, and a failure if a run failed."""
+    from fedreuse.cli.confirm import evidence_plain, show_evidence
     from fedreuse.report.results import read_runs
 
     results = [result for result in read_runs(place) if result.is_complete]
     figure = _save_figure(results, place, f"{study.name}: {_setting(results)}") if results else None
     if as_json:
         head = {"study": study.name, "rank": study.rank, "directory": str(place)}
-        show_json({**head, **_to_plain(study.rank, results, figure)})
+        evidence = {} if failed else evidence_plain(place, results)
+        show_json({**head, **_to_plain(study.rank, results, figure), **evidence})
     else:
         show_comparison(results, study.rank)
+        if not failed:
+            show_evidence(place, results)
         show_lines(f"run directories: {place}", *([f"figure: {figure}"] if figure is not None else []))
     if failed:
         reasons = "\n".join(f"  {outcome.run.title}: {outcome.error}" for outcome in failed)
@@ -105,7 +109,12 @@ def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) 
 
 
 def run_all(
-    study: Study, place: Path, as_json: bool = False, *, jobs: int | None = None, runner: Runner | None = None
+    study: Study,
+    place: Path,
+    as_json: bool = False,
+    *,
+    jobs: int | None = None,
+    runner: Runner | None = None,
 ) -> list[Outcome]:
     """Run what is incomplete, and tell how it goes; returns the runs that failed."""
     from fedreuse.cli.progress import Watcher, duration

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedreuse.accounting.boundaries import Traffic
     from fedreuse.accounting.ledger import EventRow
 
-__all__ = ["Result", "Saving", "compared_alike", "plain", "rank_of", "read_run", "read_runs"]
+__all__ = ["Result", "Saving", "compared_alike", "plain", "planned_runs", "rank_of", "read_run", "read_runs"]
 
 _STUDY_FILE = "study.json"
 _DECISIVE = ("data", "partition", "validation", "schedule", "schema", "initial_model")
@@ -73,9 +73,10 @@ class Result:
     seconds: float = 0.0
     personal_test: Mapping[str, Mapping[str, float] | None] | None = None
     is_approximate: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_run(directory: RunDirectory, variant: str | None = None) -> Result:
+def read_run(directory: RunDirectory, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
     """Everything a table may want of one run; of an incomplete run, what there is so far."""
     config = directory.config
     metrics = directory.metrics()
@@ -106,6 +107,7 @@ def read_run(directory: RunDirectory, variant: str | None = None) -> Result:
         seconds=sum(row["seconds"] for row in metrics),
         personal_test=summary.get("personal_test"),
         is_approximate=config.get("accept_approximation", False),
+        labels=labels or {},
     )
 
 
@@ -115,11 +117,16 @@ def read_runs(folder: str | Path) -> list[Result]:
     if not (path / _STUDY_FILE).exists():
         return [read_run(directory) for directory in find_runs(path)]
     try:
-        listed = [(path / entry["folder"], entry["variant"]) for entry in _study(path)["runs"]]
+        listed = [(path / entry["folder"], entry["variant"], entry.get("labels", {})) for entry in _study(path)["runs"]]
     except (KeyError, TypeError) as error:
         raise _no_list(path, error) from None
-    begun = [(place, variant) for place, variant in listed if (place / "config.yaml").exists()]
-    return [read_run(RunDirectory.open(place), variant) for place, variant in begun]
+    begun = [entry for entry in listed if (entry[0] / "config.yaml").exists()]
+    return [read_run(RunDirectory.open(place), variant, labels) for place, variant, labels in begun]
+
+
+def planned_runs(folder: str | Path) -> list[str]:
+    """The folder names of all runs of a study, begun or not."""
+    return [str(entry["folder"]) for entry in _study(Path(folder)).get("runs", [])]
 
 
 def rank_of(folder: str | Path) -> str | None:

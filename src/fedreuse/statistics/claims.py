@@ -25,7 +25,7 @@ class Contrast:
         test: `superiority`, `non_inferiority` or `equivalence`.
         margin: In the unit of the metric: 0.01 is one point of accuracy; bytes for bytes.
         better: Which sign of A - B speaks for A: `higher`, `lower`, or `either` for a two-sided test.
-        on: Labels of other axes (datasets, say) to which the contrast is restricted; none: all of them.
+        within: Labels of other axes (datasets, say) to which the contrast is restricted; none: all of them.
 
     Raises:
         ConfigError: A margin or direction that the test cannot have, or A = B.
@@ -41,7 +41,7 @@ class Contrast:
     test: Test = "superiority"
     margin: float = 0.0
     better: Better = "either"
-    on: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that there is something to compare, and the hypothesis."""
@@ -62,7 +62,7 @@ class Contrast:
             "non_inferiority": f"not {'lower' if self.better == 'higher' else 'higher'} by {self.margin:g}",
             "equivalence": f"equivalence within {self.margin:g}",
         }
-        where = f" on {', '.join(self.on)}" if self.on else ""
+        where = f" within {', '.join(self.within)}" if self.within else ""
         return f"{self.of} - {self.against}{where}: {claims[self.test]}"
 
 
@@ -93,16 +93,16 @@ def claims_of(contrast: Contrast, axes: Axes) -> list[Claim]:
 
     Example:
         >>> axes = {"method": ["A", "B"], "dataset": ["mnist", "digits"]}
-        >>> [claim.where for claim in claims_of(Contrast("A", "B", on=("mnist",)), axes)]
+        >>> [claim.where for claim in claims_of(Contrast("A", "B", within=("mnist",)), axes)]
         ['mnist']
 
     """
     axis = _axis_of(contrast, axes)
     others = {name: labels for name, labels in axes.items() if name != axis}
-    for label in contrast.on:
-        require_known(label, [one for labels in others.values() for one in labels], f"'{contrast.title}', on")
+    for label in contrast.within:
+        require_known(label, [one for labels in others.values() for one in labels], f"'{contrast.title}', within")
     kept = {
-        name: [label for label in labels if label in contrast.on] or list(labels) for name, labels in others.items()
+        name: [label for label in labels if label in contrast.within] or list(labels) for name, labels in others.items()
     }
     return [Claim(contrast, axis, tuple(zip(kept, labels, strict=True))) for labels in product(*kept.values())]
 

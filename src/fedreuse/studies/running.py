@@ -13,13 +13,14 @@ from fedreuse.core.errors import RunError
 from fedreuse.runs.config import RunConfig
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.runs.plan_record import register
 from fedreuse.studies.side_by_side import RunJob, fits_one_core, pays, run_side_by_side
 
 if TYPE_CHECKING:
     from fedreuse.runs.launch import Observer
     from fedreuse.studies.study import Study, StudyRun
 
-__all__ = ["Outcome", "Runner", "run_study"]
+__all__ = ["Outcome", "Runner", "register_plan", "run_study"]
 
 _SHORT_SECONDS = 5.0
 Watch = Callable[[int, "StudyRun"], "Observer | None"]
@@ -56,11 +57,13 @@ def run_study(
         say: Is told in a sentence how the runs use the cores.
         runner: Runs a configuration in the place of the simulation (on real nodes); runs then go one after another.
 
+    A study's plan is registered before anything runs.
+
     Yields:
         The outcome of each run: its number, its directory, and the error if it failed.
 
     Raises:
-        RunDirectoryError: If the folder cannot be written.
+        RunDirectoryError: If the folder cannot be written, or belongs to another plan.
 
     Example:
         >>> from pathlib import Path
@@ -77,6 +80,7 @@ def run_study(
         [(1, ''), (2, '')]
     """
     place = Path(out)
+    register_plan(study, place)
     study.write(place)
     waiting = []
     for number, planned in enumerate(study.runs, start=1):
@@ -91,6 +95,14 @@ def run_study(
     else:
         for task in waiting:
             yield _run_here(task, study, watch, runner)
+
+
+def register_plan(study: Study, place: Path, *, amend: bool = False) -> None:
+    """Write a study's plan, if it has one, down before anything runs; `amend` admits one that was changed."""
+    if study.plan is not None:
+        complete = [planned.folder for planned in study.runs if RunDirectory(place / planned.folder).is_complete]
+        entries = [{"labels": dict(planned.labels), "run_id": planned.config.run_id} for planned in study.runs]
+        register(place, study.plan, entries, complete, amend=amend)
 
 
 def _run_waiting(

@@ -7,6 +7,7 @@ axes:
     Top-K: {uplink: {update: {name: top_k, ratio: 0.2}}}
   seed: [101, 202]                      # or values of one dotted key
 rank: test                              # optional: how the table is sorted
+plan: {contrasts: [...]}                # optional: what is to be shown (see `fedreuse.statistics.plan`)
 
 An axis may start from that of another study: `method: {from: other.yaml, Top-K: {uplink.update.ratio: 0.1}}`.
 """
@@ -21,14 +22,18 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from fedreuse.accounting.boundaries import BOUNDARIES, MEASURED
 from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 from fedreuse.core.files import write_whole
+from fedreuse.core.registry import parse
 from fedreuse.runs.config import RunConfig, load, read_yaml, with_changes, with_overrides
+from fedreuse.statistics.claims import require_known
+from fedreuse.statistics.plan import Plan
 from fedreuse.studies.changes import points
 
 __all__ = ["Study", "StudyRun", "expand", "load_study"]
 
-_KEYS = ("base", "axes", "rank")
+_KEYS = ("base", "axes", "rank", "plan")
 _RANKS = ("test", "validation")
 _FROM, _AXES = "from", "axes."
 _SEED_AXIS = "seed"
@@ -67,6 +72,7 @@ class Study:
         name: What the study is called.
         runs: Its runs: labels and configuration of each.
         rank: By which score a table sorts them, `test` or `validation`; None: in the order of the axes.
+        plan: What is to be shown of them, if anything was asked beforehand.
 
     Example:
         >>> from pathlib import Path
@@ -80,6 +86,7 @@ class Study:
     name: str
     runs: tuple[StudyRun, ...]
     rank: str | None = None
+    plan: Plan | None = None
 
     def write(self, out: Path) -> None:
         """The list of runs, by which a report finds them and knows their names."""
@@ -134,7 +141,7 @@ def expand(plain: Mapping[str, Any], name: str, folder: Path = Path(), overrides
         for point in product(*(axis.items() for axis in axes.values()))
     ]
     _require_distinct(runs, name)
-    return Study(name, tuple(runs), _rank(plain, name))
+    return Study(name, tuple(runs), _rank(plain, name), _plan(plain, axes, runs, name))
 
 
 def _planned(base: Mapping[str, Any], point: Mapping[str, tuple[str, Any]], name: str) -> StudyRun:
@@ -165,6 +172,22 @@ def _rank(plain: Mapping[str, Any], name: str) -> str | None:
     if rank is not None and rank not in _RANKS:
         raise ConfigError(f"study {name}: rank: test or validation expected, got {rank!r}")
     return rank
+
+
+def _plan(
+    plain: Mapping[str, Any], axes: Mapping[str, Mapping[str, Any]], runs: Sequence[StudyRun], name: str
+) -> Plan | None:
+    """The plan, if there is one, checked against the axes and seeds of the study."""
+    if plain.get("plan") is None:
+        return None
+    plan: Plan = parse(Plan, plain["plan"], f"study {name}, plan")
+    try:
+        require_known(plan.boundary, [*BOUNDARIES, *MEASURED], "boundary")
+        seeds = sorted({planned.config.seed for planned in runs})
+        plan.check(seeds, {axis: list(labels) for axis, labels in axes.items() if axis != _SEED_AXIS})
+    except ConfigError as error:
+        raise ConfigError(f"study {name}, plan: {error}") from None
+    return plan
 
 
 def _axes(plain: Mapping[str, Any], name: str, folder: Path) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,87 @@
+"""`fedreuse confirm`: a study with a plan, from the file to the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.compare import Jobs, finish, run_all
+from fedreuse.cli.output import show_lines, show_table
+from fedreuse.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedreuse.report.results import Result
+
+__all__ = ["confirm_command", "evidence_plain", "show_evidence"]
+
+
+@app.command("confirm", epilog="Example: fedreuse confirm configs/confirm/digits.yaml --out runs/confirmed")
+def confirm_command(
+    context: typer.Context,
+    plan: Annotated[Path, typer.Argument(help="A study with a `plan`.", show_default=False)],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Changes to the base, such as rounds.count=10", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder of the runs (default: runs/ and the study's name).")
+    ] = None,
+    amend: Annotated[
+        bool, typer.Option("--amend", help="Go on in a folder of another plan; what is new is marked in the report.")
+    ] = False,
+    jobs: Jobs = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study that says beforehand what is to be shown, and answer it: superiority, non-inferiority, equivalence.
+
+    PLAN is a study (`base` and `axes`, see `fedreuse compare`) with a `plan`: contrasts with their margins, the metric,
+    the correction. It is hashed before the first run starts. Runs that are complete are kept, interrupted ones go on.
+    """
+    from fedreuse.studies.running import register_plan
+    from fedreuse.studies.study import load_study
+
+    study = load_study(plan, overrides or [])
+    if study.plan is None:
+        raise ConfigError(
+            f"{plan} has no plan, so that there is nothing to confirm; add one, such as plan: {{contrasts: [{{of: A, "
+            "against: B, test: equivalence, margin: 0.01}]}, or use `fedreuse compare`"
+        )
+    place = out or Path("runs") / study.name
+    on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
+    register_plan(study, place, amend=amend)
+    failed = run_all(study, place, as_json, jobs=jobs)
+    finish(study, place, failed, as_json)
+
+
+def show_evidence(place: Path, results: Sequence[Result]) -> None:
+    """The answers to a study's plan; without a plan, the paired differences."""
+    from fedreuse.report.confirmation import confirm
+    from fedreuse.report.confirmation_tables import confirmation_tables, in_words
+    from fedreuse.report.paired import paired_table
+    from fedreuse.runs.plan_record import read_plan
+
+    if read_plan(place) is not None:
+        found = confirm(place)
+        for table in confirmation_tables(found):
+            show_table(table)
+        show_lines(*in_words(found))
+    elif (table_ := paired_table(results)) is not None:
+        show_table(table_)
+
+
+def evidence_plain(place: Path, results: Sequence[Result]) -> dict[str, Any]:
+    """The same as JSON holds it."""
+    from fedreuse.report.confirmation import confirm
+    from fedreuse.report.confirmation_tables import confirmation_plain
+    from fedreuse.report.paired import paired_plain
+    from fedreuse.runs.plan_record import read_plan
+
+    if read_plan(place) is not None:
+        return {"confirmation": confirmation_plain(confirm(place))}
+    return {"paired": paired_plain(results)}

@@ -1,0 +1,68 @@
+"""The answers as tables and as JSON."""
+
+from __future__ import annotations
+
+import json
+from math import inf
+
+import pytest
+
+from fedreuse.report.confirmation import Confirmation, confirm
+from fedreuse.report.confirmation_tables import (
+    confirmation_plain,
+    confirmation_tables,
+    in_words,
+    interval,
+    number,
+    p_value,
+)
+from fedreuse.statistics.intervals import Interval
+from tests.report.planned import SAME, SEEDS, write_planned
+
+POINTS = ("points", 100.0)
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Confirmation:
+    plan = {"contrasts": [SAME], "targets": [0.5, 0.9]}
+    return confirm(write_planned(tmp_path_factory.mktemp("study"), plan=plan))
+
+
+def test_the_claims_come_first_then_every_observation(found: Confirmation) -> None:
+    claims, observations, differences, *targets = confirmation_tables(found)
+    assert claims.rows[0][0] == "A - B: equivalence within 0.05"
+    assert claims.rows[0][1] == "0.80"
+    assert claims.rows[0][-1] == "shown"
+    assert claims.rows[0][5] == "0.0312 (0.0312)"
+    assert observations.headers == ("variant", *(str(seed) for seed in SEEDS))
+    assert observations.rows[0] == ("A", "80.00", "82.00", "81.00", "83.00", "80.00")
+    assert differences.rows[0][4] == "2.00"
+    assert [table.title for table in targets[:2]] == [
+        "To validation score 0.5: rounds",
+        "To validation score 0.5: MB (messages, both)",
+    ]
+    assert targets[4].rows[0][1:4] == ("0 of 5", "-", "-")
+
+
+def test_json_holds_the_same(found: Confirmation) -> None:
+    plain = json.loads(json.dumps(confirmation_plain(found), allow_nan=False))
+    assert plain["digest"] == found.record.current.digest
+    assert plain["claims"][0]["verdict"] == "shown"
+    assert plain["claims"][0]["by_seed"]["404"] == pytest.approx(0.02)
+    assert plain["targets"][0]["variants"][0]["num_reached"] == 5
+    assert plain["observations"][0]["labels"] == {"method": "A"}
+
+
+def test_the_words_name_the_plan(found: Confirmation) -> None:
+    (line,) = in_words(found)
+    assert line.startswith(f"plan {found.record.current.digest[:12]}, registered ")
+
+
+def test_numbers_and_intervals() -> None:
+    assert number(None, POINTS) == "-"
+    assert number(0.0123, POINTS) == "1.23"
+    assert number(0.000012, POINTS) == "0.0012"
+    assert interval(None, POINTS) == "-"
+    assert interval(Interval(0.01, inf), POINTS) == "1.00 to ..."
+    assert p_value(None) == "-"
+    assert p_value(0.0) == "<0.0001"
