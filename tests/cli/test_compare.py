@@ -51,6 +51,17 @@ def test_runs_that_are_there_already_are_compared_and_nothing_runs(
     assert (told["study"], told["figure"]) == (None, None)
 
 
+def test_variants_that_are_one_method_are_told_aloud(invoke: Invoke, study: Path, tmp_path: Path) -> None:
+    link = {"uplink": {"update": {"name": "plain", "codec": {"name": "top_k", "ratio": 0.2}}}}  # spelt out: it stays
+    axes = {"method": {name: {"method": name, **link} for name in ("fedavg", "fed_ef")}}
+    study.write_text(yaml.safe_dump({"base": "base.yaml", "axes": axes}, sort_keys=False))
+    shown = invoke("compare", study, "rounds.count=1", "--out", tmp_path / "out")
+    assert shown.exit_code == 0, shown.stderr
+    words = " ".join(shown.stdout.split())
+    assert "WARNING: fedavg, fed_ef end with the same model, bit for bit" in words
+    assert words.count("top_k 0.2") >= 2  # the link that was used is named beside the method
+
+
 def test_a_study_ends_in_one_table_and_a_figure(invoke: Invoke, study: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shown = invoke("compare", study, "--out", out)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.report.results import compared_alike, plain, read_run, read_runs
+from fedreuse.report.results import compared_alike, plain, read_run, read_runs, same_models
 from fedreuse.runs.directory import RunDirectory
 from tests.report.runs import write_run
 
@@ -93,3 +94,25 @@ def test_what_must_be_equal_is_compared_within_a_seed(tmp_path: Path) -> None:
     assert compared_alike([*same, other_seed]) == []
     other = read_run(write_run(tmp_path / "d", digests={"partition": "other", "initial_model": "other"}))
     assert compared_alike([*same, other]) == ["partition", "initial model"]
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ({"name": "plain", "codec": {"name": "top_k", "ratio": 0.1}}, "top_k 0.1"),
+        ({"name": "laq", "bits": 4, "max_lag": 100}, "laq 4 100"),
+        ({"name": "clag", "zeta": 1.0, "codec": {"name": "packed", "codec": {"name": "dense"}}}, "clag(packed(dense))"),
+    ],
+)
+def test_links_in_few_words(link: dict, words: str, tmp_path: Path) -> None:
+    assert read_run(write_run(tmp_path / "run", uplink={"update": link})).uplink == words
+
+
+def test_variants_that_end_with_the_same_model_are_found(tmp_path: Path) -> None:
+    result = read_run(write_run(tmp_path / "run"))
+    one, other = (replace(result, variant=name, model_digest="abc") for name in ("Fed-EF", "EF21"))
+    third = replace(result, variant="FedAvg", model_digest="abd")
+    elsewhere = replace(result, variant="Fed-EF", seed=result.seed + 1, model_digest="abc")
+    unfinished = replace(result, variant="LAQ", model_digest="")
+    assert same_models([one, third, elsewhere, unfinished, replace(unfinished)]) == []
+    assert same_models([one, third, other, elsewhere]) == [(result.seed, ("Fed-EF", "EF21"))]

@@ -152,20 +152,25 @@ def run_all(
 
 def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
     """The tables of a study, and whether its runs may be compared at all."""
-    from fedreuse.report.results import compared_alike
-    from fedreuse.report.tables import comparison
+    from fedreuse.report.results import compared_alike, same_models
+    from fedreuse.report.tables import comparison, links_table
 
     if not results:
         show_lines("no run is complete yet, so there is nothing to compare")
         return
     show_lines("")
-    for table in comparison(results, rank):
+    for table in [*comparison(results, rank), links_table(results)]:
         show_table(table)
     differing = compared_alike(results)
     if differing:
         show_lines(f"Note: runs of the same seed differ in {', '.join(differing)}.")
     else:
         show_lines("Runs of the same seed share data, partition, cohorts and initial model (digests compared).")
+    for seed, names in same_models(results):
+        show_lines(
+            f"WARNING: {', '.join(names)} end with the same model, bit for bit (seed {seed}): their difference "
+            "changes no number; compare the links above."
+        )
 
 
 def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Path | None:
@@ -179,7 +184,7 @@ def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Pat
 
 def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
     """What a comparison comes to, as JSON holds it."""
-    from fedreuse.report.results import plain
+    from fedreuse.report.results import plain, same_models
     from fedreuse.report.tables import Largest, by_variant, ranked
 
     variants = by_variant(results) if rank is None else ranked(by_variant(results), rank)
@@ -187,6 +192,7 @@ def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) 
     return {
         "figure": None if figure is None else str(figure),
         "variants": [variant.plain(largest) for variant in variants],
+        "same_models": [{"seed": seed, "variants": list(names)} for seed, names in same_models(results)],
         "runs": [plain(result) for result in results],
     }
 

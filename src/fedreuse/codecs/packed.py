@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedreuse.core.schema import Schema
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["Packed"]
+__all__ = ["Packed", "pack_parcel"]
 
 
 @codecs.register("packed")
@@ -54,7 +54,7 @@ class Packed(AroundCodec):
         self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None = None
     ) -> Parcel:
         """The other codec's parcel, each block coded; `reference` is what both ends hold."""
-        return self._pack(self.codec.encode(tensors, schema, rng), schema, reference)
+        return pack_parcel(self.codec.encode(tensors, schema, rng), schema, self.least, reference)
 
     def encode_against(
         self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None
@@ -62,10 +62,12 @@ class Packed(AroundCodec):
         """`encode` with what both ends hold."""
         return self.encode(tensors, schema, rng, reference)
 
-    def _pack(self, parcel: Parcel, schema: Schema, reference: Tensors | None) -> Parcel:
-        blocks = tuple(
-            block if block.body_bytes < self.least else pack_block(block, spec, held_of(reference, schema, spec))
-            for spec, block in zip(schema, parcel.blocks, strict=True)
-        )
-        second = None if parcel.second is None else self._pack(parcel.second, schema, None)
-        return replace(parcel, blocks=blocks, second=second)
+
+def pack_parcel(parcel: Parcel, schema: Schema, least: int, reference: Tensors | None = None) -> Parcel:
+    """A parcel with every block of at least `least` bytes coded; `reference` is what both ends hold."""
+    blocks = tuple(
+        block if block.body_bytes < least else pack_block(block, spec, held_of(reference, schema, spec))
+        for spec, block in zip(schema, parcel.blocks, strict=True)
+    )
+    second = None if parcel.second is None else pack_parcel(parcel.second, schema, least)
+    return replace(parcel, blocks=blocks, second=second)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import EMPTY, ClientId, Conversation, Message
@@ -155,7 +155,10 @@ class Link(Protocol):
         [4.0, 0.0, 3.0, 0.0]
     """
 
-    has_memory: ClassVar[bool]
+    @property
+    def has_memory(self) -> bool:
+        """Whether an end remembers something from one parcel to the next."""
+        ...
 
     @property
     def uses_reference(self) -> bool:
@@ -247,6 +250,14 @@ class MethodConfig:
     def default_downlink(self) -> Mapping[str, Link]:
         """Links that belong to the method, by group."""
         return EMPTY
+
+    def with_codec(self, codec: Any) -> MethodConfig | None:
+        """The same method with another codec in its own link of `update`; None if its codec is not free to choose.
+
+        It is free if the method has a field `codec`.
+        """
+        is_free = is_dataclass(self) and any(one.name == "codec" for one in fields(self))
+        return replace(self, codec=codec) if is_free else None  # type: ignore[type-var]  # it has such a field
 
     def halves(self, buffers: BufferPolicy) -> tuple[ServerHalf[Any], ClientHalf[Any]]:
         """Server half and client half under a buffer policy."""

@@ -15,14 +15,18 @@ links: Registry[Link] = Registry("links", "fedreuse.links", base=Link)
 
 
 def parse_link(spec: object, where: str) -> Link:
-    """A link by name, or a codec by name, which becomes a plain link."""
+    """A link by name, or a codec by name, which becomes a plain link; `packed` is both, and a link if it has one."""
     name = spec.get("name") if isinstance(spec, Mapping) else spec
     if not isinstance(name, str):
         raise ConfigError(f"{where}: a name is missing, for example {{name: top_k, ratio: 0.2}}; got {spec!r}")
-    if name in codecs.names():
+    if name in codecs.names() and not _is_link(spec):
         plain = links.get("plain", where)
         return plain(codecs.parse(spec, where))  # type: ignore[call-arg]  # every link is a class of its own
     if ":" not in name and name not in links.names():
         known = [*links.names(), *codecs.names()]
         raise ConfigError(f"{where}: '{name}' is neither a link nor a codec; {suggest(name, known)}")
     return links.parse(spec, where)
+
+
+def _is_link(spec: object) -> bool:
+    return isinstance(spec, Mapping) and spec.get("name") in links.names() and "link" in spec

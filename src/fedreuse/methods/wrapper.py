@@ -55,6 +55,11 @@ class Wrapper(MethodConfig):
         """Those of the inner method."""
         return self.inner.default_downlink
 
+    def with_codec(self, codec: Any) -> MethodConfig | None:
+        """Another codec in the inner method's link, if it takes one."""
+        inner = self.inner.with_codec(codec)
+        return None if inner is None else replace(self, inner=inner)
+
 
 @dataclass(frozen=True)
 class WrapperServer(ServerHalf[Any]):

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
     from fedreuse.accounting.boundaries import Traffic
     from fedreuse.accounting.ledger import EventRow
 
-__all__ = ["Result", "Saving", "compared_alike", "plain", "planned_runs", "rank_of", "read_run", "read_runs"]
+__all__ = [
+    "Result",
+    "Saving",
+    "compared_alike",
+    "plain",
+    "planned_runs",
+    "rank_of",
+    "read_run",
+    "read_runs",
+    "same_models",
+]
 
 _STUDY_FILE = "study.json"
 _DECISIVE = ("data", "partition", "validation", "schedule", "schema", "initial_model")
@@ -74,6 +84,9 @@ class Result:
     personal_test: Mapping[str, Mapping[str, float] | None] | None = None
     is_approximate: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
+    uplink: str = "dense"
+    downlink: str = "dense"
+    model_digest: str = ""
 
 
 def read_run(directory: RunDirectory, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
@@ -108,6 +121,9 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
         personal_test=summary.get("personal_test"),
         is_approximate=config.get("accept_approximation", False),
         labels=labels or {},
+        uplink=_links(config["uplink"], "update"),
+        downlink=_links(config.get("downlink", {}), "model"),
+        model_digest=summary.get("model_digest", ""),
     )
 
 
@@ -164,6 +180,16 @@ def compared_alike(results: Sequence[Result]) -> list[str]:
     return [name.replace("_", " ") for name in _DECISIVE if name in differing]
 
 
+def same_models(results: Sequence[Result]) -> list[tuple[int, tuple[str, ...]]]:
+    """Variants that end with the same model, bit for bit, with their seed: they are one method under several names."""
+    names: dict[tuple[int, str, str, str], list[str]] = {}
+    for result in results:
+        if result.model_digest:
+            key = (result.seed, result.dataset, result.network, result.model_digest)
+            names.setdefault(key, []).append(result.variant)
+    return [(key[0], tuple(variants)) for key, variants in names.items() if len(variants) > 1]
+
+
 def plain(result: Result) -> dict[str, Any]:
     """A result as JSON holds it: paths as text, what is not a number as null."""
     content: dict[str, Any] = _plain(asdict(result))
@@ -214,10 +240,20 @@ def _run_id(directory: RunDirectory) -> str:
 
 def _describe(config: Mapping[str, Any]) -> str:
     """A method and what its updates travel through, such as `fedavg, error_feedback(top_k 0.2)`."""
-    link = config["uplink"].get("update")
-    if link is None:
-        return f"{config['method']['name']}, dense"
-    codec = link.get("codec")
-    inner = " ".join(str(part) for part in (codec or {}).values())
-    through = inner if link["name"] == "plain" else f"{link['name']}({inner})"
-    return f"{config['method']['name']}, {through}"
+    return f"{config['method']['name']}, {_links(config['uplink'], 'update')}"
+
+
+def _links(links: Mapping[str, Any], main: str) -> str:
+    """What the groups of one direction travel through; the main group is not named."""
+    others = [f"{group}: {_words(link)}" for group, link in links.items() if group != main]
+    return "; ".join([_words(links[main]) if main in links else "dense", *others])
+
+
+def _words(part: Mapping[str, Any]) -> str:
+    """A link or codec in few words: its name, and its numbers or the parts inside it."""
+    inside = [_words(inner) for inner in part.values() if isinstance(inner, Mapping)]
+    if part["name"] == "plain":
+        return inside[0]
+    if inside:
+        return f"{part['name']}({', '.join(inside)})"
+    return " ".join([part["name"], *(str(value) for key, value in part.items() if key != "name")])

@@ -20,6 +20,7 @@ __all__ = [
     "boundary_legend",
     "by_variant",
     "comparison",
+    "links_table",
     "megabytes",
     "ranked",
     "runs_table",
@@ -85,6 +86,9 @@ class Variant:
             }
         return {
             "variant": self.name,
+            "method": self.results[0].method,
+            "uplink": self.results[0].uplink,
+            "downlink": self.results[0].downlink,
             "is_approximate": self.is_approximate,
             "seeds": [result.seed for result in self.results],
             "test_score": _mean(self.over_seeds(lambda result: result.test_score)),
@@ -216,6 +220,13 @@ def _all_savings(variants: Sequence[Variant], names: Sequence[str], starred: str
         "up per client. Means over seeds; -: not counted by this boundary." + starred + "\n" + boundary_legend(),
         is_grouped=True,
     )
+
+
+def links_table(results: Sequence[Result]) -> Table:
+    """The links that each variant really used, whatever it is called."""
+    first = [(variant.name, variant.results[0]) for variant in by_variant(results)]
+    rows = tuple((name, result.method, result.uplink, result.downlink) for name, result in first)
+    return Table("What travels through which link", ("variant", "method", "updates up", "model down"), rows)
 
 
 def savings_table(result: Result) -> Table:

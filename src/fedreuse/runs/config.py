@@ -21,6 +21,7 @@ from fedreuse.engine.faults import FaultPlan, faults
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.task import TASK_KEYS, Task, parse_task
 from fedreuse.learning.trainer import Local
+from fedreuse.links.choice import check_one_codec
 from fedreuse.runs.changes import apply_changes, tree_of
 from fedreuse.runs.recipe import Recipe, parse_links
 from fedreuse.runs.schedule import Availability, availabilities
@@ -111,8 +112,9 @@ class RunConfig:
         require(self.checkpoint_every >= 1, "checkpoint_every must be at least 1", self.checkpoint_every)
         require(self.seed >= 0, "seed must not be negative", self.seed)
         require(self.max_norm is None or self.max_norm > 0, "max_norm must be positive", self.max_norm)
-        object.__setattr__(self, "uplink", self.recipe.uplink)
-        object.__setattr__(self, "downlink", self.recipe.downlink)
+        recipe = self.recipe
+        for name in ("method", "uplink", "downlink"):
+            object.__setattr__(self, name, getattr(recipe, name))
         if self.rounds.cohort > self.task.clients:
             raise ConfigError(
                 f"rounds.cohort is {self.rounds.cohort}, but task.clients is {self.task.clients}; "
@@ -193,6 +195,7 @@ def load(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) 
     """
     plain = read_yaml(Path(source)) if isinstance(source, str | Path) else dict(source)
     plain = with_overrides(plain, overrides)
+    check_one_codec(plain)
     config: RunConfig = parse(RunConfig, plain, "")
     return config
 

@@ -11,7 +11,8 @@ from fedreuse.codecs.dense import Dense
 from fedreuse.core.errors import ConfigError, suggest
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
 from fedreuse.core.registry import named_plain, part
-from fedreuse.links.link import links, parse_link
+from fedreuse.links.choice import Wanted, choose_links, parse_wanted
+from fedreuse.links.link import links
 from fedreuse.links.plain import Plain
 
 __all__ = ["Recipe", "parse_links"]
@@ -19,18 +20,24 @@ __all__ = ["Recipe", "parse_links"]
 _BUFFER_GROUPS = ("buffers", "counters")
 
 
-def parse_links(value: object, where: str) -> Mapping[str, Link]:
-    """Links by group."""
+def parse_links(value: object, where: str) -> Mapping[str, Wanted]:
+    """What each group asks for, a link or a codec; null is the method's own."""
+    if value is None:
+        return {}
     if not isinstance(value, Mapping):
         raise ConfigError(
             f"{where}: groups and their links expected, for example {{update: {{name: top_k}}}}; got {value!r}"
         )
-    return {str(group): parse_link(spec, f"{where}.{group}") for group, spec in value.items()}
+    return {str(group): parse_wanted(spec, f"{where}.{group}") for group, spec in value.items() if spec is not None}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method, the links of its groups (its own where none is named) and the policy for buffers."""
+    """A method, the links of its groups (its own where none is named) and the policy for buffers.
+
+    A codec in the place of a link enters the method's own (see links/choice.py); from then on `uplink`, `downlink` and
+    `method` say what is really used.
+    """
 
     method: MethodConfig = part(methods, "fedavg")
     uplink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": parse_links})
@@ -39,8 +46,10 @@ class Recipe:
 
     def __post_init__(self) -> None:
         """What the parts cannot see for themselves."""
-        object.__setattr__(self, "uplink", {**self.method.default_uplink, **self.uplink})
-        object.__setattr__(self, "downlink", {**self.method.default_downlink, **self.downlink})
+        method, uplink = choose_links(self.method, self.uplink, "uplink")
+        method, downlink = choose_links(method, self.downlink, "downlink")
+        for name, chosen in (("method", method), ("uplink", uplink), ("downlink", downlink)):
+            object.__setattr__(self, name, chosen)
         self._check_groups("uplink", self.method.uplink_groups)
         self._check_groups("downlink", self.method.downlink_groups)
         if self.buffers == "as_weights" and "update" in self.uplink and self.uplink["update"].has_memory:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.core.method import BufferPolicy, Method, MethodConfig, methods
-from fedreuse.links.link import parse_link
+from fedreuse.links.choice import choose_links, parse_wanted
 from fedreuse.links.plain import Plain
 
 __all__ = ["AVERAGING", "SCORED", "Case", "Said", "read_messages"]
@@ -59,14 +59,12 @@ class Case:
 
     def build(self) -> Method:
         """Both halves and the links, as a run builds them: under `as_weights` buffers take the update's link."""
-        config = self.config
+        wanted = {"update": self.uplink, **self.other_uplinks}
+        up = {group: parse_wanted(spec, f"uplink.{group}") for group, spec in wanted.items() if spec is not None}
+        down = {} if self.downlink is None else {"model": parse_wanted(self.downlink, "downlink.model")}
+        config, uplink = choose_links(self.config, up, "uplink")
+        config, downlink = choose_links(config, down, "downlink")
         server, client = config.halves(self.buffers)
-        uplink, downlink = dict(config.default_uplink), dict(config.default_downlink)
-        if self.uplink is not None:
-            uplink["update"] = parse_link(self.uplink, "uplink.update")
-        uplink |= {group: parse_link(link, f"uplink.{group}") for group, link in self.other_uplinks.items()}
-        if self.downlink is not None:
-            downlink["model"] = parse_link(self.downlink, "downlink.model")
         if self.buffers == "as_weights":
             uplink |= dict.fromkeys(("buffers", "counters"), uplink.get("update", Plain()))
         return Method(server, client, uplink, downlink)

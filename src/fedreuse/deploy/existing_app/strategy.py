@@ -22,6 +22,7 @@ from fedreuse.deploy.existing_app.app_clients import AppClients
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
+from fedreuse.links.choice import check_one_codec
 from fedreuse.runs.recipe import Recipe
 from fedreuse.runs.schedule import AlwaysAvailable, Schedule
 
@@ -57,6 +58,7 @@ class FedReuseStrategy(FedAvg):
         """`method`, `uplink`, `downlink`, `buffers` as in a configuration; `flower` goes to Flower's FedAvg."""
         super().__init__(**flower)
         plain = {"method": method, "uplink": uplink or {}, "downlink": downlink or {}, "buffers": buffers}
+        check_one_codec(plain)
         self.recipe: Recipe = parse(Recipe, plain, "")
         self.seed = seed
         self.ledger = Ledger(warn=_log.warning)

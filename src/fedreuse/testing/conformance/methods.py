@@ -9,9 +9,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from fedreuse.codecs.codec import Codec
+from fedreuse.codecs.packed import Packed
+from fedreuse.codecs.top_k import TopK
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.local_trainer import LocalTrainer
-from fedreuse.core.method import methods
+from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.needs import Needs
 from fedreuse.engine.client_store import DiskStore
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
@@ -19,6 +22,9 @@ from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Fate, Listed, ListedFault, RandomFaults
 from fedreuse.engine.state_file import read_state, write_state
 from fedreuse.engine.tensor_store import TensorStore
+from fedreuse.links.choice import BareCodec, choose_links
+from fedreuse.links.packed import PackedLink
+from fedreuse.links.plain import Plain
 from fedreuse.testing.cases import Case, Said, read_messages
 from fedreuse.testing.conformance.sessions import (
     ROUNDS,
@@ -216,6 +222,37 @@ def _what_is_no_answer_is_a_lost_reply(case: Case) -> None:
     assert_same_memories(spoiled, lost)
 
 
+def _a_codec_never_makes_another_method(case: Case) -> None:
+    """A codec alone enters the method's own link, or is refused by name; a link that is spelt out stays what it is."""
+    config, codec = case.config, TopK(0.37)
+    own = config.default_uplink.get("update")
+    assert choose_links(config, {}, "uplink") == (config, dict(config.default_uplink))
+    spelt = Plain(codec)
+    assert choose_links(config, {"update": spelt}, "uplink") == (config, {**config.default_uplink, "update": spelt})
+    packed = choose_links(config, {"update": BareCodec(Packed(), is_around=True)}, "uplink")[1]["update"]
+    assert isinstance(packed, PackedLink | type(own or spelt)), f"packed alone makes {packed} of {own}"
+    refused = _refusal(config, codec)
+    if refused is not None:
+        assert own is not None, f"{refused}: but the method has no link of its own"
+        assert "top_k" in refused, f"the error does not name the codec: {refused}"
+        assert methods.name_of(config) in refused, f"the error does not name the method: {refused}"
+        return
+    changed, chosen = choose_links(config, {"update": BareCodec(codec)}, "uplink")
+    link = chosen["update"]
+    assert type(link) is type(own or spelt), f"a codec alone makes {link} of the method's own {own}"
+    assert vars(link)["codec"] == codec, f"a codec alone does not reach the method's link {link}"
+    assert changed.default_uplink.get("update", link) == link, f"the method says {changed}, its link is {link}"
+
+
+def _refusal(config: MethodConfig, codec: Codec) -> str | None:
+    """Why a method does not take a codec; None if it does."""
+    try:
+        choose_links(config, {"update": BareCodec(codec)}, "uplink")
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
 METHOD_CHECKS: dict[str, Callable[[Case], None]] = {
     "strict equals fast": _strict_equals_fast,
     "the order of replies does not matter": _the_order_of_replies_does_not_matter,
@@ -232,6 +269,7 @@ METHOD_CHECKS: dict[str, Callable[[Case], None]] = {
     "states are values": _states_are_values,
     "numbers that are none are refused": _numbers_that_are_none_are_refused,
     "what is no answer is a lost reply": _what_is_no_answer_is_a_lost_reply,
+    "a codec never makes another method": _a_codec_never_makes_another_method,
 }
 
 
