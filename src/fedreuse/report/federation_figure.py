@@ -1,0 +1,79 @@
+"""A federation as a figure: which client has how many examples of which class, and how sizes differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+__all__ = ["federation_figure"]
+
+_BLUE, _ORANGE = "#0072B2", "#E69F00"
+_MANY_CLASSES = 20
+
+
+def federation_figure(
+    counts: np.ndarray, names: Sequence[str], sizes: np.ndarray, distances: np.ndarray, path: Path
+) -> Path:
+    """Three panels as PNG: classes of some clients, sizes of all, distances of all from the overall labels.
+
+    Args:
+        counts: Examples by client (rows) and class (columns), of the clients that are drawn.
+        names: What these clients are called.
+        sizes: Examples of every client.
+        distances: Total variation distance of every client's labels from those of all, in [0, 1].
+        path: Where the file goes.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 4.8), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    labels, curve, spread = figure.subplots(1, 3, width_ratios=(1.6, 1, 1))
+    _draw_labels(labels, counts, names)
+    _draw_sizes(curve, sizes)
+    spread.hist(distances, bins=np.linspace(0, 1, 21), color=_ORANGE, edgecolor="white")
+    spread.set(
+        xlabel="distance of a client's labels from all labels", ylabel="clients", title="Label skew", xlim=(0, 1)
+    )
+    for axes in (curve, spread):
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path)
+    return path
+
+
+def _draw_labels(axes: Any, counts: np.ndarray, names: Sequence[str]) -> None:
+    """Dots whose area is the number of examples; shares as a map where classes are many."""
+    num_clients, num_classes = counts.shape
+    if num_classes > _MANY_CLASSES:
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+        drawn = axes.imshow(shares.T, aspect="auto", cmap="Blues", origin="lower", interpolation="nearest")
+        axes.figure.colorbar(drawn, ax=axes, label="share of the client's examples")
+    else:
+        clients, classes = np.nonzero(counts)
+        areas = counts[clients, classes] / counts.max() * min(260, 9000 / num_clients)
+        axes.scatter(clients, classes, s=areas, color=_BLUE, alpha=0.75, linewidths=0)
+        axes.set_yticks(range(num_classes))
+        axes.set_ylim(-0.7, num_classes - 0.3)
+    step = max(1, -(-num_clients // 12))
+    axes.set_xticks(range(0, num_clients, step), [names[place] for place in range(0, num_clients, step)], rotation=60)
+    axes.set_xlim(-0.7, num_clients - 0.3)
+    axes.set(xlabel="client, largest to smallest", ylabel="class", title="Labels per client")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_sizes(axes: Any, sizes: np.ndarray) -> None:
+    ordered = np.sort(sizes)[::-1]
+    places = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), 2000)).round().astype(np.int64))
+    axes.step(places + 1, ordered[places], where="mid", color=_BLUE, linewidth=1.8)
+    is_wide = ordered[0] > 20 * max(int(ordered[-1]), 1)
+    axes.set_yscale("log" if is_wide else "linear")
+    if not is_wide:
+        axes.set_ylim(bottom=0)
+    axes.set(xlabel="clients, largest first", ylabel="examples", title="Sizes")

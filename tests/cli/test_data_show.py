@@ -1,0 +1,34 @@
+"""`fedreuse data show` and `fedreuse data split`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Invoke
+
+
+def test_a_federation_is_shown_in_a_table_a_figure_and_as_json(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
+    shown = invoke("data", "show", tiny, "--figure", tmp_path / "f.png")
+    assert shown.exit_code == 0, shown.output
+    assert "training 1,298, validation 144, test 355" in shown.stdout
+    assert "6 of 6 clients, from the largest to the smallest" in shown.stdout
+    assert (tmp_path / "f.png").stat().st_size > 10_000
+    told = json.loads(invoke("data", "show", tiny, "task.partition={name: shards}", "--json").stdout)
+    assert told["clients"] == 6
+    assert told["classes_per_client"]["max"] < 10
+    assert told["label_distance"]["mean"] > 0.4
+
+
+def test_a_split_is_written_with_the_configuration_that_reads_it(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
+    shown = invoke("data", "split", tiny, "--out", tmp_path / "fed")
+    assert shown.exit_code == 0, shown.output
+    assert f"6 clients in {tmp_path / 'fed/clients'}" in shown.stdout
+    before = json.loads(invoke("data", "show", tiny, "--json").stdout)
+    after = json.loads(invoke("data", "show", tmp_path / "fed/config.yaml", "--json").stdout)
+    assert {key: after[key] for key in ("sizes", "label_distance", "examples")} == {
+        key: before[key] for key in ("sizes", "label_distance", "examples")
+    }
+    again = invoke("data", "split", tiny, "--out", tmp_path / "fed")
+    assert again.exit_code == 2
+    assert "is not empty" in again.stderr
