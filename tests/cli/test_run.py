@@ -208,6 +208,24 @@ def test_one_round_and_paths_that_can_be_copied(invoke: Invoke, tiny: Path, tmp_
     assert f"fedreuse show '{tmp_path / 'a b'}'" in shown.stdout
 
 
+@pytest.mark.parametrize("executor", ["serial", "{name: pool, workers: 1}"])
+def test_an_error_in_their_network_names_their_file_and_line(
+    invoke: Invoke, tiny: Path, in_folder: Path, executor: str
+) -> None:
+    (in_folder / f"their_{len(executor)}.py").write_text(
+        "from torch import nn\n\nclass Net(nn.Linear):\n    def __init__(self):\n        super().__init__(64, 10)\n\n"
+        "    def forward(self, inputs):\n        if self.training:\n            self.absent\n"
+        "        return super().forward(inputs.flatten(1))\n"
+    )
+    shown = invoke(
+        "run", tiny, f"network=their_{len(executor)}:Net", f"executor={executor}", "--out", in_folder / "run"
+    )
+    assert shown.exit_code == 2
+    assert f"their_{len(executor)}.py, line 9, in forward (`self.absent`): AttributeError" in shown.stderr
+    assert "internal error" not in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
 def test_a_pipe_that_is_closed_ends_the_run_quietly_and_it_can_go_on(tiny: Path, tmp_path: Path) -> None:
     words = [*FEDREUSE, "run", str(tiny), "rounds.count=400", "--out", str(tmp_path / "run")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

@@ -3,9 +3,10 @@
 import pytest
 
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.runs.claim import check_facts, check_same, claim
+from fedreuse.runs.claim import check_facts, check_ours, check_same, claim
 from fedreuse.runs.config import load
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.launch import run
 
 PLAIN = {"task": {"name": "digits", "clients": 6}, "network": "mlp", "rounds": {"count": 2, "cohort": 3}}
 
@@ -45,3 +46,26 @@ def test_other_data_than_the_run_began_with_are_refused(tmp_path):
     check_facts(known, known, RunDirectory(tmp_path))
     with pytest.raises(RunDirectoryError, match=r"the data is not what this run began with \(aaaaaaaaaaaa then"):
         check_facts(known, now, RunDirectory(tmp_path))
+
+
+def test_a_persons_folder_is_refused_before_anything_is_written(tmp_path):
+    (tmp_path / "config.yaml").write_text("# mine, with comments")
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(RunDirectoryError, match=r"is no run directory and not empty \(config\.yaml, notes\.txt\)"):
+        run(load(PLAIN), tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["config.yaml", "notes.txt"]
+    assert (tmp_path / "config.yaml").read_text() == "# mine, with comments"
+
+
+@pytest.mark.parametrize("sign", ["LOCK", "COMPLETE", "checkpoint.sqlite", "provenance.json", "test-opened.json"])
+def test_a_runs_folder_is_ours_whatever_a_person_adds(tmp_path, sign):
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / sign).touch()
+    check_ours(tmp_path)
+
+
+def test_new_and_empty_folders_and_that_of_a_federation_are_free(tmp_path):
+    check_ours(tmp_path / "absent")
+    check_ours(tmp_path)
+    (tmp_path / "federation").mkdir()
+    check_ours(tmp_path)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from fedreuse.core.errors import ConfigError
-from fedreuse.studies.study import expand, load_study
+from fedreuse.core.errors import ConfigError, RunDirectoryError
+from fedreuse.studies.study import Study, expand, load_study
 
 BASE: dict[str, Any] = {
     "task": {"name": "digits", "clients": 4, "partition": {"name": "iid"}},
@@ -18,6 +18,14 @@ BASE: dict[str, Any] = {
     "rounds": {"count": 1, "cohort": 2},
 }
 METHODS = {"dense FedAvg": {"method": "fedavg"}, "Top-K": {"uplink": {"update": {"name": "top_k", "ratio": 0.2}}}}
+
+
+def test_a_persons_study_json_is_not_overwritten(tmp_path):
+    (tmp_path / "study.json").write_text("[1, 2]")
+    with pytest.raises(RunDirectoryError, match="is not overwritten"):
+        Study("mine", ()).write(tmp_path)
+    Study("mine", ()).write(tmp_path / "new")
+    Study("mine", ()).write(tmp_path / "new")
 
 
 def test_every_combination_in_order() -> None:

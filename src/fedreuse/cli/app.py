@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 import fedreuse
 from fedreuse.core.errors import FedreuseError, UserError
+from fedreuse.core.own_code import own_code_error
 
 __all__ = ["AsJson", "app", "main", "on_interrupt"]
 
@@ -44,8 +45,9 @@ class _Commands(TyperGroup):
         except Exception as error:
             if ctx.obj["debug"]:
                 raise
-            _complain("error", _explain(error))
-            raise typer.Exit(USERS_MISTAKE if isinstance(error, UserError) else RUN_FAILED) from None
+            told = error if isinstance(error, FedreuseError) else own_code_error(error) or error
+            _complain("error", _explain(told))
+            raise typer.Exit(USERS_MISTAKE if isinstance(told, UserError) else RUN_FAILED) from None
 
 
 app = typer.Typer(

@@ -239,9 +239,11 @@ def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool, Meterin
     from fedreuse.cli.progress import Watcher
     from fedreuse.deploy.local.run import check_nodes, run_local
     from fedreuse.report.results import plain, read_run
+    from fedreuse.runs.claim import check_ours
 
     num_nodes, tls, metering = form
     check_nodes(planned, num_nodes)
+    check_ours(Path(options.out))
     authority = _authority(Path(options.out), num_nodes, metering) if tls else None
     if not as_json:
         how_long = f"{counted(planned.rounds.count, 'round')} on {counted(num_nodes, 'node')}"

@@ -12,6 +12,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "FedreuseError",
+    "OwnCodeError",
     "RunDirectoryError",
     "RunError",
     "UserError",
@@ -55,6 +56,10 @@ class ConfigError(UserError):
         ...     print(error)
         rounds.cohrt: unknown key; did you mean 'cohort'?
     """
+
+
+class OwnCodeError(UserError):
+    """An error in a person's own network, dataset or method, with its file and line."""
 
 
 class DataError(UserError):

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from fedreuse.core.errors import ConfigError, UserError, suggest
+from fedreuse.core.errors import ConfigError, suggest
+from fedreuse.core.own_code import remember
 
 __all__ = ["REGISTRIES", "Registry", "describe_fields", "load_object", "named_plain", "parse", "part", "to_plain"]
 
@@ -252,13 +253,13 @@ def load_object(name: str, where: str) -> Any:
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # a user's own module lies beside the configuration
     try:
-        return getattr(importlib.import_module(module_name), attribute)
-    except UserError:
-        raise
+        remember(module_name)
+        module = importlib.import_module(module_name)
     except ImportError as error:
         raise ConfigError(
             f"{where}: cannot import '{module_name}' ({error}); run from the folder that holds it, or install it"
         ) from None
-    except AttributeError:
-        known = [word for word in vars(sys.modules[module_name]) if not word.startswith("_")]
-        raise ConfigError(f"{where}: '{module_name}' has no '{attribute}'; {suggest(attribute, known)}") from None
+    if not hasattr(module, attribute):
+        known = [word for word in vars(module) if not word.startswith("_")]
+        raise ConfigError(f"{where}: '{module_name}' has no '{attribute}'; {suggest(attribute, known)}")
+    return getattr(module, attribute)

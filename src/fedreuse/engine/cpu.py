@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 from typing import Any
 
-__all__ = ["cpu"]
+__all__ = ["cpu", "usable_cores"]
 
 _TELLING = ("avx", "avx2", "avx512f", "fma", "amx_tile")
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def cpu() -> dict[str, Any]:

@@ -14,6 +14,7 @@ from fedreuse.core.errors import ConfigError, require, suggest
 from fedreuse.core.randomness import stream
 from fedreuse.core.registry import named_plain, parse, part
 from fedreuse.core.streams import first_numbers
+from fedreuse.learning.checks import check_data
 from fedreuse.learning.data import Data, Dataset, datasets
 from fedreuse.learning.normalisation import statistics_of
 from fedreuse.learning.objectives import Loss, Metric, losses, metrics
@@ -69,7 +70,7 @@ class Task:
 
     def prepare(self, seed: int) -> PreparedTask:
         """Read the data, deal it (or as much as `limit` lets), hold out validation, seal the test split."""
-        data = self.dataset.load(None)
+        data = check_data(self.dataset.load(None), self.dataset)
         used = self._used(data.train.labels, seed)
         dealt = self.partition.split(data.examples.at(used), self.clients, stream(seed, "partition"))
         index = dataclasses.replace(dealt, indices=used[dealt.indices])

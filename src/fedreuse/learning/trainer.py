@@ -140,6 +140,16 @@ class Trainer:
         return scaled.contiguous(memory_format=torch.channels_last) if scaled.dim() == 4 else scaled
 
     @property
+    def num_classes(self) -> int:
+        """How many classes the data have."""
+        return self._data.num_classes
+
+    @property
+    def examples_shape(self) -> tuple[int, ...]:
+        """Shape of one input."""
+        return self._data.shape
+
+    @property
     def is_augmented(self) -> bool:
         """Whether training sees cropped and mirrored images."""
         return self._data.is_augmented

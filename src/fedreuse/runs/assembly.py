@@ -10,6 +10,7 @@ from fedreuse.core.method import methods
 from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
 from fedreuse.engine.executors.executor import Workplace
+from fedreuse.learning.checks import check_network
 from fedreuse.learning.data import Split
 from fedreuse.learning.splits import local_test
 from fedreuse.learning.trainer import Trainer, initial_network
@@ -87,4 +88,6 @@ def assemble(config: RunConfig, prepared: PreparedTask | None = None) -> Federat
     data = prepared.data
     network = initial_network(config.network, data.shape, data.num_classes, config.seed)
     config.method.needs.check_network(methods.name_of(config.method), network.schema)
-    return Federation(config, prepared, network, network.read(), config.build_method())
+    federation = Federation(config, prepared, network, network.read(), config.build_method())
+    check_network(federation.trainer)
+    return federation

@@ -11,11 +11,30 @@ from fedreuse.runs.config import load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.directory import RunDirectory
 
-__all__ = ["check_facts", "check_free", "check_same", "claim"]
+__all__ = ["check_facts", "check_free", "check_ours", "check_same", "claim"]
+
+_SIGNS = ("LOCK", "COMPLETE", "checkpoint.sqlite", "provenance.json", "test-opened.json")
+"""What a run writes and a person hardly does; a config.yaml may be anybody's."""
+_MADE_BEFORE = "federation"
+"""The folder of a federation on this machine, which is there before its run."""
+
+
+def check_ours(place: Path) -> None:
+    """Refuse a folder that holds a person's files: a run's own would be written among them, or over them."""
+    if not place.is_dir() or any((place / sign).exists() for sign in _SIGNS):
+        return
+    foreign = sorted(found.name for found in place.iterdir() if found.name != _MADE_BEFORE)
+    if foreign:
+        shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
+        raise RunDirectoryError(
+            f"{place} is no run directory and not empty ({shown}), so nothing is written there; choose a new or empty "
+            "folder with --out"
+        )
 
 
 def claim(directory: RunDirectory, config: RunConfig, resume: bool) -> RunDirectory:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fedreuse.core.errors import RunError
 from fedreuse.engine.evaluation import start_evaluator
 from fedreuse.runs.assembly import assemble
-from fedreuse.runs.claim import check_same, claim
+from fedreuse.runs.claim import check_ours, check_same, claim
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.facts import write_facts
 from fedreuse.runs.live import LiveRun
@@ -78,6 +78,7 @@ def run(
     if resume and directory.is_complete:
         check_same(config, directory)
         return directory
+    check_ours(directory.path)
     with ExitStack() as stack:
         directory.lock()
         stack.callback(directory.release)

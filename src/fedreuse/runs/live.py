@@ -84,6 +84,7 @@ class LiveRun:
             shared_arrays(prepared),
             self.directory.log,
             self.federation.population,
+            config.rounds.cohort,
         )
 
     def converse(self, cohort: Cohort, executor: RunExecutor) -> None:

@@ -94,6 +94,11 @@ class Study:
             {"folder": run_.folder, "variant": run_.variant, "labels": dict(run_.labels), "run_id": run_.config.run_id}
             for run_ in self.runs
         ]
+        known = out / "study.json"
+        if known.exists() and '"study"' not in known.read_text(errors="replace"):
+            raise RunDirectoryError(
+                f"{known} is not the list of a study's runs and is not overwritten; choose another --out"
+            )
         content = json.dumps({"study": self.name, "rank": self.rank, "runs": entries}, indent=2) + "\n"
         try:
             out.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fedreuse.core.local_trainer import Work
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
@@ -44,3 +46,20 @@ def test_a_site_holds_what_plays_the_clients() -> None:
     federation = QuadraticFederation.draw(2)
     site = Site(federation.workplace(build("fedavg")), MemoryStore(), NoFaults(), 7)
     assert site.workplace.trainer(1, 3).schema == site.schema
+
+
+@pytest.mark.parametrize(
+    ("asked", "cores", "cohort", "count", "told"),
+    [
+        (2, 4, 3, 2, []),
+        (100_000, 4, 10, 4, ["4 workers instead of 100000: there are 4 cores"]),
+        (12, 16, 2, 2, ["2 workers instead of 12: a round asks 2 clients"]),
+        (5, 8, None, 5, []),
+    ],
+)
+def test_no_more_workers_than_cores_and_clients(asked, cores, cohort, count, told) -> None:
+    federation, notes = QuadraticFederation.draw(2), []
+    workplace = federation.workplace(build("fedavg"))
+    site = Site(workplace, MemoryStore(), NoFaults(), 7, warn=notes.append, cohort=cohort)
+    assert site.num_workers(asked, cores) == count
+    assert notes == told

@@ -30,6 +30,12 @@ METHODS = {
 NUM_ROUNDS = 6
 
 
+@pytest.fixture(autouse=True)
+def many_cores(monkeypatch):
+    """Workers are not held to the cores of the machine that runs the tests."""
+    monkeypatch.setattr("fedreuse.engine.executors.pool.usable_cores", lambda: 8)
+
+
 def play(method: Method, **setting) -> Session:
     session = Session(FEDERATION, method, Setting(**setting))
     try:

@@ -85,6 +85,16 @@ class Site:
     """What all workers of a machine share, and `setup` is called with."""
     warn: Callable[[str], object] = str  # nobody listens, unless somebody is named
     population: Population = field(default_factory=lambda: Population(np.zeros(0, np.int64)))
+    cohort: int | None = None
+    """How many clients a round asks, if that is known."""
+
+    def num_workers(self, asked: int, cores: int) -> int:
+        """As many workers as were asked for, but no more than have a core and a client; fewer are told in the log."""
+        count = min(asked, cores, self.cohort or asked)
+        if count < asked:
+            reason = f"a round asks {self.cohort} clients" if count == self.cohort else f"there are {cores} cores"
+            self.warn(f"{count} workers instead of {asked}: {reason}")
+        return count
 
     @property
     def schema(self) -> ModelSchema:

@@ -12,6 +12,7 @@ from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.errors import ConfigError, FedreuseError, RunError, require
+from fedreuse.engine.cpu import usable_cores
 from fedreuse.engine.executors.executor import executors
 from fedreuse.engine.executors.serial import SerialExecutor
 from fedreuse.engine.executors.shared_memory import attach, lay_out_arrays, lay_out_envelopes, open_arrays
@@ -47,7 +48,8 @@ class Pool:
 
     def start(self, site: Site) -> RunExecutor:
         """An executor at work."""
-        count = len(os.sched_getaffinity(0)) if self.workers == "auto" else self.workers
+        cores = usable_cores()
+        count = cores if self.workers == "auto" else site.num_workers(self.workers, cores)
         if self.workers == "auto" and count == 1:
             return SerialExecutor(site)
         setup = site.setup

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.errors import ConfigError, FedreuseError, RunError, require
-from fedreuse.engine.cpu import cpu
+from fedreuse.engine.cpu import cpu, usable_cores
 from fedreuse.engine.executors.executor import executors
 from fedreuse.engine.executors.shared_memory import lay_out_arrays, lay_out_envelopes, open_arrays
 from fedreuse.engine.executors.worker import Failure, Worker
@@ -51,8 +51,12 @@ class Ray:
         if site.setup is None:
             raise ConfigError("executor ray needs a task that other processes can build; use executor: serial")
         ray = _import_ray()
-        is_ours = _connect(ray, self.address, self.workers)
-        count = int(ray.cluster_resources().get("CPU", 1)) if self.workers == "auto" else self.workers
+        is_alone = self.address is None
+        asked = self.workers
+        if asked != "auto":
+            asked = site.num_workers(asked, usable_cores() if is_alone else asked)
+        is_ours = _connect(ray, self.address, asked)
+        count = int(ray.cluster_resources().get("CPU", 1)) if asked == "auto" else asked
         return WorkerPoolExecutor(site, ActorPool(ray, is_ours, site, site.setup, count))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fedreuse.core.errors import FedreuseError
 from fedreuse.core.local_trainer import Metrics, Work
 from fedreuse.core.model import from_groups
+from fedreuse.core.own_code import own_code_error
 from fedreuse.engine.ports import client_answer
 from fedreuse.engine.records import ClientRecord
 from fedreuse.engine.state_file import read_state, write_state
@@ -67,7 +68,8 @@ class Failure:
     @classmethod
     def of(cls, error: BaseException) -> Failure:
         """What can travel."""
-        return cls(error if isinstance(error, FedreuseError) else "".join(traceback.format_exception(error)))
+        ours = error if isinstance(error, FedreuseError) else own_code_error(error)
+        return cls(ours or "".join(traceback.format_exception(error)))
 
 
 Job = ClientJob | EvaluateJob

@@ -1,0 +1,57 @@
+"""An error in a person's own network, dataset or method, told by its file and line instead of as an error of ours."""
+
+from __future__ import annotations
+
+import sysconfig
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from traceback import FrameSummary, extract_tb
+
+from fedreuse.core.errors import OwnCodeError
+
+__all__ = ["own_code_error", "remember"]
+
+_PACKAGE = Path(__file__).parents[1]
+_LIBRARIES = tuple(Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_OWN: set[Path] = set()
+
+
+def remember(module_name: str) -> None:
+    """A configuration names something of this module: its package, or it and its neighbours, are a person's own."""
+    spec = None
+    with suppress(ValueError):  # `__main__` of an interpreter has none
+        spec = find_spec(module_name.partition(".")[0])
+    if spec is None:
+        return
+    if spec.submodule_search_locations is not None:
+        _OWN.update(Path(place).resolve() for place in spec.submodule_search_locations)
+    elif spec.has_location and spec.origin is not None:
+        path = Path(spec.origin).resolve()
+        _OWN.add(path if path.parent in _LIBRARIES else path.parent)
+
+
+def own_code_error(error: BaseException) -> OwnCodeError | None:
+    """The error as one of theirs, if it was raised in, or on behalf of, a file of theirs; else None."""
+    if isinstance(error, SyntaxError) and error.filename and _is_own(error.filename):
+        return OwnCodeError(f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}")
+    frame = next((one for one in reversed(extract_tb(error.__traceback__)) if _is_own(one.filename)), None)
+    return None if frame is None else OwnCodeError(_told(frame, error))
+
+
+def _told(frame: FrameSummary, error: BaseException) -> str:
+    code = f" (`{frame.line}`)" if frame.line else ""
+    return f"{frame.filename}, line {frame.lineno}, in {frame.name}{code}: {type(error).__name__}: {error}"
+
+
+def _is_own(filename: str) -> bool:
+    file = Path(filename).resolve()
+    if file.is_relative_to(_PACKAGE):
+        return False
+    homes = [home for home in _OWN if file.is_relative_to(home)]
+    # a module in the working folder does not make the environment below that folder a person's own
+    return any(not _is_library(file) or _is_library(home) for home in homes)
+
+
+def _is_library(place: Path) -> bool:
+    return any(place.is_relative_to(library) for library in _LIBRARIES)

@@ -1,0 +1,97 @@
+"""What is looked at before the first round: that data are data, and that the network can learn from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from fedreuse.core.errors import ConfigError, DataError
+from fedreuse.core.own_code import own_code_error
+from fedreuse.learning.data import Data, Split
+
+if TYPE_CHECKING:
+    from fedreuse.learning.trainer import Trainer
+
+__all__ = ["check_data", "check_network"]
+
+_KINDS = "biuf"  # of numpy: truth values, integers, floating point
+
+
+def check_data(data: object, source: object) -> Data:
+    """Refuse what a dataset's `load` returned unless it is `Data` whose splits are arrays that belong together."""
+    name = f"task: the dataset {type(source).__name__}"
+    if not isinstance(data, Data):
+        raise DataError(f"{name} returned {_kind(data)}; its `load` must return fedreuse.learning.data.Data")
+    splits = {"train": data.train, "test": data.test, "validation": data.validation}
+    for split_name, split in splits.items():
+        if split is not None:
+            _check_split(split, f"{name}: {split_name}", data)
+    return data
+
+
+def _check_split(split: Split, where: str, data: Data) -> None:
+    for part in ("inputs", "labels"):
+        array: Any = getattr(split, part)
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in _KINDS:
+            told = f"numbers of type {array.dtype}" if isinstance(array, np.ndarray) else _kind(array)
+            raise DataError(f"{where}.{part} is {told}; a numpy array of numbers is needed (np.asarray(...))")
+    if split.inputs.ndim < 2:
+        raise DataError(
+            f"{where}.inputs has the shape {split.inputs.shape}; the first axis counts examples, others must follow"
+        )
+    if split.inputs.shape[1:] != data.shape:
+        raise DataError(f"{where}.inputs are of shape {split.inputs.shape[1:]}, but those of train are {data.shape}")
+    is_class = split.labels.dtype.kind in "iu" and split.labels.size > 0
+    if is_class and not 0 <= split.labels.min() <= split.labels.max() < data.num_classes:
+        raise DataError(
+            f"{where}.labels go from {split.labels.min()} to {split.labels.max()}, but num_classes is "
+            f"{data.num_classes}; labels must be 0 to {data.num_classes - 1}"
+        )
+
+
+def check_network(trainer: Trainer) -> None:
+    """Refuse a network that cannot learn, or that fails on two training examples; it is left as it was."""
+    network = trainer.network
+    if network.vector.dtype == torch.float16:
+        raise ConfigError(
+            "network: its weights are float16, whose gradients underflow, so that it would train to almost nothing "
+            "without an error; convert the module with .float(), and use codec `narrow` to send fewer bits"
+        )
+    if len(trainer.training.indices) < 2:
+        return
+    before = network.read()
+    is_training = network.module.training
+    network.module.eval()  # dropout draws nothing, and running statistics stay
+    try:
+        with torch.random.fork_rng(devices=[]), torch.inference_mode():
+            inputs, labels = trainer.batch(trainer.training.indices[:2], None)
+            outputs = network.module(inputs)
+            _check_outputs(outputs, trainer)
+            trainer.loss(outputs, labels)
+    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:
+        shape = tuple(trainer.examples_shape)
+        raise ConfigError(
+            f"network: it fails on two training examples of shape {shape}: {own_code_error(error) or error}"
+        ) from error
+    finally:
+        network.module.train(is_training)
+        network.load(before)
+
+
+def _check_outputs(outputs: Any, trainer: Trainer) -> None:
+    if not isinstance(outputs, torch.Tensor) or outputs.dim() < 1 or outputs.shape[0] != 2:
+        told = f"of shape {tuple(outputs.shape)}" if isinstance(outputs, torch.Tensor) else _kind(outputs)
+        raise ConfigError(f"network: two examples give outputs {told}; a tensor with one row per example is needed")
+    num_classes = trainer.num_classes
+    if outputs.dim() == 2 and 1 < outputs.shape[1] < num_classes:
+        raise ConfigError(
+            f"network: it gives {outputs.shape[1]} scores per example, but the data have {num_classes} classes; "
+            "build its last layer from `num_classes`"
+        )
+
+
+def _kind(thing: object) -> str:
+    name = type(thing).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
