@@ -117,3 +117,8 @@ def test_overrides_of_one_command_belong_together() -> None:
         assert with_overrides(BASE, both)["method"] == {"name": "dg_fedreuse", "mu": 1}  # rho and gate: the defaults
     with_gate = with_overrides(BASE, ["method.name=dg_fedreuse", "method.mu=1"])["method"]
     assert with_gate == {**BASE["method"], "mu": 1}
+
+
+def test_a_bare_name_leaves_as_plain_text() -> None:
+    changed = apply_changes({"network": {"name": "cnn"}}, {"network": "their:Net"}, {})
+    assert type(changed["network"]["name"]) is str

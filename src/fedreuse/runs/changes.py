@@ -53,7 +53,7 @@ def _changed(old: Any, change: Any, kept: Collection[str], where: str) -> Any:
     if isinstance(change, str) and _name_of(old) is not None:
         change = {"name": _Bare(change)}
     if not isinstance(change, Mapping):
-        return change
+        return str(change) if isinstance(change, _Bare) else change  # what leaves here is plain data
     if not change:
         return {}
     if old is not None and not isinstance(old, str | Mapping):
