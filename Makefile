@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test fast check fuzz clean
+.PHONY: help demo test test-long test-deploy fast check fuzz clean
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -16,8 +16,14 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)  ## compare dense FedAvg, Top-K, Top-K with error feedback and DG-FedReuse on embedded data (two minutes)
 	$(BIN)/fedreuse demo
 
-test: $(STAMP)  ## run every test but the whole matrix of real federations
-	$(BIN)/python -m pytest -n auto -m 'not deploy'
+# worksteal keeps the tests of a file together, so that what a file prepares once is prepared once
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+
+test: $(STAMP)  ## run every test but the long matrices and the real federations, of which it runs a part
+	$(PYTEST) -m 'not long and not deploy'
+
+test-long: $(STAMP)  ## run the rest of the long matrices
+	$(PYTEST) -m 'long and not deploy'
 
 test-deploy: $(STAMP)  ## run every real federation: parity of all methods, security, every fault; write the fault matrix
 	mkdir -p build && rm -f build/fault-matrix.md
@@ -25,7 +31,7 @@ test-deploy: $(STAMP)  ## run every real federation: parity of all methods, secu
 	cat build/fault-matrix.md
 
 fast: $(STAMP)  ## run the tests that take seconds
-	$(BIN)/python -m pytest -n auto -m 'not slow and not deploy'
+	$(PYTEST) -m 'not slow and not long and not deploy'
 
 check: $(STAMP) docs  ## format, lint, types (strict), import contract, documentation site
 	$(BIN)/ruff format --check src tests docs/site benchmarks

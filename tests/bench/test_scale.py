@@ -40,9 +40,12 @@ def test_the_growth_is_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_real_match_of_small_crowds() -> None:
-    rows = run((50, 200), (5, 10), rounds=1, warm_up=1)
-    assert len(rows) == 12  # three methods, two populations, two cohorts
+@pytest.mark.parametrize(
+    ("populations", "cohorts"), [((50,), (5,)), pytest.param((50, 200), (5, 10), marks=pytest.mark.long)]
+)
+def test_a_real_match_of_small_crowds(populations: tuple[int, ...], cohorts: tuple[int, ...]) -> None:
+    rows = run(populations, cohorts, rounds=1, warm_up=1)
+    assert len(rows) == 3 * (len(populations) + len(cohorts))  # three methods
     assert {tuple(row["fresh"]) for row in rows if row["method"] == "fed_ef" and row["cohort"] == 50} == {(50,)}
     assert all(row["peak_bytes"] > 10_000_000 and row["start_seconds"] > 0 for row in rows)
     assert len(tables(rows)) == 2

@@ -17,6 +17,8 @@ import pytest
 import yaml
 
 from fedreuse.core.errors import RunError
+from fedreuse.studies.running import run_study
+from fedreuse.studies.study import load_study
 from tests.cli.conftest import TINY, Invoke, heed_ctrl_c
 from tests.tiny import results
 
@@ -26,12 +28,25 @@ AXES = {
 }
 
 
-@pytest.fixture
-def study(tmp_path: Path) -> Path:
-    (tmp_path / "base.yaml").write_text(yaml.safe_dump(TINY))
-    file = tmp_path / "pair.yaml"
+def write_study(folder: Path) -> Path:
+    (folder / "base.yaml").write_text(yaml.safe_dump(TINY))
+    file = folder / "pair.yaml"
     file.write_text(yaml.safe_dump({"base": "base.yaml", "axes": AXES}, sort_keys=False))
     return file
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    return write_study(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of thirty rounds that nobody interrupted; do not change it."""
+    folder = tmp_path_factory.mktemp("whole")
+    for _ in run_study(load_study(write_study(folder), ["rounds.count=30"]), folder / "runs", jobs=1):
+        pass
+    return folder / "runs"
 
 
 def test_runs_that_are_there_already_are_compared_and_nothing_runs(
@@ -169,11 +184,9 @@ def test_a_ranking_fits_the_page(invoke: Invoke, study: Path, tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("is_killed", [False, True], ids=["Ctrl-C", "killed"])
 def test_stopped_in_the_middle_it_leaves_nobody_and_goes_on(
-    invoke: Invoke, study: Path, tmp_path: Path, is_killed: bool
+    invoke: Invoke, study: Path, whole: Path, tmp_path: Path, is_killed: bool
 ) -> None:
     """A real process with two runs at a time, as a terminal would start and stop it."""
-    whole = invoke("compare", study, "rounds.count=30", "--out", tmp_path / "whole", "--jobs", "1")
-    assert whole.exit_code == 0, whole.stderr
     command = [sys.executable, "-m", "fedreuse", "compare", study, "rounds.count=30", "--out", tmp_path / "out"]
     process = subprocess.Popen(
         [*map(str, command), "--jobs", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -192,7 +205,9 @@ def test_stopped_in_the_middle_it_leaves_nobody_and_goes_on(
     assert len(list((tmp_path / "out").glob("*/COMPLETE"))) < 4
     again = invoke("compare", study, "rounds.count=30", "--out", tmp_path / "out", "--jobs", "2")
     assert again.exit_code == 0, again.stderr
-    for run in (tmp_path / "whole").glob("*-s*"):
+    runs = list(whole.glob("*-s*"))
+    assert len(runs) == 4
+    for run in runs:
         assert results(tmp_path / "out" / run.name) == results(run)
 
 

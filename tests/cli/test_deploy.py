@@ -80,7 +80,7 @@ def wait_for(condition: Callable[[], Any]) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.slow
+@pytest.mark.deploy
 def test_after_ctrl_c_nothing_is_left_and_the_run_goes_on(tmp_path: Path, config: Path) -> None:
     words = ["deploy", str(config), "task.clients=2", "rounds.cohort=2", "rounds.count=2", "--local", "2"]
     out = tmp_path / "out"

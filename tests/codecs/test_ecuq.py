@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -100,9 +100,9 @@ def test_bytes_of_a_large_layer_and_the_time_they_take() -> None:
     tensors = tensor(values)
     parcel = encode(Ecuq(4.0), tensors)
     assert parcel.field_bytes * 8 / len(values) < 4.1  # lengths, segments and Huffman's loss included
-    began = perf_counter()
+    began = process_time()
     parcel.decode(tensors.schema)
-    assert perf_counter() - began < 0.5
+    assert process_time() - began < 0.5
 
 
 @given(arrays(np.float32, st.integers(1, 200), elements=floats), st.floats(1, 8))

@@ -32,6 +32,7 @@ from fedreuse.testing.quadratic import quadratic_schema
 from tests.cluster import ray_cluster
 from tests.conformance.cases import CASES
 
+SLOW = [pytest.mark.slow]
 CARDS = Path(__file__).parents[2] / "docs" / "methods"
 LINKS = [
     *(Plain(codecs.parse(name, "codec")) for name in codecs.names()),
@@ -42,10 +43,16 @@ LINKS = [
     Lbgm(0.9, codec=TopK(0.3), residual=True),
     Lbgm(0.9, "model"),
 ]
+PAIRS = [
+    # every case and every check has its turn in the fast tests: a check for each case, one after another
+    pytest.param(case, check, id=f"{case.id}-{name}", marks=[] if place == number % len(METHOD_CHECKS) else SLOW)
+    for number, case in enumerate(CASES)
+    for place, (name, check) in enumerate(METHOD_CHECKS.items())
+]
 EXECUTORS = [Serial("fast"), Serial("strict"), Pool(2), Ray(2)]
 MARKS: dict[type, list[pytest.MarkDecorator]] = {
-    Pool: [pytest.mark.slow],
-    Ray: [pytest.mark.slow, pytest.mark.filterwarnings("ignore")],
+    Pool: SLOW,
+    Ray: [*SLOW, pytest.mark.filterwarnings("ignore")],
 }
 
 
@@ -65,8 +72,7 @@ def test_the_card_lists_what_crosses(case: Case) -> None:
     check_card(case, CARDS)
 
 
-@pytest.mark.parametrize("check", METHOD_CHECKS.values(), ids=METHOD_CHECKS.keys())
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize(("case", "check"), PAIRS)
 def test_method(case: Case, check: Callable[[Case], None]) -> None:
     check(case)
 

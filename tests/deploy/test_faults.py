@@ -51,6 +51,7 @@ def publish(title: str, findings: list[Finding]) -> None:
             file.write(text)
 
 
+@pytest.mark.deploy
 def test_one_fault_of_each_class(tmp_path: Path) -> None:
     """A spoiled reply, a node killed in the middle of its work, a wiped store, the server app killed and resumed."""
     plan = {0: {2: "garbage", 3: "hold"}, 1: {2: "wipe"}, 2: {4: "wrong_kind"}}

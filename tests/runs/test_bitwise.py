@@ -35,6 +35,12 @@ EXECUTORS: dict[str, dict[str, Any]] = {
     "ray": {"name": "ray", "workers": 2},
 }
 ROUNDS, COHORT = 4, 3
+PAIRS = [
+    # each method once and each executor at least once; the others are long
+    pytest.param(executor, method, marks=[] if (place + 1) % len(EXECUTORS) == number else [pytest.mark.long])
+    for number, executor in enumerate(EXECUTORS)
+    for place, method in enumerate(METHODS)
+]
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +85,7 @@ def wound(method: str, executor: str, folder: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize(("executor", "method"), PAIRS)
 def test_same_bits_as_serial(
     executor: str,
     method: str,

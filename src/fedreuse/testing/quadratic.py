@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from time import perf_counter
 from typing import Literal
 
@@ -64,6 +65,7 @@ _KEPT = 0.9
 _LOOK_AHEAD = 2
 
 
+@cache
 def quadratic_schema(has_buffers: bool = True) -> ModelSchema:
     """Three weights, of which two are the head; two running statistics and a counter."""
     weights = Schema(tuple(TensorSpec(name, shape, "float64") for name, shape in _SHAPES.items()))
@@ -185,8 +187,12 @@ class QuadraticTrainer:
         self._client = client
         self._round = round_number
         self.schema = federation.schema
-        self.initial = federation.initial
         self.work = Work()
+
+    @property
+    def initial(self) -> Model:
+        """What the run began with."""
+        return self._federation.initial
 
     def rng(self, purpose: str) -> np.random.Generator:
         """The stream of a purpose for this client and round."""

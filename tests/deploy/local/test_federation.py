@@ -16,7 +16,7 @@ from fedreuse.runs.launch import run
 from tests.tiny import results, tiny
 
 
-@pytest.mark.slow
+@pytest.mark.deploy
 def test_a_local_federation_gives_the_bits_of_a_simulation_and_stops(tmp_path: Path) -> None:
     config = tiny(task={"clients": 2}, rounds={"count": 2, "cohort": 2})
     with LocalFederation(tmp_path / "federation", 2) as federation:
