@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import pytest
 
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model
@@ -33,6 +35,14 @@ def is_same(left: Model, right: Model) -> bool:
     """Whether two models hold the same bits."""
     pairs = ((left.weights, right.weights), (left.buffers, right.buffers), (left.counters, right.counters))
     return all(is_equal(one, other) for one, other in pairs)
+
+
+def parameters(cases: Iterable[Case]) -> list[Any]:
+    """Cases of conformance for a test: the first of each method is fast, the others are slow."""
+    listed = list(cases)
+    first = {case.method: case for case in reversed(listed)}
+    marks = ([] if case is first[case.method] else [pytest.mark.slow] for case in listed)
+    return [pytest.param(case, id=case.id, marks=mark) for case, mark in zip(listed, marks, strict=True)]
 
 
 def one_bowl() -> QuadraticFederation:

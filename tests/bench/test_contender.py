@@ -31,6 +31,7 @@ def turn() -> Iterator[Told]:
     return Told(2)
 
 
+@pytest.mark.slow
 def test_the_engine_stops_when_no_round_is_wanted(turn: Told) -> None:
     play_engine(turn, configure("tiny", 9, ["executor=serial"]))  # type: ignore[arg-type]  # plays a turn
     assert [facts["fresh"] for facts in turn.facts] == [3, 3]

@@ -50,6 +50,7 @@ def test_a_real_match_on_a_tiny_workload(only: tuple[str, ...]) -> None:
     assert len(tables(list(rows.values()))) == 2
 
 
+@pytest.mark.slow
 def test_only_some_contenders() -> None:
     rows = run("tiny", rounds=1, only=["step"])
     assert [row["contender"] for row in rows] == ["plain step", "tuned step"]

@@ -24,6 +24,7 @@ def digest(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(summary["model_digest"])
 
 
+@pytest.mark.slow
 def test_alone_it_ends_with_the_engines_model(digest: str) -> None:
     *_, last = rounds_alone(configure("tiny", 3))
     assert digest_of_model(last) == digest
@@ -35,6 +36,7 @@ def test_together_it_ends_with_the_engines_model(digest: str) -> None:
     assert digest_of_model(last) == digest
 
 
+@pytest.mark.slow
 def test_workers_go_home_when_the_rounds_are_left_early() -> None:
     rounds = rounds_together(configure("tiny", 9), workers=1)
     assert len(list(islice(rounds, 1))) == 1

@@ -22,6 +22,7 @@ def test_memory_is_told_by_the_system() -> None:
     assert memory_of_process("VmHWM") >= memory_of_process("VmRSS") > memory_of_process("RssAnon") > 0
 
 
+@pytest.mark.slow
 def test_it_plays_when_it_is_told_to() -> None:
     task = {"method": "dg_fedreuse", "population": 20, "cohort": 4, "rounds": 9}
     words = [sys.executable, "-m", "fedreuse.bench.population_workload", json.dumps(task)]

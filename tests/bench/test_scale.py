@@ -34,6 +34,7 @@ def test_ratios_by_hand() -> None:
     assert shared.rows[1][8] == "95.00 (90.00-100.00)"
 
 
+@pytest.mark.slow
 def test_the_growth_is_drawn(tmp_path: Path) -> None:
     drawn = figure(ROWS, tmp_path / "images" / "scale.png")
     assert drawn.read_bytes().startswith(b"\x89PNG")

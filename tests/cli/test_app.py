@@ -96,6 +96,7 @@ def test_debug_shows_the_exception_wherever_it_stands(
     assert isinstance(invoke(*words).exception, ConfigError)
 
 
+@pytest.mark.slow
 def test_a_real_process_shows_a_traceback_only_if_asked(tmp_path: Path) -> None:
     words = [*FEDREUSE, "show", str(tmp_path / "absent")]
     quiet = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -116,6 +117,7 @@ def test_a_mistyped_command_gets_one_suggestion(invoke: Invoke) -> None:
     assert invoke("rnu").stderr.count("Did you mean") == 1
 
 
+@pytest.mark.slow
 def test_help_and_most_lists_do_without_torch() -> None:
     script = (
         "import sys\nfrom fedreuse.cli import app\n"
@@ -126,6 +128,7 @@ def test_help_and_most_lists_do_without_torch() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on_and_the_advice_works(tiny: Path, tmp_path: Path) -> None:
     words = [*FEDREUSE, "run", str(tiny), "rounds.count=2000", "--out", str(tmp_path / "run")]
     with subprocess.Popen(

@@ -77,6 +77,7 @@ def test_variants_that_are_one_method_are_told_aloud(invoke: Invoke, study: Path
     assert words.count("top_k 0.2") >= 2  # the link that was used is named beside the method
 
 
+@pytest.mark.slow
 def test_a_study_ends_in_one_table_and_a_figure(invoke: Invoke, study: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shown = invoke("compare", study, "--out", out)
@@ -111,6 +112,7 @@ def test_a_study_ends_in_one_table_and_a_figure(invoke: Invoke, study: Path, tmp
     assert "Saving against dense FedAvg" in folder.stdout
 
 
+@pytest.mark.slow
 def test_overrides_change_the_base(invoke: Invoke, study: Path, tmp_path: Path) -> None:
     shown = invoke("compare", study, "rounds.count=1", "--out", tmp_path / "out", "--json")
     assert {run["rounds"] for run in json.loads(shown.stdout)["runs"]} == {1}
@@ -133,6 +135,7 @@ def test_a_configuration_is_pointed_to_run(invoke: Invoke, tiny: Path) -> None:
     assert "fedreuse run" in shown.stderr
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_does_not_stop_the_others_but_the_command_fails(
     invoke: Invoke, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +163,7 @@ def test_a_folder_that_cannot_be_written(invoke: Invoke, study: Path, tmp_path: 
     assert "choose another --out" in shown.stderr
 
 
+@pytest.mark.slow
 def test_a_ranking_fits_the_page(invoke: Invoke, study: Path, tmp_path: Path) -> None:
     shown = invoke("compare", study, "axes.seed=[1]", "accept_approximation=true", "--rank", "--out", tmp_path / "out")
     assert shown.exit_code == 0, shown.stderr

@@ -29,6 +29,7 @@ def fedreuse(*words: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", script, *map(str, words)], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_an_app_folder_is_written_and_the_next_step_named(tmp_path: Path, config: Path) -> None:
     done = fedreuse("deploy", config, "seed=9", "deploy.timeout_seconds=60", "--out", tmp_path / "app")
     assert done.returncode == 0, done.stderr
@@ -55,12 +56,14 @@ def test_what_is_refused_says_the_way_out(config: Path, words: list[str], reason
     assert (done.returncode, reason in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.slow
 def test_the_authority_is_made_once(tmp_path: Path) -> None:
     done = fedreuse("deploy", "--make-authority", tmp_path / "a", "--nodes", 2)
     assert (done.returncode, (tmp_path / "a" / "node-1.key").exists()) == (0, True), done.stderr
     assert fedreuse("deploy", "--make-authority", tmp_path / "a").returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

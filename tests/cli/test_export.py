@@ -42,6 +42,7 @@ def run_example(example: list[str], place: Path, folder: Path) -> None:
     subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", ["mlp", "{name: cnn, width: 2, hidden: 4}"])
 def test_the_printed_lines_load_the_network(invoke: Invoke, tiny: Path, in_folder: Path, network: str) -> None:
     place = run(load(tiny, [f"network={network}", "rounds.count=1"]), in_folder / "run").path
@@ -54,6 +55,7 @@ def test_the_printed_lines_load_the_network(invoke: Invoke, tiny: Path, in_folde
     assert (in_folder / "mine.safetensors").read_bytes() == (in_folder / "run.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_ones_own_network(invoke: Invoke, tiny: Path, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (in_folder / "own_export_net.py").write_text(OWN)
     monkeypatch.syspath_prepend(in_folder)

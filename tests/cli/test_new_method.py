@@ -18,6 +18,7 @@ from tests.cli.conftest import Invoke
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_in_any_folder_it_runs_and_passes_its_test(invoke: Invoke, in_folder: Path) -> None:
     shown = invoke("new-method", "fed_sample")
     assert shown.exit_code == 0, shown.stderr

@@ -119,6 +119,7 @@ def test_absent_data_says_how_to_get_it_and_leaves_nothing_in_the_way(
         assert "fedreuse data fetch mnist" in shown.stderr
 
 
+@pytest.mark.slow
 def test_a_directory_in_use_is_left_alone(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     script = (
         "import sys\nfrom fedreuse.runs.directory import RunDirectory\n"
@@ -186,6 +187,7 @@ def test_the_journal_of_another_network_is_refused(
     assert "internal error" not in shown.stderr
 
 
+@pytest.mark.slow
 def test_a_real_process_runs_from_start_to_end(tiny: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-c", "from fedreuse.cli import main; main()", "run", str(tiny), "--json"]
     done = subprocess.run([*words, "--out", str(tmp_path / "run")], capture_output=True, text=True, check=True)

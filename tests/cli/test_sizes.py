@@ -24,6 +24,7 @@ TABLE = {
 }
 
 
+@pytest.mark.slow
 def test_the_papers_six_rows(invoke: Invoke) -> None:
     rows = json.loads(invoke("sizes", "--json").stdout)
     sizes = {row["dataset"]: (row["parameters"], row["dense_bytes"], row["signature_bytes"]) for row in rows}
@@ -40,6 +41,7 @@ def test_the_papers_six_rows(invoke: Invoke) -> None:
         assert "top_k" not in row["codecs"]
 
 
+@pytest.mark.slow
 def test_dense_buffers_cost_a_little_more() -> None:
     assert measure("mnist", "cnn", buffers="dense").saving == pytest.approx(0.76841, abs=5e-6)
     assert measure("cifar10", "resnet18", buffers="dense").saving == pytest.approx(0.76809, abs=5e-6)
@@ -61,6 +63,7 @@ def test_a_table_for_people(invoke: Invoke) -> None:
     assert max(map(len, shown.stdout.splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_every_dataset_is_named_in_full_beside_every_codec(invoke: Invoke) -> None:
     shown = invoke("sizes").stdout
     assert max(map(len, shown.splitlines())) <= 100
@@ -89,6 +92,7 @@ def test_mistakes(invoke: Invoke, words: list[str], text: str) -> None:
     assert text in " ".join(shown.stderr.split())
 
 
+@pytest.mark.slow
 def test_no_data_is_needed() -> None:
     script = (
         "import sys\nfrom fedreuse.cli import app\n"

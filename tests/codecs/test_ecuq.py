@@ -105,6 +105,7 @@ def test_bytes_of_a_large_layer_and_the_time_they_take() -> None:
     assert process_time() - began < 0.5
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(1, 200), elements=floats), st.floats(1, 8))
 @settings(max_examples=100, deadline=None)
 def test_any_tensor_comes_back_within_half_a_step(values: np.ndarray, bits: float) -> None:
@@ -118,6 +119,7 @@ def test_any_tensor_comes_back_within_half_a_step(values: np.ndarray, bits: floa
     assert (np.abs(found - values) <= step / 2 + 1e-6 * np.abs(values).max()).all()
 
 
+@pytest.mark.slow
 @given(st.integers(20, 3000), damages(), st.integers(0, 99))
 @settings(max_examples=150, deadline=None)
 def test_damage_ends_in_a_wire_error_or_in_tensors(size: int, damage: list[tuple[float, int]], seed: int) -> None:

@@ -77,6 +77,7 @@ def test_whole_numbers_travel_dense() -> None:
     assert is_equal(encode(Natural(), tensors).decode(schema), tensors)
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(1, 60), elements=every_float), st.integers(0, 99))
 @settings(max_examples=150, deadline=None)
 def test_any_number_goes_to_a_neighbouring_power(values: np.ndarray, seed: int) -> None:

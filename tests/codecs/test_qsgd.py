@@ -115,6 +115,7 @@ def test_what_is_not_finite_arrives_as_such(bad: float) -> None:
     assert np.isfinite(found[[0, 1, 4, 5]]).all()
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(1, 70), elements=floats), st.integers(2, 8), st.integers(1, 80))
 @settings(max_examples=150, deadline=None)
 def test_any_tensor_comes_back_within_a_level(values: np.ndarray, bits: int, bucket: int) -> None:
@@ -125,6 +126,7 @@ def test_any_tensor_comes_back_within_a_level(values: np.ndarray, bits: int, buc
     assert (np.abs(found - values) <= limit / (2 ** (bits - 1) - 1) * (1 + 1e-6)).all()
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(1, 40), elements=floats), damages())
 @settings(max_examples=150, deadline=None)
 def test_damage_ends_in_a_wire_error_or_in_tensors(values: np.ndarray, damage: list[tuple[float, int]]) -> None:

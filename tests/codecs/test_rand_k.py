@@ -55,6 +55,7 @@ def test_by_hand() -> None:
     assert decoded(RandK(0.3, unbiased=False), values)[positions].tolist() == values[positions].tolist()
 
 
+@pytest.mark.slow
 def test_right_on_average_or_shrunk() -> None:
     values = np.random.default_rng(1).normal(size=30).astype(np.float32)
     for unbiased, factor in ((True, 1.0), (False, 0.3)):
@@ -103,6 +104,7 @@ def test_whole_numbers_travel_dense() -> None:
     assert is_equal(encode(RandK(), tensors).decode(schema), tensors)
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(1, 300), elements=floats), st.floats(0.001, 1), st.integers(0, 99))
 @settings(max_examples=150, deadline=None)
 def test_any_tensor_keeps_so_many(values: np.ndarray, ratio: float, seed: int) -> None:
@@ -111,6 +113,7 @@ def test_any_tensor_keeps_so_many(values: np.ndarray, ratio: float, seed: int) -
     assert ((found == values) | (found == 0)).all()
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(70, 120), elements=floats), damages())
 @settings(max_examples=100, deadline=None)
 def test_damage_ends_in_a_wire_error_or_in_tensors(values: np.ndarray, damage: list[tuple[float, int]]) -> None:

@@ -94,6 +94,7 @@ def test_what_is_not_finite_arrives_as_such(bad: float) -> None:
     assert not np.isfinite(decoded(Ternary(0.2), [1, 2, bad, 3, 4, 5, 0, 0, 0, 0])).all()
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(1, 300), elements=floats), st.floats(0.001, 1))
 @settings(max_examples=150, deadline=None)
 def test_any_tensor_keeps_what_it_must(values: np.ndarray, ratio: float) -> None:
@@ -105,6 +106,7 @@ def test_any_tensor_keeps_what_it_must(values: np.ndarray, ratio: float) -> None
         assert np.abs(values[left]).max() <= np.abs(values[kept]).min()
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(1, 60), elements=floats), damages())
 @settings(max_examples=150, deadline=None)
 def test_damage_ends_in_a_wire_error_or_in_tensors(values: np.ndarray, damage: list[tuple[float, int]]) -> None:

@@ -50,6 +50,7 @@ def test_the_largest_by_hand() -> None:
     assert largest(np.zeros(6), 2).tolist() == [0, 1]
 
 
+@pytest.mark.slow
 @given(
     arrays(np.float32, st.integers(1, 60), elements=st.sampled_from([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0])),
     st.data(),

@@ -26,6 +26,7 @@ class Elsewhere(Deferred):
         return self.entry
 
 
+@pytest.mark.slow
 @given(STEPS)
 def test_it_is_a_dictionary_with_rising_keys(steps: list[tuple[dict[int, int], list[int]]]) -> None:
     known: dict[int, int] = {}
@@ -41,6 +42,7 @@ def test_it_is_a_dictionary_with_rising_keys(steps: list[tuple[dict[int, int], l
     assert mapping == known
 
 
+@pytest.mark.slow
 @given(STEPS, STEPS)
 def test_changes_are_what_turns_one_into_the_other(first: Any, second: Any) -> None:
     before: IntMap[int] = IntMap()

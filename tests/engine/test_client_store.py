@@ -69,6 +69,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         DiskStore(tmp_path, SCHEMA).load(4)
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_clear_error_and_keeps_the_old_record(tmp_path: Path) -> None:
     script = f"""
 import resource, signal, sys

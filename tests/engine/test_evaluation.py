@@ -24,7 +24,7 @@ from fedreuse.testing.cases import Case
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticSetup, Session, Setting
 from fedreuse.wire.envelope import Envelope
 from tests.conformance.cases import CASES
-from tests.federation import NOISY, build, is_same, top_k
+from tests.federation import NOISY, build, is_same, parameters, top_k
 
 
 def federation() -> QuadraticFederation:
@@ -84,7 +84,7 @@ def test_some_clients_may_be_asked() -> None:
 # looking changes nothing
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", parameters(CASES))
 def test_no_method_notices_an_evaluation(case: Case) -> None:
     looked, plain = (Session(federation(), case.build(), Setting(faults=RandomFaults(0.1, 0.1))) for _ in range(2))
     for _ in range(5):

@@ -39,6 +39,7 @@ def test_it_calls_a_function_and_talks():
     assert process.exit_code() == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_not_for_it():
     process = Process(echo, "hello")
     process.connection.recv()
@@ -64,6 +65,7 @@ def test_a_death_is_an_end_of_the_connection():
     process.end()
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_can_start_one():
     script = """
 from fedreuse.engine.processes import Process

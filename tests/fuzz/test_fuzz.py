@@ -39,6 +39,7 @@ def test_the_corpus_is_refused_or_means_one_thing(path: Path) -> None:
     check(path.read_bytes())
 
 
+@pytest.mark.slow
 def test_no_input_of_the_corpus_needs_more_memory_than_it_and_the_model_imply() -> None:
     """A bound that is linear in both: 64 bytes for each byte, and a fixed part for tables of codes."""
     for path in INPUTS:
@@ -60,6 +61,7 @@ def test_a_frame_is_right_around_any_input() -> None:
     assert frame(b"\0\xff\xffa")[7:11] == b"\1\0\0\0"  # a length beyond the end is cut
 
 
+@pytest.mark.slow
 def test_mutations_reach_behind_the_checksum() -> None:
     """Many seeds changed once are still messages: the whole decoder is tried, not only the header's checks."""
     rng = np.random.default_rng(1)

@@ -143,6 +143,7 @@ def test_rates_out_of_range_are_refused(spec: dict[str, object], message: str) -
         learning_rates.parse(spec, "local.lr_schedule")
 
 
+@pytest.mark.slow
 def test_a_step_does_not_import_torchs_compiler() -> None:
     """Over a second of every short-lived client process."""
     code = (

@@ -102,6 +102,7 @@ def test_equal_remainders_do_not_favour_a_label() -> None:
 clients = st.lists(st.lists(st.integers(0, 4), max_size=40), min_size=1, max_size=8)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(clients, st.floats(0, 0.95))
 def test_disjoint_complete_and_stratified(labels_of: list[list[int]], share: float) -> None:
@@ -214,6 +215,7 @@ def test_a_second_opening_for_another_model_is_refused(tmp_path: Path) -> None:
     assert sealed.open(tmp_path / "other.json", "model b").split is not None  # a refusal keeps the seal
 
 
+@pytest.mark.slow
 def test_another_process_is_refused_too(tmp_path: Path) -> None:
     record = tmp_path / "test-opened.json"
     SealedSplit(split()).open(record, "model a")

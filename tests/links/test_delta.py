@@ -71,6 +71,7 @@ def test_a_lossy_codec_is_mended_the_next_time() -> None:
         assert held.values.tolist() == wanted
 
 
+@pytest.mark.slow
 @given(arrays(np.uint32, (3, 4), elements=EVERY_BIT), st.sampled_from([Dense(), Nonzero()]))
 @settings(max_examples=200, deadline=None)
 def test_bit_patterns_arrive_bit_for_bit(patterns: np.ndarray, codec: Dense | Nonzero) -> None:
@@ -157,6 +158,7 @@ def test_both_ends_hold_the_same_whatever_got_lost() -> None:
         assert is_equal(mine, contact.downlink["model"])
 
 
+@pytest.mark.slow
 def test_a_run_with_differences_ends_in_the_same_bits(tmp_path: Path) -> None:
     # one network in float32, running statistics and counters included
     dense = run(tiny(), tmp_path / "dense")

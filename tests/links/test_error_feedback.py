@@ -90,6 +90,7 @@ def test_the_residual_is_bounded_by_what_was_wanted() -> None:
         assert len(parcel.decode(schema).values) == 6
 
 
+@pytest.mark.slow
 def test_feedback_follows_gradient_descent_where_plain_top_k_does_not() -> None:
     # everybody, one step: EF stays near the path of dense FedAvg and ends near its end
     federation = QuadraticFederation.draw(4, has_buffers=False)

@@ -97,6 +97,7 @@ def test_residual_by_hand() -> None:
 # identities
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-100, 100), min_size=12, max_size=12))
 @settings(max_examples=200, deadline=None)
 def test_the_rest_is_orthogonal_and_its_norm_is_the_error(numbers: list[float]) -> None:

@@ -107,6 +107,7 @@ def ef21_constants(alpha: float) -> tuple[float, float]:
     return 1 - root, (1 - alpha) / (1 - root)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(NUMBERS, NUMBERS, NUMBERS)
 def test_ef21_is_one(x: np.ndarray, h: np.ndarray, y: np.ndarray) -> None:
@@ -114,6 +115,7 @@ def test_ef21_is_one(x: np.ndarray, h: np.ndarray, y: np.ndarray) -> None:
     assert_three_point(squared(g.values - x), x, h, y, *ef21_constants(ALPHA))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(NUMBERS, NUMBERS, NUMBERS, st.floats(0, 10))
 def test_lag_and_clag_are(x: np.ndarray, h: np.ndarray, y: np.ndarray, zeta: float) -> None:
@@ -125,6 +127,7 @@ def test_lag_and_clag_are(x: np.ndarray, h: np.ndarray, y: np.ndarray, zeta: flo
     assert_three_point(squared(clag.estimate.values - x), x, h, y, a, max(b, zeta))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(*[arrays(np.float64, 4, elements=st.floats(-100, 100))] * 3)
 def test_v2_is_one(x: np.ndarray, h: np.ndarray, y: np.ndarray) -> None:
@@ -135,6 +138,7 @@ def test_v2_is_one(x: np.ndarray, h: np.ndarray, y: np.ndarray) -> None:
     assert_three_point(error, x, h, y, 1 / 4, 3 / 4 * 3)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(NUMBERS, NUMBERS, NUMBERS, st.floats(0, 10))
 def test_v3_is_one(x: np.ndarray, h: np.ndarray, y: np.ndarray, zeta: float) -> None:
@@ -146,6 +150,7 @@ def test_v3_is_one(x: np.ndarray, h: np.ndarray, y: np.ndarray, zeta: float) -> 
     assert_three_point(error, x, h, y, 1 - (1 - ALPHA) * (1 - inner_a), (1 - ALPHA) * inner_b)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(NUMBERS, NUMBERS, NUMBERS)
 def test_v4_is_one(x: np.ndarray, h: np.ndarray, y: np.ndarray) -> None:
@@ -155,6 +160,7 @@ def test_v4_is_one(x: np.ndarray, h: np.ndarray, y: np.ndarray) -> None:
     assert_three_point(squared(after.estimate.values - x), x, h, y, *ef21_constants(both))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(NUMBERS, NUMBERS, NUMBERS, st.floats(0.01, 0.99))
 def test_v5_is_one(x: np.ndarray, h: np.ndarray, y: np.ndarray, p: float) -> None:

@@ -67,6 +67,7 @@ def test_a_large_zeta_uploads_once_per_client() -> None:
     assert sorted(told) == list(range(6))
 
 
+@pytest.mark.slow
 def test_uploads_fall_as_zeta_grows() -> None:
     # without noise: 20 rounds of 9 clients
     federation = QuadraticFederation.draw(9)

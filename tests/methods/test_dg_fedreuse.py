@@ -285,6 +285,7 @@ class Hoarder:
         return getattr(self.inner, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["proxy", "quantile", "age_only", "random"])
 @pytest.mark.parametrize("cover_lost", [False, True])
 def test_what_is_too_old_is_let_go_and_nothing_changes(name: str, cover_lost: bool) -> None:
@@ -446,6 +447,7 @@ def test_equals_the_reference(as_weights: bool, switch: str) -> None:
 # the schedule alone
 
 
+@pytest.mark.slow
 def test_the_schedule_alone_reuses_more_than_a_third() -> None:
     # age_only, max_age 4, quota 0.3, 50 clients, 10 per round, 90 rounds: 36.9 %
     schema = ModelSchema(Schema((TensorSpec("w", (1,), "float64"),)))

@@ -224,6 +224,7 @@ def personal_run(folder: Path, *overrides: str, **parts: Any) -> Any:
     return run(tiny("method=ditto", *overrides, **parts), folder)
 
 
+@pytest.mark.slow
 def test_a_run_measures_personal_models_beside_fedavgs(tmp_path: Path) -> None:
     found = personal_run(tmp_path / "ditto")
     plain = run(tiny(), tmp_path / "fedavg")
@@ -243,6 +244,7 @@ def test_a_run_measures_personal_models_beside_fedavgs(tmp_path: Path) -> None:
     assert "personal_test" not in plain.summary
 
 
+@pytest.mark.slow
 def test_evaluation_is_in_the_ledger_and_outside_every_boundary(tmp_path: Path) -> None:
     found = personal_run(tmp_path / "run")
     rows = [row for row in found.ledger() if row.purpose == "evaluation"]
@@ -258,6 +260,7 @@ def test_evaluation_is_in_the_ledger_and_outside_every_boundary(tmp_path: Path) 
     assert sum(row.work.training_steps for row in rows) > 0  # fine-tuning, told apart
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "override", ["executor={name: serial, mode: strict}", "client_store=disk", "checkpoint_every=3"]
 )
@@ -267,6 +270,7 @@ def test_a_personal_run_ends_in_the_same_bits_however_it_is_run(tmp_path: Path, 
     assert one == other
 
 
+@pytest.mark.slow
 def test_a_personal_run_resumes_to_the_same_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = results(personal_run(tmp_path / "whole"))
 
@@ -315,6 +319,7 @@ def test_no_client_reaches_the_test_split_before_it_is_dealt() -> None:
     assert trainer.for_client(1, 1).evaluate(trainer.initial, "test").examples == 0
 
 
+@pytest.mark.slow
 def test_lost_replies_do_not_touch_evaluation(tmp_path: Path) -> None:
     found = personal_run(tmp_path / "run", faults={"name": "random", "lost": 0.4})
     rows = [row for row in found.ledger() if row.purpose == "evaluation"]
@@ -322,12 +327,14 @@ def test_lost_replies_do_not_touch_evaluation(tmp_path: Path) -> None:
     assert {row.status for row in rows} == {"in_time"}
 
 
+@pytest.mark.slow
 def test_without_validation_only_the_end_is_measured(tmp_path: Path) -> None:
     found = personal_run(tmp_path / "run", "task.validation=0.0")
     assert all(row["personal_validation_score"] is None for row in found.metrics())
     assert found.summary["personal_test"]["own"]["clients"] == 6
 
 
+@pytest.mark.slow
 def test_an_official_validation_split_is_dealt_to_the_clients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     load = Synthetic.load
 
@@ -347,6 +354,7 @@ def test_workers_see_the_same_personal_models(tmp_path: Path) -> None:
     assert results(personal_run(tmp_path / "other", "executor={name: pool, workers: 2}")) == one
 
 
+@pytest.mark.slow
 def test_personal_models_pay_off_on_skewed_digits(tmp_path: Path) -> None:
     """With strongly skewed labels each client's own model beats the shared one on data like its own."""
     overrides = ["method=ditto", "rounds.count=8", "rounds.evaluate_every=8"]

@@ -117,6 +117,7 @@ def test_without_a_look_ahead_it_is_the_base_method_bit_for_bit() -> None:
 # anchors
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("every", "capacity"), [(1, 1), (2, 1), (2, 2), (3, 2), (4, 3)])
 def test_the_queue_never_serves_an_old_anchor(every: int, capacity: int) -> None:
     federation = QuadraticFederation.draw(8, NOISY)
@@ -291,6 +292,7 @@ def test_a_personal_method_stays_personal() -> None:
 # a network in float32
 
 
+@pytest.mark.slow
 def test_a_network_in_float32(tmp_path: Path) -> None:
     base = run(tiny("rounds.count=6"), tmp_path / "fedavg")
     same = run(tiny("rounds.count=6", method={"name": "docofl", **IDENTITY}), tmp_path / "identity")

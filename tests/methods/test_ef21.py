@@ -70,6 +70,7 @@ def test_both_ends_hold_the_same_estimate() -> None:
             assert is_equal(session.record.state.memory[client], kept_here)
 
 
+@pytest.mark.slow
 def test_one_full_step_of_everybody_is_ef21_on_gradient_descent() -> None:
     # g_i <- g_i + C(-lr grad F_i(w) - g_i),  w <- w + sum alpha_i g_i
     federation = replace(QuadraticFederation.draw(has_buffers=False), steps=np.ones(8, np.int64))
@@ -83,6 +84,7 @@ def test_one_full_step_of_everybody_is_ef21_on_gradient_descent() -> None:
     np.testing.assert_allclose(session.model.weights.values, w, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_it_reaches_the_optimum_of_heterogeneous_clients() -> None:
     # the estimates converge to the true updates, so that the mean vanishes at the optimum of one-step clients
     federation = replace(

@@ -149,6 +149,7 @@ def test_the_residual_is_what_top_k_cannot_hold() -> None:
                 assert np.count_nonzero(left) == size - kept
 
 
+@pytest.mark.slow
 def test_with_everybody_and_one_step_it_stays_near_gradient_descent() -> None:
     # Top-K alone settles away from the optimum of heterogeneous clients, error feedback within about a step of it
     federation = replace(

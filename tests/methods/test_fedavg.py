@@ -115,6 +115,7 @@ def test_a_server_step_of_zero_leaves_the_weights_and_the_ledger_runs() -> None:
     assert all(row.total_bytes > 0 for row in session.ledger.rows)
 
 
+@pytest.mark.slow
 def test_fedavg_misses_the_optimum_of_heterogeneous_clients() -> None:
     # several local steps at full participation settle somewhere else than argmin sum alpha_i F_i
     federation = QuadraticFederation.draw(has_buffers=False)

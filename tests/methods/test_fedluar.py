@@ -156,6 +156,7 @@ def test_probabilities_sum_to_one_and_favour_the_small() -> None:
         assert (np.diff(chances) <= 0).all()
 
 
+@pytest.mark.slow
 def test_draws_follow_the_probabilities() -> None:
     server = LuarServer(FedLuar(delta_layers=1))
     federation = Layered.draw(has_buffers=False)
@@ -420,6 +421,7 @@ def test_bytes_of_the_cnn_by_hand() -> None:
 # a network in float32, through the real run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("update", [None, top_k(0.5)], ids=["dense", "top_k"])
 def test_on_a_network_without_recycling_and_in_the_first_round_it_is_fedavg_bit_for_bit(
     update: Any, tmp_path: Path

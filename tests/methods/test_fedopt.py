@@ -118,6 +118,7 @@ def test_a_server_step_of_zero_leaves_the_weights(name: str) -> None:
     assert all(is_equal(model.weights, session.models[0].weights) for model in session.models)
 
 
+@pytest.mark.slow
 def test_a_network_at_ratio_one_is_the_dense_one_bit_for_bit(tmp_path: Path) -> None:
     for name in FAMILY:
         dense = run(tiny(f"method={name}", "rounds.count=2"), tmp_path / name)

@@ -104,6 +104,7 @@ def test_settings_that_cannot_be(fields: dict[str, float]) -> None:
         FedPaq(**fields)
 
 
+@pytest.mark.slow
 def test_a_network_in_float32(tmp_path: Path) -> None:
     dense = run(tiny(), tmp_path / "fedavg")
     exact = run(tiny(method={"name": "fedpaq", "bucket": 1}), tmp_path / "exact")

@@ -80,6 +80,7 @@ def test_the_weighted_sum_of_all_shifts_stays_zero() -> None:
             assert np.abs(sum(alpha[i] * found for i, found in shifts(session).items())).max() < 1e-11
 
 
+@pytest.mark.slow
 def test_fewer_gradients_for_the_same_optimum_and_communication() -> None:
     played = federation()
     mine = played.play(build("gradskip", p=0.2, q=0.9), 200, EVERYBODY)
@@ -94,6 +95,7 @@ def test_fewer_gradients_for_the_same_optimum_and_communication() -> None:
     assert up[0] == up[1]
 
 
+@pytest.mark.slow
 def test_each_client_may_have_a_q_of_its_own() -> None:
     played = federation()
     chances = (1.0, 0.0, 0.5, 1.0, 0.9, 0.9, 1.0, 1.0)
@@ -111,6 +113,7 @@ def test_each_client_may_have_a_q_of_its_own() -> None:
     assert said == set(enumerate(chances))
 
 
+@pytest.mark.slow
 def test_weight_decay_is_part_of_the_gradient_that_becomes_the_shift() -> None:
     # the optimum of F + 0.05 |w|^2; a shift without the decay would pull the fixed point away
     played = federation(training=QuadraticTraining(lr=0.3, weight_decay=0.1))
@@ -175,6 +178,7 @@ def test_the_heuristic_equals_the_reference() -> None:
     assert not all(stopped)
 
 
+@pytest.mark.slow
 def test_the_heuristic_reaches_the_optimum_with_cohorts_and_fewer_gradients() -> None:
     played = federation(training=QuadraticTraining(lr=0.1))
     session = played.play(build("gradskip", p=0.2, q=0.8, mode="partial"), 300, Setting(cohort=4))
@@ -183,6 +187,7 @@ def test_the_heuristic_reaches_the_optimum_with_cohorts_and_fewer_gradients() ->
     assert num_gradients(session) / (4 * 300) == pytest.approx(3.36, rel=0.1)
 
 
+@pytest.mark.slow
 def test_even_a_lossy_link_reaches_the_optimum() -> None:
     # what is sent fades away, and the shifts follow what the server decoded
     played = federation()
@@ -216,6 +221,7 @@ def test_values_out_of_range_are_refused() -> None:
 # a network in float32, through the real run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["faithful", "partial"])
 def test_on_a_network_q_one_is_proxskip_bit_for_bit(mode: str, tmp_path: Path) -> None:
     sides = {}

@@ -200,6 +200,7 @@ def test_equals_the_reference(
 # a network in float32, through the real run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["dense", top_k(0.5)], ids=["dense", "top_k"])
 def test_on_a_network_a_negative_threshold_is_fedavg_bit_for_bit(codec: Any, tmp_path: Path) -> None:
     def model(name: str, count: int, method: Any, **parts: Any) -> dict[str, bytes]:

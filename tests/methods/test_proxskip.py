@@ -120,6 +120,7 @@ def test_the_weighted_sum_of_all_shifts_stays_zero() -> None:
         assert max(np.abs(h).max() for h in found.values()) > 0.1
 
 
+@pytest.mark.slow
 def test_it_reaches_the_optimum_that_fedavg_misses() -> None:
     played = federation()
     session = played.play(build("proxskip", p=0.3), 120, EVERYBODY)
@@ -197,6 +198,7 @@ def test_the_heuristic_equals_the_reference() -> None:
     assert max(returns) > 1
 
 
+@pytest.mark.slow
 def test_the_heuristic_reaches_the_optimum_with_cohorts() -> None:
     # the weighted sum of the shifts stays zero, whoever is drawn: the mean of the cohort's u_i is the move
     played = federation(training=QuadraticTraining(lr=0.1), steps=np.full(8, 4))
@@ -208,6 +210,7 @@ def test_the_heuristic_reaches_the_optimum_with_cohorts() -> None:
     assert np.abs(theirs.model.weights.values - optimum(played)).max() > 0.1
 
 
+@pytest.mark.slow
 def test_with_momentum_the_heuristic_counts_effective_steps() -> None:
     training = QuadraticTraining(lr=0.02, momentum=0.8)
     played = federation(training=training)
@@ -230,6 +233,7 @@ class _PlainSteps(ProxSkipClient):
 # lossy links, lost replies, resuming
 
 
+@pytest.mark.slow
 def test_under_a_lossy_link_the_shifts_still_sum_to_zero() -> None:
     # the own update counts as the server decoded it; had the client used its own, the sum would drift away
     played = federation()

@@ -204,6 +204,7 @@ def optimum(federation: QuadraticFederation, shares: np.ndarray) -> np.ndarray:
     return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("training", "options", "num_rounds"),
     [
@@ -226,6 +227,7 @@ def test_partial_participation_reaches_the_optimum_where_fedavg_does_not(
     assert np.abs(plain.model.weights.values - best).max() > 0.1
 
 
+@pytest.mark.slow
 def test_uniform_controls_lead_to_the_optimum_of_the_uniform_objective() -> None:
     federation = QuadraticFederation.draw(5, QuadraticTraining(lr=0.2), has_buffers=False)
     found = federation.play(build("scaffold", controls="uniform"), 110).model.weights.values
@@ -233,6 +235,7 @@ def test_uniform_controls_lead_to_the_optimum_of_the_uniform_objective() -> None
     assert np.abs(found - optimum(federation, federation.examples / federation.examples.sum())).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_outside_the_buffer_clients_count_by_their_amplification() -> None:
     """The control of a client carries K_eff / K, so with unequal steps another objective is minimised.
 

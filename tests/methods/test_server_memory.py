@@ -28,6 +28,7 @@ def summed(session: Session) -> Tensors:
     return weighted_sum([(share(i), h) for i, h in sorted(state.memory.items())], state.mean.schema)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uplink", [None, top_k(0.3)], ids=["dense", "top_k"])
 @pytest.mark.parametrize("name", ["fedvarp", "mifa", "fedstale"])
 def test_the_mean_kept_up_to_date_is_the_sum(name: str, uplink: object) -> None:

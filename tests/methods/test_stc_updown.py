@@ -99,6 +99,7 @@ def test_clients_hold_the_model_to_the_bit_and_pay_for_their_lag() -> None:
         assert is_equal(held, session.models[last[client] - 1].weights)
 
 
+@pytest.mark.slow
 def test_a_rounded_copy_would_soon_differ_everywhere() -> None:
     # with floating-point differences copies are off by a rounding, and each such coordinate is sent again
     federation = QuadraticFederation.draw(6, NOISY, has_buffers=False)

@@ -89,6 +89,7 @@ def stop_in_training(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 # what a run leaves
 
 
+@pytest.mark.slow
 def test_a_run_leaves_everything_that_is_needed_to_tell_it(go: Go) -> None:
     directory = go()
     config = tiny()
@@ -144,6 +145,7 @@ def test_methods_with_one_seed_share_data_partition_schedule_and_start(go: Go) -
     assert {key for key in first if first[key] == other[key]} == {"data", "schema"}
 
 
+@pytest.mark.slow
 def test_the_same_configuration_ends_in_the_same_bits(go: Go, tmp_path: Path) -> None:
     for parts in ({}, {"method": DG, "uplink": EF}):
         assert results(run(tiny(**parts), tmp_path / str(len(parts)))) == results(go(**parts))
@@ -241,6 +243,7 @@ def test_the_same_bits(go: Go, name: str) -> None:
     assert {event.outcome for event in left.events()} == {"fresh"}
 
 
+@pytest.mark.slow
 def test_settings_that_matter_do_matter(go: Go) -> None:
     """The controls of the identities above: none of them holds because nothing happens."""
     models = [
@@ -258,6 +261,7 @@ def test_settings_that_matter_do_matter(go: Go) -> None:
     assert len({json.dumps({name: data.hex() for name, data in model.items()}) for model in models}) == len(models)
 
 
+@pytest.mark.slow
 def test_feedback_begins_to_matter_when_a_client_comes_back(go: Go) -> None:
     everybody = {"cohort": 6}
     first = [bits(go(uplink=link, rounds={**everybody, "count": 1})) for link in (TOP_K, EF)]
@@ -266,6 +270,7 @@ def test_feedback_begins_to_matter_when_a_client_comes_back(go: Go) -> None:
     assert second[0] != second[1]
 
 
+@pytest.mark.slow
 def test_decay_begins_to_matter_when_an_update_is_reused(go: Go) -> None:
     whole = go(method=DG, uplink=TOP_K)
     reused = [event for event in whole.events() if event.outcome == "reused"]
@@ -302,6 +307,7 @@ def check_fates(rows: list[LedgerRow], plan: RandomFaults) -> None:
             assert replies.get((row.exchange, row.client)) == status
 
 
+@pytest.mark.slow
 def test_lost_and_late_replies_are_what_the_plan_says(go: Go) -> None:
     directory = go(faults=LOSSES, rounds=MANY)
     plan, fates = RandomFaults(0.2, 0.1), set()
@@ -320,6 +326,7 @@ def test_lost_and_late_replies_are_what_the_plan_says(go: Go) -> None:
     assert counted["fresh"] + counted["lost"] == 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parts",
     [
@@ -375,6 +382,7 @@ def test_only_those_present_are_selected(tmp_path: Path) -> None:
     assert metrics[1]["dense_bytes (messages)"] == 0
 
 
+@pytest.mark.slow
 def test_reachability_by_chance(go: Go) -> None:
     rounds = {**MANY, "availability": {"name": "probability", "p": 0.5}}
     directory = go(method=DG, uplink=TOP_K, rounds=rounds, faults=LOSSES)
@@ -401,12 +409,14 @@ def test_client_memories_on_disk_are_those_in_memory(go: Go, parts: dict[str, An
     assert not (kept.path / "clients").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [{"uplink": EF}, {"method": DG, "uplink": TOP_K, "client_store": "disk"}])
 def test_rare_checkpoints_change_nothing(go: Go, parts: dict[str, Any]) -> None:
     rounds = {"count": 7}
     assert results(go(**parts, rounds=rounds)) == results(go(**parts, rounds=rounds, checkpoint_every=3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "every"),
     [
@@ -429,6 +439,7 @@ def test_stopped_after_any_round_and_gone_on_is_uninterrupted(
         assert results(run(config, tmp_path / str(number), resume=True)) == wanted
 
 
+@pytest.mark.slow
 def test_stopped_again_and_again(go: Go, tmp_path: Path) -> None:
     parts: dict[str, Any] = {"method": DG, "uplink": TOP_K, "rounds": {"count": 5, "cohort": 4}}
     for number in range(1, 6):
@@ -438,6 +449,7 @@ def test_stopped_again_and_again(go: Go, tmp_path: Path) -> None:
     assert results(run(tiny(**parts), tmp_path / "run", resume=True)) == results(go(**parts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["memory", "disk"])
 def test_stopped_in_the_middle_of_a_round(go: Go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str) -> None:
     parts: dict[str, Any] = {"uplink": EF, "rounds": {"count": 3, "cohort": 4}, "client_store": store}
@@ -467,6 +479,7 @@ def test_patience_stops_when_nothing_gets_better(go: Go, patience: int, every: i
     assert {event.round_number for event in directory.events()} == set(range(1, last + 1))
 
 
+@pytest.mark.slow
 def test_patience_stops_at_the_same_round_after_an_interruption(go: Go, tmp_path: Path) -> None:
     for parts in ({"network": {"name": "mlp", "hidden": [4]}, "local": SLOW}, {"method": DG, "uplink": TOP_K}):
         rounds = {"count": 12, "patience": 2, "evaluate_every": 1}
@@ -486,6 +499,7 @@ def test_patience_waits_while_it_gets_better(go: Go) -> None:
     assert directory.summary["rounds"] == 6
 
 
+@pytest.mark.slow
 def test_without_validation_nothing_is_evaluated_but_the_end(go: Go) -> None:
     directory = go(task={"validation": 0})
     assert [part.tolist() for part in directory.metric("validation_score")] == [[], []]
@@ -562,6 +576,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_ones_own_dataset_network_loss_and_metric(own: dict[str, Any], tmp_path: Path) -> None:
     directory = run(tiny(**own), tmp_path / "run")
     assert directory.model()["body.weight"].shape == (5, 3)
@@ -575,6 +590,7 @@ def test_ones_own_dataset_network_loss_and_metric(own: dict[str, Any], tmp_path:
     assert results(again) == results(directory)  # dropout and all
 
 
+@pytest.mark.slow
 def test_an_official_validation_split_is_what_is_reported(own: dict[str, Any], tmp_path: Path) -> None:
     directory = run(tiny(**own), tmp_path / "run")
     assert ClientIndex.load(directory.path / "partition.npz").sizes.sum() == 90  # nobody holds out anything

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from fedreuse.testing.cases import Case
 from fedreuse.testing.dying_workers import DyingSetup
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticSetup
@@ -27,6 +29,7 @@ def dying(folder: str) -> DyingSetup:
     return DyingSetup(setup, folder, round_number=2, client=2, num_deaths=2)
 
 
+@pytest.mark.slow
 def test_it_dies_as_often_as_it_should(tmp_path: Path) -> None:
     lives = [
         subprocess.run(

@@ -83,6 +83,7 @@ patterns = {
 }
 
 
+@pytest.mark.slow
 @given(st.sampled_from(sorted(patterns)), st.data())
 @settings(max_examples=150, deadline=None)
 def test_every_bit_comes_back(dtype: str, data: st.DataObject) -> None:

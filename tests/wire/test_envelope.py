@@ -102,6 +102,7 @@ def envelopes(draw: st.DrawFn) -> Envelope:
     return Envelope(draw(words), *numbers, draw(st.booleans()), parcels, values)
 
 
+@pytest.mark.slow
 @given(envelopes())
 @settings(max_examples=120, deadline=None)
 def test_whatever_is_sent_arrives_and_the_size_was_known(envelope: Envelope) -> None:
@@ -183,6 +184,7 @@ junk = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(junk, junk, junk, st.lists(st.lists(junk, max_size=4), max_size=3))
 @settings(max_examples=200, deadline=None)
 def test_any_header_is_refused_or_valid(kind: Any, keep: Any, values: Any, groups: Any) -> None:

@@ -96,6 +96,7 @@ def of_any_size(name: str) -> Any:
     return {"name": name, "least": 0} if name == "packed" else name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", codecs.names())
 @given(tensors(), st.integers(0, 9))
 @settings(max_examples=60, deadline=None)
@@ -150,6 +151,7 @@ def held_tensors(draw: st.DrawFn) -> tuple[Tensors, Tensors]:
     return Tensors(schema, change), Tensors(schema, held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dense", "nonzero", "top_k"])
 @given(held_tensors())
 @settings(max_examples=80, deadline=None)
@@ -164,6 +166,7 @@ def test_packed_against_any_numbers(name: str, pair: tuple[Tensors, Tensors]) ->
     assert parcel.body_bytes <= plain.body_bytes
 
 
+@pytest.mark.slow
 @given(tensors(), st.integers(1, 32))
 @settings(max_examples=60, deadline=None)
 def test_innovations(sent: Tensors, bits: int) -> None:

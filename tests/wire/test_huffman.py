@@ -37,6 +37,7 @@ def test_codes_by_hand() -> None:
     assert stream.tolist() == [0b11101011, 0]
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=60).filter(lambda counts: sum(c > 0 for c in counts) > 1))
 @settings(max_examples=200, deadline=None)
 def test_no_prefix_code_is_shorter(counts: list[int]) -> None:
@@ -65,6 +66,7 @@ def test_as_many_symbols_as_there_can_be() -> None:
     assert huffman_decode(stream, segments, lengths, 3000).tolist() == symbols.tolist()
 
 
+@pytest.mark.slow
 @given(st.integers(2, 300), st.integers(1, 5000), st.integers(0, 1000))
 @settings(max_examples=100, deadline=None)
 def test_any_symbols_come_back(num_symbols: int, count: int, seed: int) -> None:

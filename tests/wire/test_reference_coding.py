@@ -54,6 +54,7 @@ def test_real_differences_come_back(seed: int) -> None:
     assert len(coded) < 0.62 * update.nbytes
 
 
+@pytest.mark.slow
 @given(
     arrays(np.uint32, st.integers(0, 40), elements=st.one_of(st.sampled_from(ODD.tolist()), st.integers(0, 2**32 - 1))),
     st.data(),
@@ -79,6 +80,7 @@ def test_a_few_that_are_not_finite_are_exceptions() -> None:
     assert len(coded) < len(whole) + 9 * 10
 
 
+@pytest.mark.slow
 @given(arrays(np.uint32, 12), arrays(np.uint32, 12), st.sampled_from([[12], [0, 12, 0], [5, 7], [1] * 12]))
 @settings(max_examples=150, deadline=None)
 def test_what_is_no_difference_is_refused_or_comes_back(

@@ -22,6 +22,7 @@ def test_codes_by_hand() -> None:
     assert rice_decode(unary, low, 3, 20).tolist() == [1, 8, 10]
 
 
+@pytest.mark.slow
 @given(st.integers(1, 5000), st.data())
 @settings(max_examples=200, deadline=None)
 def test_any_positions_come_back(size: int, data: st.DataObject) -> None:

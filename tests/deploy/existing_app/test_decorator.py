@@ -126,6 +126,7 @@ def test_an_exception_of_the_function_is_its_own(ask) -> None:
         ask(Frame("run1", 0, {}, request()), broken)
 
 
+@pytest.mark.slow
 def test_the_client_side_loads_neither_torch_nor_the_server() -> None:
     code = (
         "import sys; from fedreuse.deploy import fedreuse_train\n"

@@ -29,6 +29,7 @@ from fedreuse.testing.cases import Case
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.conformance.cases import CASES
 from tests.deploy.app_grid import FIRST_NODE, AppGrid, quadratic_app, record_of
+from tests.federation import parameters
 
 ROUNDS = 3
 EVERYBODY = NoFaults()
@@ -83,7 +84,7 @@ def bits(arrays: dict[str, np.ndarray]) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if is_possible(case)], ids=lambda case: case.id)
+@pytest.mark.parametrize("case", parameters(case for case in CASES if is_possible(case)))
 def test_every_method_that_needs_only_the_trained_model_ends_in_the_same_bits(case: Case, tmp_path: Path) -> None:
     strategy = strategy_of(case, min_available_nodes=4, fraction_evaluate=0.0)
     grid = AppGrid(tmp_path, quadratic_app(FEDERATION), 4)
@@ -210,6 +211,7 @@ def test_a_round_without_a_start() -> None:
         FedReuseStrategy().configure_train(1, ArrayRecord(), None, None)
 
 
+@pytest.mark.slow
 def test_two_starts_in_one_app_do_not_mix(tmp_path: Path) -> None:
     strategy = FedReuseStrategy("clag", seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
     grid = AppGrid(tmp_path, quadratic_app(FEDERATION), 4)

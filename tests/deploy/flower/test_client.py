@@ -40,6 +40,7 @@ def spoil_store(grid: FakeGrid, folder: Path, how: str) -> None:
     grid.spoil = change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["wiped", "corrupt"])
 def test_a_lost_memory_costs_one_round_of_that_client_and_both_ends_start_over(tmp_path: Path, how: str) -> None:
     flat = to_flat(CONFIG, Deployment(out=str(tmp_path / "out")))
@@ -53,6 +54,7 @@ def test_a_lost_memory_costs_one_round_of_that_client_and_both_ends_start_over(t
     assert [row.kind for row in directory.ledger() if row.client == 3 and row.round_number == 2][-1] == "forgot"
 
 
+@pytest.mark.slow
 def test_two_runs_of_one_configuration_do_not_share_memories(tmp_path: Path) -> None:
     for name in ("first", "second"):
         flat = to_flat(CONFIG, Deployment(out=str(tmp_path / name)))
@@ -88,6 +90,7 @@ def test_the_name_of_a_run_cannot_lead_out_of_the_store(tmp_path: Path, name: st
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_the_client_app_imports_nothing_that_a_client_does_not_need() -> None:
     # Flower starts a process per message: every import is paid every time
     script = """

@@ -17,6 +17,7 @@ def test_a_frame_is_seven_bytes_and_its_header_before_the_body() -> None:
     assert Frame("", body=b"body").to_bytes() == b"FD\x01\x04\x00\x00\x00" + b"\x93\xa0\xff\x80" + b"body"
 
 
+@pytest.mark.slow
 @given(st.text(max_size=9), st.integers(-1, 99), st.dictionaries(st.text(max_size=5), st.integers(0, 9)), st.binary())
 def test_there_and_back(run: str, client: int, facts: dict[str, int], body: bytes) -> None:
     frame = Frame(run, client, facts, body)

@@ -55,6 +55,7 @@ def spoil_once(node: int, spoil: Spoil | None) -> Callable[[Message, Message], M
     return change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
@@ -79,6 +80,7 @@ def test_a_bad_reply_is_a_lost_one_and_the_log_says_why(tmp_path: Path, spoil: S
     assert [deployed[key] == simulated[key] for key in ("model", "ledger", "events")] == [True] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -103,6 +105,7 @@ def test_a_wellformed_reply_that_is_no_answer_is_a_lost_one(tmp_path: Path, chan
     assert (deployed["model"], deployed["events"]) == (simulated["model"], simulated["events"])
 
 
+@pytest.mark.slow
 def test_an_answer_to_an_earlier_exchange_is_refused(tmp_path: Path) -> None:
     grid, flat = federation(tmp_path)
     kept: list[Frame] = []
@@ -119,6 +122,7 @@ def test_an_answer_to_an_earlier_exchange_is_refused(tmp_path: Path) -> None:
     assert [(event.round_number, event.client) for event in directory.events() if event.outcome == "lost"] == [(2, 4)]
 
 
+@pytest.mark.slow
 def test_below_the_minimum_the_round_is_tried_again_with_the_same_result(tmp_path: Path) -> None:
     grid, flat = federation(tmp_path, min_replies=6)
     grid.spoil = spoil_once(FIRST_NODE + 2, None)
@@ -132,6 +136,7 @@ def test_below_the_minimum_the_round_is_tried_again_with_the_same_result(tmp_pat
     assert sum(row.status == "abandoned" for row in rows) == 5
 
 
+@pytest.mark.slow
 def test_too_few_too_often_ends_the_run_and_it_can_be_resumed(tmp_path: Path) -> None:
     grid, flat = federation(tmp_path, min_replies=6, retries=1)
     grid.spoil = lambda request, reply: None if request.metadata.group_id == "2" else reply
@@ -144,6 +149,7 @@ def test_too_few_too_often_ends_the_run_and_it_can_be_resumed(tmp_path: Path) ->
     assert results(directory)["model"] == results(tmp_path / "simulated")["model"]
 
 
+@pytest.mark.slow
 def test_a_client_that_left_is_lost_until_another_node_plays_it(tmp_path: Path) -> None:
     grid, flat = federation(tmp_path)
     newcomer = 2000
@@ -162,6 +168,7 @@ def test_a_client_that_left_is_lost_until_another_node_plays_it(tmp_path: Path) 
     assert results(directory)["model"] == results(tmp_path / "simulated")["model"]  # its disk came with it
 
 
+@pytest.mark.slow
 def test_a_client_that_stays_away_is_lost(tmp_path: Path) -> None:
     grid, flat = federation(tmp_path, min_clients=5)
     grid.away.add(FIRST_NODE)

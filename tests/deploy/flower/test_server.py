@@ -22,6 +22,7 @@ LOST = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parts",
     [
@@ -56,6 +57,7 @@ def test_a_failure_is_told_in_the_state_file(tmp_path: Path) -> None:
     assert (state["state"], "missing: [5]" in state["error"]) == ("failed", True)
 
 
+@pytest.mark.slow
 def test_personal_models_are_evaluated_where_they_live(tmp_path: Path) -> None:
     config = tiny(method={"name": "ditto"}, rounds={"count": 2, "cohort": 6, "evaluate_every": 1})
     flat = to_flat(config, Deployment(out=str(tmp_path / "deployed")))

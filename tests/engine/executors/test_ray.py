@@ -48,6 +48,7 @@ def test_what_cannot_be_is_refused(monkeypatch):
         Ray(2).start(session._site())
 
 
+@pytest.mark.slow
 def test_an_address_where_nobody_is_is_told():
     """Real Ray, which would go on trying for minutes."""
     with socket.socket() as reserved:

@@ -69,6 +69,7 @@ def test_the_round_settles_memories() -> None:
     assert {client: list(record.memories) for client, record in store.items()} == {0: [1], 2: [], 3: [1]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "strict"])
 def test_it_conforms(mode: str) -> None:
     check_executor(Serial(mode))

@@ -90,6 +90,7 @@ def test_the_largest_go_first():
     assert len(sizes) == len(session.federation.cohort(1, 4).clients)
 
 
+@pytest.mark.slow
 def test_a_record_travels_only_to_a_worker_that_does_not_hold_it():
     alone = Here(1)
     play(alone)

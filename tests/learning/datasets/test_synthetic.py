@@ -32,6 +32,7 @@ def test_more_training_examples_leave_the_test_split_alone() -> None:
     np.testing.assert_array_equal(few.test.inputs, many.test.inputs)
 
 
+@pytest.mark.slow
 def test_centres_are_as_far_apart_as_asked() -> None:
     data = Synthetic(examples=40_000, classes=2, separation=6.0, shape=(400,)).load(None)
     centres = [data.train.inputs[data.train.labels == label].mean(axis=0) for label in (0, 1)]

@@ -34,5 +34,6 @@ def test_broken_executors_are_caught() -> None:
         EXECUTOR_CHECKS["equals the reference under faults"](Hasty())
 
 
+@pytest.mark.slow
 def test_an_honest_executor_passes_everything() -> None:
     check_executor(Serial())

@@ -21,6 +21,7 @@ from fedreuse.testing.conformance.methods import METHOD_CHECKS, check_card, chec
 CARDS = Path(__file__).parents[3] / "docs" / "methods"
 
 
+@pytest.mark.slow
 def test_an_honest_case_passes_everything() -> None:
     check_method(Case("fedavg"), CARDS)
 

@@ -153,6 +153,7 @@ def test_lies_are_refused() -> None:
     refused(Block(PACKED, block.count, longer), "1 bytes left over in a coded field")
 
 
+@pytest.mark.slow
 @given(damages(), st.sampled_from(["dense", "top_k", "nonzero", "ternary", "ecuq"]))
 @settings(max_examples=120, deadline=None)
 def test_damage_ends_in_wire_errors(damage: list[tuple[float, int]], name: str) -> None:
@@ -160,6 +161,7 @@ def test_damage_ends_in_wire_errors(damage: list[tuple[float, int]], name: str) 
     assert_only_wire_errors(parcel, SCHEMA, damage)
 
 
+@pytest.mark.slow
 @given(damages())
 @settings(max_examples=120, deadline=None)
 def test_damage_to_what_was_coded_against_a_reference(damage: list[tuple[float, int]]) -> None:
