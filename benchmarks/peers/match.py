@@ -49,7 +49,6 @@ class Peer:
     requirements: tuple[str, ...]
     module: str
     ways: Mapping[str, Mapping[str, int]]
-    asked: float
 
 
 PEERS: Mapping[str, Peer] = {
@@ -58,10 +57,9 @@ PEERS: Mapping[str, Peer] = {
         ("pfl==0.6.0",),
         "pfl_research",
         {"2 threads": {"processes": 1, "threads": 2}, "2 processes": {"processes": 2, "threads": 1}},
-        1.7,
     ),
     "Flower 1.41 simulation": Peer(
-        "flower", ("flwr[simulation]==1.41.0",), "flower", {"2 clients": {"processes": 2, "threads": 1}}, 3.0
+        "flower", ("flwr[simulation]==1.41.0",), "flower", {"2 clients": {"processes": 2, "threads": 1}}
     ),
 }
 _FORMS = {"plain": False, "tuned": True}
@@ -187,8 +185,8 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         for form in _FORMS:
             found = {row["contender"]: row for row in rows if row["form"] == form}
             row += _speeds(found, name)
-        cells.append((*row, _asked(name)))
-    headers = ("simulator", "examples/s", "we are faster by", "examples/s, tuned", "we are faster by", "asked, plain")
+        cells.append(tuple(row))
+    headers = ("simulator", "examples/s", "we are faster by", "examples/s, tuned", "we are faster by")
     legend = (
         "Local training examples per second over all rounds; the ratio is that of the seconds of the same rounds "
         "(median, and the range). `tuned` gives the others this project's network (pooling before ReLU, channels "
@@ -203,8 +201,3 @@ def _speeds(found: Mapping[str, Any], name: str) -> list[str]:
     row, mine = found[name], found[_OURS]
     speed = f"{of_all(row['examples'], row['seconds']):,.0f}"
     return [speed, "-" if name == _OURS else shown(ratios(row["seconds"], mine["seconds"]))]
-
-
-def _asked(name: str) -> str:
-    asked = [peer.asked for title, peer in PEERS.items() if name.startswith(title)]
-    return f"at least {asked[0]}" if asked else "-"

@@ -78,7 +78,7 @@ def _row(name: str, told: Sequence[Facts]) -> Row:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """Seconds by contender, and the ratios that matter with what was asked of them."""
+    """Seconds by contender, and the ratios that matter."""
     by_name = {row["contender"]: row for row in rows}
     cells = tuple(
         (name, shown(row["seconds"]), shown(row["cpu_seconds"]), _speed(row)) for name, row in by_name.items()
@@ -89,10 +89,14 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         "plays the same cohorts in the same pass. Processor seconds are those of all its processes; a busy machine "
         "moves them less."
     )
-    asked = ("what", "seconds", "processor seconds", "asked of seconds")
     return [
         Table("Rounds", headers, cells, legend),
-        Table("Ratios", asked, tuple(_ratios(by_name)), "Ratios are taken within a pass: median, and the range."),
+        Table(
+            "Ratios",
+            ("what", *headers[1:3]),
+            tuple(_ratios(by_name)),
+            "Ratios are taken within a pass: median, and the range.",
+        ),
     ]
 
 
@@ -101,15 +105,10 @@ def _speed(row: Row) -> str:
 
 
 def _ratios(by_name: Mapping[str, Row]) -> list[tuple[str, ...]]:
-    wanted = (
-        (_SERIAL, _FLOOR, "at most 1.05"),
-        (_POOL, _FLOOR_2, "at most 1.05"),
-        (_RAY, _FLOOR_2, "-"),
-        (_PLAIN, _TUNED, "at least 1.9"),
-    )
+    wanted = ((_SERIAL, _FLOOR), (_POOL, _FLOOR_2), (_RAY, _FLOOR_2), (_PLAIN, _TUNED))
     found: list[tuple[str, ...]] = [
-        (f"{above} / {below}", *_both(partial(_ratio, by_name, above, below)), asked)
-        for above, below, asked in wanted
+        (f"{above} / {below}", *_both(partial(_ratio, by_name, above, below)))
+        for above, below in wanted
         if above in by_name and below in by_name
     ]
     if {_FLOOR_2, _POOL} <= by_name.keys():
@@ -135,16 +134,16 @@ def _ratio(by_name: Mapping[str, Row], above: str, below: str, key: str) -> list
 def _gain_of_two(by_name: Mapping[str, Row]) -> tuple[str, ...]:
     engine = _ratio(by_name, _SERIAL, _POOL, "seconds")
     floor = _ratio(by_name, _FLOOR, _FLOOR_2, "seconds")
-    return "gain of two workers, engine / bare loop", shown(ratios(engine, floor), 3), "-", "at least 0.95"
+    return "gain of two workers, engine / bare loop", shown(ratios(engine, floor), 3), "-"
 
 
 def _reuse(reusing: Row, plain: Row, name: str) -> tuple[str, ...]:
     fresh = sum(reusing["fresh"]) / (sum(reusing["fresh"]) + sum(reusing["reused"]))
     costs = (f"{of_all(reusing[key], plain[key]):.3f}" for key in ("seconds", "cpu_seconds"))
-    return f"{name} / FedAvg, all rounds together", *costs, f"at most {fresh:.3f} fresh + 0.10"
+    return f"{name} / FedAvg, all rounds together ({fresh:.3f} of the clients fresh)", *costs
 
 
 def _outside(engine: Row) -> tuple[str, ...]:
     """By the run's own clock, which stands in the ledger: rounds less local steps."""
     shares = [1 - steps / whole for steps, whole in zip(engine["client_seconds"], engine["seconds"], strict=True)]
-    return "share of the serial round outside local SGD", shown(shares, 3), "-", "at most 0.08 (ResNet-18)"
+    return "share of the serial round outside local SGD", shown(shares, 3), "-"

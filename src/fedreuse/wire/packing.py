@@ -24,7 +24,6 @@ __all__ = [
     "pack_widths",
     "take_bits",
     "unpack_bits",
-    "unpack_widths",
     "whole_note",
 ]
 
@@ -58,13 +57,6 @@ def pack_widths(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
     words[:-1] = sums
     words[1:] |= (sums >> np.uint64(32)).astype(np.uint32)
     return words.view(_BYTE)[: -(-num_bits // 8)]
-
-
-def unpack_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """The numbers again; `packed` has exactly the bytes they need."""
-    ones = np.uint32(1) << widths.astype(np.uint32)
-    numbers: np.ndarray = look_at_widths(packed, widths) & (ones - np.uint32(1))
-    return numbers
 
 
 def look_at_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:

@@ -10,21 +10,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+import trustme
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from cryptography.x509.oid import NameOID
 
 from fedreuse.core.errors import RunDirectoryError
 
 __all__ = ["Authority", "make_authority"]
 
 _DAYS = 90
-_Key = ec.EllipticCurvePrivateKey
 
 
 @dataclass(frozen=True)
@@ -65,55 +61,19 @@ def make_authority(folder: Path, num_nodes: int, hosts: Sequence[str] = ("127.0.
     if (folder / "ca.pem").exists():
         raise RunDirectoryError(f"{folder} holds an authority already; choose another folder, or delete it")
     folder.mkdir(parents=True, exist_ok=True)
-    root_key, key = _new_key(), _new_key()
-    root_name = _name("fedreuse test authority")
-    usage = x509.BasicConstraints(ca=True, path_length=0)
-    root = _certificate(root_name, root_name, root_key.public_key()).add_extension(usage, critical=True)
-    names = [_alternative(host) for host in hosts]
-    server = _certificate(_name("superlink"), root_name, key.public_key())
-    server = server.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    _write(folder / "ca.pem", root.sign(root_key, hashes.SHA256()).public_bytes(Encoding.PEM))
-    _write(folder / "ca.key", _private(root_key, PrivateFormat.PKCS8), is_secret=True)
-    _write(folder / "superlink.pem", server.sign(root_key, hashes.SHA256()).public_bytes(Encoding.PEM))
-    _write(folder / "superlink.key", _private(key, PrivateFormat.PKCS8), is_secret=True)
+    root = trustme.CA(path_length=0, organization_unit_name="fedreuse test authority")
+    server = root.issue_cert(*hosts, common_name="superlink", not_after=datetime.now(UTC) + timedelta(days=_DAYS))
+    _write(folder / "ca.pem", root.cert_pem.bytes())
+    _write(folder / "ca.key", root.private_key_pem.bytes(), is_secret=True)
+    _write(folder / "superlink.pem", server.cert_chain_pems[0].bytes())
+    _write(folder / "superlink.key", server.private_key_pem.bytes(), is_secret=True)
     for node in range(num_nodes):
-        own = _new_key()
-        _write(folder / f"node-{node}.key", _private(own, PrivateFormat.OpenSSH), is_secret=True)
+        own = ec.generate_private_key(ec.SECP384R1())
+        private = own.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+        _write(folder / f"node-{node}.key", private, is_secret=True)
         public = own.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
         _write(folder / f"node-{node}.pub", public + b"\n")
     return Authority(folder)
-
-
-def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + timedelta(days=_DAYS))
-    )
-
-
-def _name(common: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
-
-
-def _alternative(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _new_key() -> _Key:
-    return ec.generate_private_key(ec.SECP384R1())
-
-
-def _private(key: _Key, form: PrivateFormat) -> bytes:
-    return key.private_bytes(Encoding.PEM, form, NoEncryption())
 
 
 def _write(path: Path, data: bytes, is_secret: bool = False) -> None:
