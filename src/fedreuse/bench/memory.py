@@ -67,7 +67,7 @@ class Caches:
     reuse_rounds: int = 3
 
     def __post_init__(self) -> None:
-        """A known network, a known place."""
+        """Check that network and place are known."""
         require(self.network in _SHAPES, f"--network must be one of {', '.join(_SHAPES)}", self.network)
         require(self.store in ("disk", "memory"), "--store must be disk or memory", self.store)
 

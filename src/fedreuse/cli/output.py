@@ -65,7 +65,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def show_json(content: Any) -> None:
-    """Machines get JSON and nothing else."""
+    """Print JSON on standard output, and nothing else."""
     say(json.dumps(content, indent=2, allow_nan=False))
 
 

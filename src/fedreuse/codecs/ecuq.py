@@ -42,7 +42,7 @@ class Ecuq(Codec):
     tolerance: float = 0.1
 
     def __post_init__(self) -> None:
-        """Two levels need a bit."""
+        """Check the ranges."""
         require(1 <= self.bits <= 8, "ecuq.bits must be from 1 to 8", self.bits)
         require(0 < self.tolerance <= 1, "ecuq.tolerance must be in (0, 1]", self.tolerance)
 

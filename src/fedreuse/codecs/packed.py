@@ -36,7 +36,7 @@ class Packed(AroundCodec):
     least: int = 2048
 
     def __post_init__(self) -> None:
-        """Twice gains nothing."""
+        """Refuse `packed` inside `packed`, which gains nothing."""
         require(self.least >= 0, "packed.least must be at least 0", self.least)
         require(not isinstance(self.codec, Packed), "packed.codec must be another codec", "packed")
 

@@ -40,7 +40,7 @@ class Qsgd(Codec):
     bucket: int = 512
 
     def __post_init__(self) -> None:
-        """One bit is the sign's."""
+        """Check the ranges."""
         require(2 <= self.bits <= 8, "qsgd.bits must be from 2 to 8", self.bits)
         require(1 <= self.bucket <= MAX_BUCKET, "qsgd.bucket must be at least 1", self.bucket)
 

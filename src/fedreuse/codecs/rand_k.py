@@ -42,7 +42,7 @@ class RandK(Codec):
     unbiased: bool = True
 
     def __post_init__(self) -> None:
-        """A ratio keeps something."""
+        """Check the ranges."""
         require(0 < self.ratio <= 1, "rand_k.ratio must be in (0, 1]", self.ratio)
 
     @property

@@ -31,7 +31,7 @@ class TopK(Codec):
     ratio: float = 0.2
 
     def __post_init__(self) -> None:
-        """A ratio keeps something."""
+        """Check the ranges."""
         require(0 < self.ratio <= 1, "top_k.ratio must be in (0, 1]", self.ratio)
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:

@@ -86,7 +86,7 @@ class Schema:
     specs: tuple[TensorSpec, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        """A flat vector has one dtype and each name once."""
+        """Check that there is one dtype, and each name once."""
         if len({spec.dtype for spec in self.specs}) > 1:
             raise ValueError(f"one dtype per schema, got {sorted({spec.dtype for spec in self.specs})}")
         if len({spec.name for spec in self.specs}) != len(self.specs):

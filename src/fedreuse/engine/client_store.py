@@ -22,11 +22,11 @@ class ClientStore(Protocol):
     """Records by client id; a client never seen has an empty one."""
 
     def load(self, client: int) -> ClientRecord:
-        """What the client remembers."""
+        """The client's record."""
         ...
 
     def save(self, client: int, record: ClientRecord) -> None:
-        """Remember, before the reply is absorbed."""
+        """Store the record, before the reply is absorbed."""
         ...
 
     def commit(self, acks: Mapping[int, int]) -> None:
@@ -47,11 +47,11 @@ class MemoryStore:
         self._changed: set[int] = set()
 
     def load(self, client: int) -> ClientRecord:
-        """What the client remembers."""
+        """The client's record."""
         return self._records.get(client, ClientRecord())
 
     def save(self, client: int, record: ClientRecord) -> None:
-        """Remember."""
+        """Store the record."""
         self._records[client] = record
         self._changed.add(client)
 
@@ -104,7 +104,7 @@ class DiskStore:
             ) from None
 
     def commit(self, acks: Mapping[int, int]) -> None:
-        """Nothing: see the class."""
+        """Does nothing; see the class."""
 
     def items(self) -> Iterator[tuple[int, ClientRecord]]:
         """Every record there is."""

@@ -49,7 +49,7 @@ class RandomFaults:
     late: float = 0.0
 
     def __post_init__(self) -> None:
-        """Two probabilities that leave room for each other."""
+        """Check that both are probabilities, with a sum of at most 1."""
         require(0 <= self.lost <= 1, "random.lost must be between 0 and 1", self.lost)
         require(0 <= self.late <= 1, "random.late must be between 0 and 1", self.late)
         total = self.lost + self.late
@@ -73,7 +73,7 @@ class ListedFault:
     exchange: int = 1
 
     def __post_init__(self) -> None:
-        """Rounds and exchanges count from 1, clients from 0."""
+        """Check the ranges: rounds and exchanges count from 1, clients from 0."""
         require(self.round >= 1, "round must be at least 1", self.round)
         require(self.client >= 0, "client must be at least 0", self.client)
         require(self.exchange >= 1, "exchange must be at least 1", self.exchange)
@@ -100,7 +100,7 @@ class Listed:
     entries: tuple[ListedFault, ...] = field(metadata={"parse": _parse_entries})
 
     def __post_init__(self) -> None:
-        """One fate for one request."""
+        """Check that no request has two entries."""
         if len(self._by_request) != len(self.entries):
             keys = [(entry.round, entry.exchange, entry.client) for entry in self.entries]
             twice = next(key for key in keys if keys.count(key) > 1)

@@ -26,7 +26,7 @@ class Split:
     labels: np.ndarray
 
     def __post_init__(self) -> None:
-        """Inputs and labels belong together."""
+        """Check that there is one label per input."""
         if len(self.inputs) != len(self.labels):
             raise DataError(f"{len(self.inputs)} inputs but {len(self.labels)} labels")
 

@@ -60,7 +60,7 @@ class CrossEntropy:
     label_smoothing: float = 0.0
 
     def __post_init__(self) -> None:
-        """A share."""
+        """Check the ranges."""
         require(0 <= self.label_smoothing < 1, "task.loss.label_smoothing must be in [0, 1)", self.label_smoothing)
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -60,7 +60,7 @@ class Sgd:
     weight_decay: float = 1e-4
 
     def __post_init__(self) -> None:
-        """Rates are positive, momentum is below one."""
+        """Check the ranges."""
         require(0 < self.lr < float("inf"), "local.optimizer.lr must be positive and finite", self.lr)
         require(0 <= self.momentum < 1, "local.optimizer.momentum must be in [0, 1)", self.momentum)
         require(self.weight_decay >= 0, "local.optimizer.weight_decay must not be negative", self.weight_decay)
@@ -89,7 +89,7 @@ class Adam:
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
-        """Rates are positive, averages are averages."""
+        """Check the ranges."""
         require(0 < self.lr < float("inf"), "local.optimizer.lr must be positive and finite", self.lr)
         require(0 <= self.beta1 < 1, "local.optimizer.beta1 must be in [0, 1)", self.beta1)
         require(0 <= self.beta2 < 1, "local.optimizer.beta2 must be in [0, 1)", self.beta2)
@@ -134,7 +134,7 @@ class Step:
     gamma: float = 0.1
 
     def __post_init__(self) -> None:
-        """Steps are apart."""
+        """Check the ranges."""
         require(self.every >= 1, "local.lr_schedule.every must be at least 1", self.every)
         require(self.gamma > 0, "local.lr_schedule.gamma must be positive", self.gamma)
 
@@ -151,7 +151,7 @@ class Exponential:
     gamma: float = 0.99
 
     def __post_init__(self) -> None:
-        """A factor is positive."""
+        """Check the ranges."""
         require(self.gamma > 0, "local.lr_schedule.gamma must be positive", self.gamma)
 
     def factor(self, round_number: int) -> float:
@@ -168,7 +168,7 @@ class Cosine:
     floor: float = 0.0
 
     def __post_init__(self) -> None:
-        """A fall takes time."""
+        """Check the ranges."""
         require(self.rounds >= 2, "local.lr_schedule.rounds must be at least 2", self.rounds)
         require(0 <= self.floor <= 1, "local.lr_schedule.floor must be in [0, 1]", self.floor)
 

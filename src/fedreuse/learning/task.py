@@ -41,7 +41,7 @@ class Task:
     metric: Metric = part(metrics, "accuracy")
 
     def __post_init__(self) -> None:
-        """There is somebody, and a share is a share."""
+        """Check the ranges."""
         require(self.clients >= 1, "clients must be at least 1", self.clients)
         require(self.limit is None or self.limit >= self.clients, "limit must not be smaller than clients", self.limit)
         require(

@@ -52,7 +52,7 @@ class Local:
     device: Literal["cpu", "cuda"] = "cpu"
 
     def __post_init__(self) -> None:
-        """Training does something."""
+        """Check the ranges."""
         require(self.epochs >= 1, "epochs must be at least 1", self.epochs)
         require(
             self.batch >= 2,

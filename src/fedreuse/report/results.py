@@ -90,7 +90,7 @@ class Result:
 
 
 def read_run(directory: RunDirectory, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
-    """Everything a table may want of one run; of an incomplete run, what there is so far."""
+    """Everything that tables show of one run; of an incomplete run, what there is so far."""
     config = directory.config
     metrics = directory.metrics()
     is_complete = directory.is_complete

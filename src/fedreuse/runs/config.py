@@ -46,7 +46,7 @@ class Rounds:
     availability: Availability = part(availabilities, "always")
 
     def __post_init__(self) -> None:
-        """Counts count."""
+        """Check the ranges."""
         require(self.count >= 1, "count must be at least 1", self.count)
         require(self.cohort >= 1, "cohort must be at least 1", self.cohort)
         require(self.evaluate_every >= 1, "evaluate_every must be at least 1", self.evaluate_every)
@@ -108,7 +108,7 @@ class RunConfig:
     seed: int = 101
 
     def __post_init__(self) -> None:
-        """What the parts cannot see for themselves."""
+        """Check what concerns several parts."""
         require(self.checkpoint_every >= 1, "checkpoint_every must be at least 1", self.checkpoint_every)
         require(self.seed >= 0, "seed must not be negative", self.seed)
         require(self.max_norm is None or self.max_norm > 0, "max_norm must be positive", self.max_norm)

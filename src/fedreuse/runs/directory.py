@@ -193,7 +193,7 @@ class RunDirectory:
             raise RunDirectoryError(f"{self.path} cannot be written ({error}); choose another --out") from None
 
     def release(self) -> None:
-        """Let others write."""
+        """Release the lock, so that others may write."""
         if self._journal is not None:
             self._journal.close()
             self._journal = None

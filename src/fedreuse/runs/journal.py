@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS rows (kind TEXT, round INTEGER, data BLOB NOT NULL, P
 
 
 class Journal:
-    """One file, one writer."""
+    """A journal: one file with one writer."""
 
     def __init__(self, path: Path) -> None:
         """Open or create; a file that is not a journal is refused."""

@@ -64,7 +64,7 @@ class Probability:
     high: float | None = None
 
     def __post_init__(self) -> None:
-        """One source of probabilities, and probabilities in it."""
+        """Check that there is one source of probabilities, all in [0, 1]."""
         is_range = self.low is not None and self.high is not None
         is_half_range = (self.low is None) != (self.high is None)
         num_sources = (self.p is not None) + (self.file is not None) + is_range
@@ -120,7 +120,7 @@ class Schedule:
     num_clients: int
 
     def __post_init__(self) -> None:
-        """Each cohort is ascending and within the population."""
+        """Check that each cohort is ascending and within the population."""
         for round_number, clients in enumerate(self.cohorts, start=1):
             is_ascending = all(first < second for first, second in pairwise(clients))
             if not is_ascending or (clients and not 0 <= clients[0] <= clients[-1] < self.num_clients):

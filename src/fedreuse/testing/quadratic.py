@@ -353,7 +353,7 @@ class Session:
         return evaluate_clients(self.method, self.record, question, evaluator, self.ledger, self.schema)
 
     def close(self) -> None:
-        """Let go of worker processes, if there are any."""
+        """Stop worker processes, if there are any."""
         if self._executor is not None:
             self._executor.close()
         self._executor = None

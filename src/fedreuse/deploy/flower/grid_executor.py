@@ -108,7 +108,7 @@ class GridExecutor(RunExecutor):
             time.sleep(_POLL_SECONDS)
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One wave of requests and replies."""
+        """Deliver requests and yield replies as they come."""
         first = next(iter(requests.values()))
         is_training = first.kind != EVALUATE
         wave = self._waves.begin(requests) if is_training else everybody(requests)

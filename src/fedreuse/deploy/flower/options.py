@@ -31,7 +31,7 @@ class Deployment:
     meter: str = ""
 
     def __post_init__(self) -> None:
-        """Waiting ends, somebody answers."""
+        """Check the ranges."""
         require(self.timeout_seconds > 0, "deploy.timeout_seconds must be positive", self.timeout_seconds)
         require(self.min_replies >= 0, "deploy.min_replies must not be negative", self.min_replies)
         require(self.retries >= 0, "deploy.retries must not be negative", self.retries)

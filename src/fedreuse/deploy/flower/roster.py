@@ -35,7 +35,7 @@ class Roster:
     warn: Callable[[str], object]
 
     def __post_init__(self) -> None:
-        """Nobody has said hello."""
+        """Start with an empty roster."""
         self.nodes: dict[int, int] = {}
         self._refused: set[int] = set()
 
@@ -64,7 +64,7 @@ class Roster:
         return False
 
     def refuse(self, node: int, reason: str) -> None:
-        """Not to be asked again while it stays connected."""
+        """Refuse a node: it is not asked again while it stays connected."""
         self._refused.add(node)
         self.warn(f"node {node} is refused: {reason}")
 

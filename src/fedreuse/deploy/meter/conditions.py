@@ -23,7 +23,7 @@ class Conditions:
     loss: float = 0.0
 
     def __post_init__(self) -> None:
-        """A line that lets something through."""
+        """Check the ranges."""
         bandwidth = self.bits_per_second
         require(bandwidth is None or bandwidth > 0, "bandwidth must be above 0", bandwidth)
         require(self.delay_seconds >= 0, "delay must not be negative", self.delay_seconds)

@@ -79,7 +79,7 @@ class Namespace:
         return {"rx_bytes": numbers[0], "rx_packets": numbers[1], "tx_bytes": numbers[8], "tx_packets": numbers[9]}
 
     def close(self) -> None:
-        """Let it go; it ends with the last process inside."""
+        """Close it; the namespace ends with the last process inside."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -96,11 +96,11 @@ class PacketLine:
         return {way.direction: way.num_lost for way in self._ways.values()}
 
     def cut(self) -> None:
-        """The cable is out: every packet is lost."""
+        """Cut the line: every packet is lost until `mend`."""
         self._is_cut = True
 
     def mend(self) -> None:
-        """The cable is in again."""
+        """Mend a line that was cut."""
         self._is_cut = False
 
     def close(self) -> None:

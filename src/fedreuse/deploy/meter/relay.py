@@ -86,11 +86,11 @@ class Relay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def cut(self) -> None:
-        """The cable is out: nothing crosses, and nobody is told."""
+        """Cut the line: nothing crosses until `mend`, and connections stay open."""
         self._loop.call_soon_threadsafe(self._whole.clear)
 
     def mend(self) -> None:
-        """The cable is in again."""
+        """Mend a line that was cut."""
         self._loop.call_soon_threadsafe(self._whole.set)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

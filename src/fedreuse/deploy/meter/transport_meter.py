@@ -70,11 +70,11 @@ class TransportMeter:
         return self._lines[node].node.command(command) if self._lines else list(command)
 
     def cut(self, node: int) -> None:
-        """The node's cable is out."""
+        """Cut the node's line."""
         self._cable(node).cut()
 
     def mend(self, node: int) -> None:
-        """The node's cable is in again."""
+        """Mend the node's line."""
         self._cable(node).mend()
 
     @property

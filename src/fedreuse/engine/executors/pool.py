@@ -43,7 +43,7 @@ class Pool:
     workers: int | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
-        """Somebody works."""
+        """Check the ranges."""
         require(self.workers == "auto" or self.workers >= 1, "executor.workers must be at least 1", self.workers)
 
     def start(self, site: Site) -> RunExecutor:
@@ -96,20 +96,20 @@ class ProcessPool:
             os.close(area.descriptor)
 
     def idle(self) -> list[int]:
-        """Who is ready and has nothing to do."""
+        """Workers that are ready and have no job."""
         for worker in self._workers:
             if worker.state == "starting" and worker.process.connection.poll():
                 self._hear(worker)
         return [number for number, worker in enumerate(self._workers) if worker.state == "idle"]
 
     def give(self, worker: int, job: Job, area: Area) -> None:
-        """Let a worker begin."""
+        """Give a worker a job."""
         self._workers[worker].state = "busy"
         with suppress(OSError):  # a dead worker is noticed when its answer is awaited
             self._workers[worker].process.connection.send((job, area))
 
     def wait(self) -> Iterator[tuple[int, Outcome | None]]:
-        """Wait until something happens."""
+        """Wait for answers, deaths or a worker that became ready."""
         open_ = {worker.process.connection: number for number, worker in enumerate(self._workers)}
         for connection in wait([c for c, number in open_.items() if self._workers[number].state != "idle"]):
             number = open_[connection]  # type: ignore[index]  # wait gives back what it was given
@@ -119,7 +119,7 @@ class ProcessPool:
                 yield number, answer
 
     def close(self) -> None:
-        """Everybody goes home, those at work at once."""
+        """Stop all workers; running jobs are killed."""
         for worker in self._workers:
             worker.process.end(at_once=worker.state != "idle")
         self._workers = []

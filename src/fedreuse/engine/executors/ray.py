@@ -43,7 +43,7 @@ class Ray:
     address: str | None = None
 
     def __post_init__(self) -> None:
-        """Somebody works."""
+        """Check the ranges."""
         require(self.workers == "auto" or self.workers >= 1, "executor.workers must be at least 1", self.workers)
 
     def start(self, site: Site) -> WorkerPoolExecutor:
@@ -85,7 +85,7 @@ class ActorPool:
         yield places, self._ray.put(layout.to_array())
 
     def idle(self) -> list[int]:
-        """Who is ready and has nothing to do."""
+        """Workers that are ready and have no job."""
         if self._starting:
             ready, _ = self._ray.wait(list(self._starting), num_returns=len(self._starting), timeout=0)
             for reference in ready:
@@ -94,11 +94,11 @@ class ActorPool:
         return [number for number in range(len(self._actors)) if number not in absent]
 
     def give(self, worker: int, job: Job, area: Any) -> None:
-        """Let a worker begin."""
+        """Give a worker a job."""
         self._busy[self._actors[worker].do.remote(job, area)] = worker
 
     def wait(self) -> Iterator[tuple[int, Outcome | None]]:
-        """Wait until something happens."""
+        """Wait for answers, deaths or a worker that became ready."""
         ready, _ = self._ray.wait([*self._busy, *self._starting], num_returns=1)
         for reference in ready:
             if reference in self._starting:
@@ -111,7 +111,7 @@ class ActorPool:
             yield number, answer
 
     def close(self) -> None:
-        """Everybody goes home."""
+        """Stop all workers."""
         for actor in self._actors:
             with suppress(Exception):  # one that is lost cannot be sent home
                 self._ray.kill(actor)

@@ -68,7 +68,7 @@ class WaitingExecutor(RunExecutor):
         self._site.store.commit(acks)
 
     def close(self) -> None:
-        """Send the workers home, if there are any."""
+        """Stop the workers, if there are any."""
         if self._pool is not None:
             self._pool.close()
 

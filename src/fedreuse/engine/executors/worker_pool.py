@@ -49,11 +49,11 @@ class WorkerPool(Protocol):
         ...
 
     def idle(self) -> list[int]:
-        """Who is ready and has nothing to do; does not wait."""
+        """Workers that are ready and have no job; does not wait."""
         ...
 
     def give(self, worker: int, job: Job, area: Any) -> None:
-        """Let a worker begin."""
+        """Give a worker a job."""
         ...
 
     def wait(self) -> Iterator[tuple[int, Outcome | None]]:
@@ -61,7 +61,7 @@ class WorkerPool(Protocol):
         ...
 
     def close(self) -> None:
-        """Everybody goes home, those at work at once."""
+        """Stop all workers; running jobs are killed."""
         ...
 
 
@@ -146,7 +146,7 @@ class WorkerPoolExecutor(RunExecutor):
         self._site.store.commit(acks)
 
     def close(self) -> None:
-        """Send the workers home."""
+        """Stop the workers."""
         self._pool.close()
 
     def _work_through(

@@ -31,7 +31,7 @@ class Synthetic:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Every class has an example in each split."""
+        """Check that every class can have an example in each split."""
         require(self.classes >= 2, "synthetic.classes must be at least 2", self.classes)
         require(self.examples >= self.classes, "synthetic.examples must be at least classes", self.examples)
         require(

@@ -22,7 +22,7 @@ class Cnn:
     hidden: int = 128
 
     def __post_init__(self) -> None:
-        """Layers have units."""
+        """Check the ranges."""
         require(self.width >= 1, "network.width must be at least 1", self.width)
         require(self.hidden >= 1, "network.hidden must be at least 1", self.hidden)
 

@@ -22,7 +22,7 @@ class Mlp:
     hidden: tuple[int, ...] = (96,)
 
     def __post_init__(self) -> None:
-        """Layers have units."""
+        """Check the ranges."""
         require(all(units >= 1 for units in self.hidden), "network.hidden must be positive numbers", self.hidden)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:

@@ -30,7 +30,7 @@ class ClientIndex:
     redraws: int = 0
 
     def __post_init__(self) -> None:
-        """Offsets rise from zero to the number of indices."""
+        """Check that offsets rise from zero to the number of indices."""
         for name in ("offsets", "indices"):
             array = np.asarray(getattr(self, name))
             if array.ndim != 1 or array.dtype.kind not in "iu":
