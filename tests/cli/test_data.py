@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,20 @@ def test_a_fetch_tells_what_it_gets_and_what_it_got(
     asked = invoke(*words, "--json")
     assert json.loads(asked.stdout)["folder"] == str(tmp_path / "digits")
     assert asked.stderr == "fetching digits.zip\n"
+
+
+def test_what_a_reader_has_met_is_told_and_what_to_pin(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fedreuse.learning.datasets.facts import FACTS
+
+    told = {row["name"]: row["has_met_published_files"] for row in json.loads(invoke("data", "list", "--json").stdout)}
+    assert told["mnist"]
+    assert not any(told[name] for name in ("emnist_balanced", "pathmnist", "cifar100"))
+    assert "made files" in invoke("data", "list").stdout
+    known = FACTS["digits"]
+    monkeypatch.setitem(FACTS, "digits", replace(known, digest=None, array_digests=()))
+    shown = invoke("data", "check", "digits").stdout
+    assert "has only met files made in its tests" in shown
+    assert all(f'"{digest}"' in shown for digest in (known.digest, *known.array_digests))
+    ours = invoke("data", "check", "files")
+    assert ours.exit_code == 2
+    assert "fedreuse data show CONFIG" in ours.stderr

@@ -44,11 +44,12 @@ def list_command(folder: Folder = None, as_json: AsJson = False) -> None:
         show_json(rows)
         return
     cells = tuple(
-        (row["name"], "yes" if row["is_here"] else "no", _counts(row["examples"]), str(row["num_classes"] or "-"),
+        (row["name"], "yes" if row["is_here"] else "no", _reader(row["has_met_published_files"]),
+         _counts(row["examples"]), str(row["num_classes"] or "-"),
          "x".join(map(str, row["shape"] or ())) or "-")
         for row in rows
     )  # fmt: skip
-    show_table(Table("Datasets", ("name", "here", "examples", "classes", "shape"), cells))
+    show_table(Table("Datasets", ("name", "here", "reader has met", "examples", "classes", "shape"), cells))
     show_pairs("Where they come from", [(row["name"], "\n".join(row["sources"])) for row in rows])
     show_lines("get one with `fedreuse data fetch NAME`")
 
@@ -76,21 +77,32 @@ def fetch_command(
 
 @data_app.command("check", epilog="Example: fedreuse data check digits")
 def check_command(name: Name, folder: Folder = None, as_json: AsJson = False) -> None:
-    """Read a dataset and compare counts, classes and, where known, the digest of its arrays."""
+    """Read a dataset and compare counts, classes and, where known, the digest of its arrays.
+
+    Where no digest is known, the reader has only met files made in tests; the digests to pin are printed.
+    """
+    from fedreuse.learning.datasets.facts import FACTS
     from fedreuse.learning.datasets.fetch import check
 
     found = check(name, folder)
     if as_json:
         show_json(
             {"name": name, "examples": found.examples, "num_classes": found.num_classes, "digest": found.digest,
-             "is_pinned": found.is_pinned}
+             "is_pinned": found.is_pinned, "array_digests": found.array_digests}
         )  # fmt: skip
         return
-    compared = "equal to the published data" if found.is_pinned else "counts and classes compared; no digest is known"
+    compared = "equal to the published data" if found.is_pinned else "counts and classes compared; no digest is pinned"
     show_lines(
         f"{name}: good", f"  examples {_counts(found.examples)}", f"  classes {found.num_classes}",
         f"  digest {found.digest} ({compared})",
     )  # fmt: skip
+    if name in FACTS and not found.is_pinned:
+        show_lines(
+            "This reader has only met files made in its tests. If yours are the published ones, pin them in",
+            f"fedreuse/learning/datasets/facts.py, entry {name}:",
+            f'  digest="{found.digest}",',
+            "  array_digests=(", *(f'    "{digest}",' for digest in found.array_digests), "  ),",
+        )  # fmt: skip
 
 
 class _Transfers:
@@ -141,7 +153,12 @@ def _rows(folder: Path | None) -> Iterator[dict[str, Any]]:
             "num_classes": None if facts is None else facts.num_classes,
             "shape": None if facts is None else list(facts.shape),
             "sources": sources(name),
+            "has_met_published_files": None if facts is None else facts.has_met_published_files,
         }
+
+
+def _reader(has_met_published_files: bool | None) -> str:
+    return {True: "published files", False: "made files", None: "-"}[has_met_published_files]
 
 
 def _choice(source: str) -> Choice:

@@ -26,8 +26,12 @@ def test_sources_are_joined_and_rows_named(tmp_path: Path) -> None:
     inputs, digests = np.empty((9, 2), np.float32), np.empty((9, 2), np.uint64)
     assert not found.fill(inputs, digests).any()
     assert inputs[3:7].ravel().tolist() == list(range(8))
-    assert (digests[0] == digests[3]).all()  # the same content
-    assert len(np.unique(digests, axis=0)) == 4
+    assert (digests[0] != digests[3]).any()  # the same content at another client
+    assert len(np.unique(digests, axis=0)) == 9
+    alone = pool(arrays(tmp_path / "alone.npz", 2), ColumnNames())
+    again = np.empty((2, 2), np.uint64)
+    alone.fill(np.empty((2, 2), np.float32), again)
+    assert np.array_equal(again, digests[7:])  # nobody's, in both files
 
 
 def test_missing_numbers_are_found_and_named(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def visits(tmp_path: Path, times: int = 8, **changes: Any) -> Pool:
 def decided(found: Pool, rule: Rule) -> np.ndarray:
     inputs, digests = np.empty((len(found), 2), np.float32), np.empty((len(found), 2), np.uint64)
     is_missing = found.fill(inputs, digests)
-    copies = None if rule.duplicates == "keep" else copies_of(found, digests)
+    copies = None if rule.duplicates == "keep" else copies_of(digests)
     return decide(found, is_missing, copies, rule)
 
 
@@ -81,7 +81,7 @@ def test_copies_of_another_client_are_none(tmp_path: Path) -> None:
     found = visits(tmp_path, 1, age=[1] * 10, dose=[0.0] * 10, label=[0] * 10)
     digests = np.empty((10, 2), np.uint64)
     found.fill(np.empty((10, 2), np.float32), digests)
-    assert len(np.unique(copies_of(found, digests))) == 2  # one per site
+    assert len(np.unique(copies_of(digests))) == 2  # one per site
 
 
 def test_given_splits_that_share_copies(tmp_path: Path) -> None:
@@ -102,3 +102,8 @@ def test_nothing_left(tmp_path: Path) -> None:
     tiny = pool(write(tmp_path / "one.parquet", table().slice(0, 1)))
     with pytest.raises(DataError, match="no example is left for testing"):
         decided(tiny, EXAMPLE)
+
+
+def test_digests_that_agree_in_one_half_are_no_copies() -> None:
+    digests = np.array([[5, 1], [5, 2], [5, 1], [4, 1], [5, 2]], np.uint64)
+    assert copies_of(digests).tolist() == [1, 2, 1, 0, 2]

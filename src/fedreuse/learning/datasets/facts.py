@@ -40,6 +40,11 @@ class Facts:
     array_digests: tuple[str, ...] = ()
     """Of train inputs, train labels, test inputs, test labels: these tell which file is wrong."""
 
+    @property
+    def has_met_published_files(self) -> bool:
+        """Whether the reader has read the published files; otherwise it was tried on files made in tests alone."""
+        return self.digest is not None
+
 
 def _idx(train: str, test: str) -> Files:
     return Files(*((f"{split}-{kind}-ubyte",) for split in (train, test) for kind in ("images-idx3", "labels-idx1")))

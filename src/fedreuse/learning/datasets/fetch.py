@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.errors import ConfigError, DataError
-from fedreuse.learning.data import datasets
+from fedreuse.learning.data import datasets, digest_of
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.folder import data_home, find
 from fedreuse.learning.datasets.sources import SOURCES
@@ -38,6 +38,8 @@ class Checked:
     digest: str
     is_pinned: bool
     """Whether the digest was compared with the published data's; otherwise counts and classes were."""
+    array_digests: tuple[str, ...] = ()
+    """Of train inputs, train labels, test inputs, test labels."""
 
 
 def fetch(
@@ -60,9 +62,13 @@ def fetch(
 
 def check(name: str, folder: Path | None = None) -> Checked:
     """Load and verify a dataset, and say what it holds."""
+    if name == "files":
+        raise ConfigError("files: these are your own data; `fedreuse data show CONFIG` reads and describes them")
     data = datasets.parse(name, "datasets").load(folder)
-    pinned = FACTS[name].digest if name in FACTS else None
-    return Checked(name, _examples(data), data.num_classes, data.digest, is_pinned=pinned is not None)
+    is_pinned = name in FACTS and FACTS[name].has_met_published_files
+    arrays = (data.train.inputs, data.train.labels, data.test.inputs, data.test.labels)
+    digests = tuple(digest_of(array) for array in arrays)
+    return Checked(name, _examples(data), data.num_classes, data.digest, is_pinned, digests)
 
 
 def available(name: str, folder: Path | None = None) -> bool:

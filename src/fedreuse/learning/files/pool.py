@@ -53,8 +53,9 @@ class Pool:
         return f"{self.located[number].source.where}: row {example - int(self.counts[:number].sum())}"
 
     def fill(self, inputs: np.ndarray, digests: np.ndarray | None) -> np.ndarray:
-        """Write all inputs, and a digest of each with its label; returns which examples lack a number or a label."""
+        """Write all inputs, and a digest of each with label and client; returns which lack a number or a label."""
         is_missing = self.labels.codes < 0
+        clients = np.full(len(self), -1) if self.clients is None else self.clients.codes
         start = 0
         for located in self.located:
             for chunk in located.source.chunks():
@@ -63,7 +64,9 @@ class Pool:
                 if chunk.dtype.kind == "f":
                     is_missing[start:stop] |= np.isnan(chunk.reshape(len(chunk), -1)).any(axis=1)
                 if digests is not None:
-                    digests[start:stop] = _digests(inputs[start:stop], self.labels.codes[start:stop])
+                    digests[start:stop] = _digests(
+                        inputs[start:stop], self.labels.codes[start:stop], clients[start:stop]
+                    )
                 start = stop
         if start != len(self):
             raise DataError(
@@ -157,10 +160,11 @@ def _splits(located: Located, facts: Facts) -> np.ndarray:
     return splits
 
 
-def _digests(inputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """128 bits per example: equal for exact copies alone."""
+def _digests(inputs: np.ndarray, *columns: np.ndarray) -> np.ndarray:
+    """128 bits per example: equal for exact copies of the same client alone."""
     rows = np.ascontiguousarray(inputs).reshape(len(inputs), -1).view(np.uint8)
-    packed = np.concatenate([rows, np.ascontiguousarray(labels[:, None]).view(np.uint8)], axis=1)
+    beside = [np.ascontiguousarray(column[:, None]).view(np.uint8) for column in columns]
+    packed = np.concatenate([rows, *beside], axis=1)
     digest: Callable[..., bytes] = lambda row: blake2b(row, digest_size=16).digest()  # noqa: E731
     return np.frombuffer(b"".join(map(digest, packed)), np.uint64).reshape(-1, 2)
 

@@ -34,12 +34,15 @@ class Rule:
     seed: int
 
 
-def copies_of(pool: Pool, digests: np.ndarray) -> np.ndarray:
-    """A number per example; examples of one client that are exact copies share it, and no others do."""
-    clients = np.full(len(pool), -1) if pool.clients is None else pool.clients.codes
-    order = np.lexsort((digests[:, 1], digests[:, 0], clients))
+def copies_of(digests: np.ndarray) -> np.ndarray:
+    """A number per example, which those with the same digest share and no others do."""
+    high, low = digests[:, 0], digests[:, 1]
+    order = np.argsort(high)
+    is_same = high[order][1:] == high[order][:-1]
+    if (low[order][1:][is_same] != low[order][:-1][is_same]).any():
+        order = np.lexsort((low, high))  # digests that agree in one half only, which hardly ever happens
     is_new = np.ones(len(order), bool)
-    is_new[1:] = (np.diff(clients[order]) != 0) | (digests[order][1:] != digests[order][:-1]).any(axis=1)
+    is_new[1:] = (digests[order][1:] != digests[order][:-1]).any(axis=1)
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.cumsum(is_new) - 1
     return numbers
