@@ -54,6 +54,11 @@ def test_the_worked_round_has_the_sizes_of_the_ledger(reused: RunDirectory) -> N
         f"| {1 - (up + down) / (dense_up + dense_down):.2%} |".replace("% |", " % |")
         in text
     )
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    fields = 1 - (3 * sum(update.fields.values()) + 16) / (4 * dense.dense_bytes)
+    messages = 1 - (up + down) / (dense_up + dense_down)
+    told = f"saves {fields:.2%} under `update_fields` and {messages:.2%} under `messages`"
+    assert told.replace("%", " %") in readme
     up, down = 2 * update.total_bytes, 2 * model.total_bytes
     assert (
         f"| `messages` | 2 x {update.total_bytes:,} = {up:,} | 2 x {model.total_bytes:,} = {down:,} "
