@@ -14,7 +14,7 @@ from fedreuse.cli import app
 from tests.studies.test_study import BASE, METHODS
 
 SAME = {"of": "Top-K", "against": "dense FedAvg", "test": "equivalence", "margin": 0.2}
-RUNNER = CliRunner()
+RUNNER = CliRunner(env={"COLUMNS": "160"})
 
 
 def _study(folder: Path, name: str = "mine", seeds: int = 5, **plan: Any) -> Path:
