@@ -4,6 +4,8 @@ from .runs.config import load as load
 from .runs.launch import run as run
 from .runs.directory import RunDirectory as RunDirectory
 from .runs.directory import find_runs as find_runs
+from .runs.listening import Listener as Listener
+from .runs.events import Stop as Stop
 
 # Compare
 from .studies.study import Study as Study

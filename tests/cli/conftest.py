@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from fedreuse.cli import app
+from fedreuse.listeners import Listener, RoundDone
 
 TINY: dict[str, Any] = {
     "task": {"name": "digits", "clients": 6, "partition": {"name": "iid"}},
@@ -27,19 +28,16 @@ TINY: dict[str, Any] = {
 Invoke = Callable[..., Result]
 
 
-class Stop(Exception):
-    """Ends a run after its first round, as a crash would."""
+class Crash(BaseException):
+    """Ends a run after its first round, as Ctrl-C would."""
 
 
-class StopAfterOne:
-    """An observer that stops the run."""
+class CrashAfterOne(Listener):
+    """A listener that crashes the run."""
 
-    def started(self, config: object, directory: object, first_round: int) -> None:
-        """Nothing yet."""
-
-    def round_done(self, row: Mapping[str, Any]) -> None:
+    def round_done(self, event: RoundDone) -> None:
         """One round is enough."""
-        raise Stop
+        raise Crash
 
 
 @pytest.fixture(autouse=True)
@@ -76,8 +74,8 @@ def stopped(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from fedreuse import load, run
 
     place = tmp_path_factory.mktemp("stopped") / "run"
-    with pytest.raises(Stop):
-        run(load(tiny), place, observer=StopAfterOne())
+    with pytest.raises(Crash):
+        run(load(tiny), place, listeners=[CrashAfterOne()])
     return place
 
 

@@ -173,10 +173,10 @@ def test_the_journal_of_another_network_is_refused(
     invoke: Invoke, tiny: Path, incomplete: Path, tmp_path: Path
 ) -> None:
     from fedreuse import load, run
-    from tests.cli.conftest import Stop, StopAfterOne
+    from tests.cli.conftest import Crash, CrashAfterOne
 
-    with pytest.raises(Stop):
-        run(load(tiny, ["network.hidden=[9]"]), tmp_path / "foreign", observer=StopAfterOne())
+    with pytest.raises(Crash):
+        run(load(tiny, ["network.hidden=[9]"]), tmp_path / "foreign", listeners=[CrashAfterOne()])
     for leftover in incomplete.glob("checkpoint.sqlite*"):
         leftover.unlink()
     for file in (tmp_path / "foreign").glob("checkpoint.sqlite*"):
@@ -238,3 +238,31 @@ def test_a_pipe_that_is_closed_ends_the_run_quietly_and_it_can_go_on(tiny: Path,
         assert process.stderr.read() == b""
         assert process.wait(120) == 1
     assert RunDirectory.open(tmp_path / "run").metrics()
+
+
+STOPS = """
+from fedreuse import Listener, Stop
+
+class AfterOne(Listener):
+    def round_done(self, event):
+        return Stop("one is enough")
+"""
+
+
+def test_a_run_that_a_listener_stopped_says_how_to_go_on(
+    invoke: Invoke, tiny: Path, in_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (in_folder / "stops_early.py").write_text(STOPS)
+    monkeypatch.syspath_prepend(in_folder)
+    shown = invoke("run", tiny, "listeners=[{name: stops_early:AfterOne}]", "--out", "run")
+    assert shown.exit_code == 0, shown.stderr
+    assert "stopped after round 1: one is enough\ngo on with\n  fedreuse run " in shown.stdout
+    done = json.loads(invoke("run", tiny, "--out", "run", "--resume", "--json").stdout)
+    assert (done["state"], done["rounds"]) == ("complete", 2)
+
+
+def test_a_refused_configuration_is_told_before_anything_else(invoke: Invoke, tiny: Path, in_folder: Path) -> None:
+    shown = invoke("run", tiny, "task.limit=99999", "--out", "run")
+    assert shown.exit_code == 2
+    assert shown.stdout == ""
+    assert not (in_folder / "run").exists()

@@ -19,6 +19,7 @@ from fedreuse.deploy.local.run import follow
 from fedreuse.runs.config import RunConfig
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listeners
 from tests.tiny import results, tiny
 
 GATE = {"name": "proxy", "quota": 0.2, "tau_start": 1.0, "tau_floor": 1.0}
@@ -76,7 +77,7 @@ def deploy(federation: LocalFederation, config: RunConfig, folder: Path) -> RunD
     (app / PACKAGE / "client.py").write_text(FAILING_CLIENT)
     federation.launch(app)
     directory = RunDirectory(folder / "run")
-    assert [row["round"] for row in follow(federation, directory, config, None)] == [1, 2, 3]
+    assert [row["round"] for row in follow(federation, directory, config, Listeners([]))] == [1, 2, 3]
     return directory
 
 

@@ -23,7 +23,9 @@ from fedreuse.learning.splits import Opening
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.methods.ditto import Ditto
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.events import RoundDone
 from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listener
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.ditto import ditto
@@ -274,20 +276,17 @@ def test_a_personal_run_ends_in_the_same_bits_however_it_is_run(tmp_path: Path, 
 def test_a_personal_run_resumes_to_the_same_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = results(personal_run(tmp_path / "whole"))
 
-    class Stop(Exception):
+    class Stop(BaseException):
         pass
 
-    class Stopper:
-        def started(self, config: object, directory: object, first_round: int) -> None:
-            pass
-
-        def round_done(self, row: dict[str, Any]) -> None:
-            if row["round"] == 2:
+    class Stopper(Listener):
+        def round_done(self, event: RoundDone) -> None:
+            if event.round_number == 2:
                 raise Stop
 
     config = tiny("method=ditto")
     with pytest.raises(Stop):
-        run(config, tmp_path / "stopped", observer=Stopper())
+        run(config, tmp_path / "stopped", listeners=[Stopper()])
     # two more stops: before the result of the look at the test split is recorded, and right after it
     with monkeypatch.context() as patch:
         patch.setattr(Opening, "record", lambda *_: (_ for _ in ()).throw(Stop()))

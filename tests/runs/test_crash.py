@@ -16,7 +16,9 @@ import pytest
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.events import RoundDone, Started
 from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listener
 from tests.tiny import plain, results, tiny
 
 pytestmark = pytest.mark.slow
@@ -33,6 +35,7 @@ DRIVER = """
 import json, os, resource, signal, sys, tempfile
 from fedreuse import load, run
 from fedreuse.core.errors import FedreuseError
+from fedreuse.listeners import Listener
 from fedreuse.runs.journal import Journal
 
 class Touches:
@@ -48,15 +51,12 @@ class Touches:
         if event in ("open", "os.rename", "os.remove", "os.mkdir") and str(words[0]).startswith(self.out):
             self.note()
 
-class Limit:
+class Limit(Listener):
     def __init__(self, round_number):
         self.round_number = round_number
 
-    def started(self, config, directory, first_round):
-        pass
-
-    def round_done(self, row):
-        if row["round"] == self.round_number:
+    def round_done(self, event):
+        if event.round_number == self.round_number:
             limit_files(1024)
 
 def limit_files(size):
@@ -77,9 +77,9 @@ def child(step):
     Journal.__init__ = traced
     if step.get("limit") is not None:
         limit_files(step["limit"])
-    observer = Limit(step["limit_after"]) if step.get("limit_after") is not None else None
+    listeners = [Limit(step["limit_after"])] if step.get("limit_after") is not None else []
     try:
-        run(load(step["config"]), step["out"], resume=True, observer=observer)
+        run(load(step["config"]), step["out"], resume=True, listeners=listeners)
         return {"error": None, "touches": touches.count}
     except FedreuseError as error:
         return {"error": type(error).__name__, "message": str(error)}
@@ -231,22 +231,22 @@ def test_a_real_process_keeps_others_out_and_may_be_killed(tmp_path: Path) -> No
         assert process.wait() == -signal.SIGKILL
     done = len(RunDirectory.open(out).metrics())
     assert 2 <= done < 12
-    directory = run(tiny(**parts), out, resume=True, observer=(watcher := Watcher()))
+    directory = run(tiny(**parts), out, resume=True, listeners=[watcher := Watcher()])
     assert watcher.rounds == list(range(done + 1, 13))  # nothing was done twice
     assert results(directory) == results(run(tiny(**parts), tmp_path / "whole"))
 
 
-class Watcher:
+class Watcher(Listener):
     """Notes the rounds of a run."""
 
     def __init__(self) -> None:
         self.rounds: list[int] = []
 
-    def started(self, config: Any, directory: RunDirectory, first_round: int) -> None:
-        assert first_round == len(directory.metrics()) + 1
+    def started(self, event: Started) -> None:
+        assert event.first_round == len(event.directory.metrics()) + 1
 
-    def round_done(self, row: Any) -> None:
-        self.rounds.append(row["round"])
+    def round_done(self, event: RoundDone) -> None:
+        self.rounds.append(event.round_number)
 
 
 def wait_for_round(out: Path, number: int, process: subprocess.Popen[bytes]) -> None:

@@ -19,6 +19,7 @@ from fedreuse.core.errors import RunDirectoryError, RunError
 from fedreuse.core.files import beside
 from fedreuse.core.local_trainer import Work
 from fedreuse.runs.directory import RunDirectory, find_runs, reference_to_plain
+from fedreuse.runs.events import Stopped
 
 LEDGER = [
     LedgerRow(1, 1, 0, "down", "train", "training", "in_time", {"model:dense": 40}, 0, 30, 70),
@@ -108,7 +109,24 @@ def test_one_metric_where_it_was_taken(begun: RunDirectory) -> None:
     rounds, values = begun.metric("validation_score")
     assert rounds.tolist() == [1, 3]
     assert values.tolist() == [0.5, 0.75]
-    assert [part.tolist() for part in begun.metric("no such metric")] == [[], []]
+    with pytest.raises(RunDirectoryError, match=r"has no metric 'validation_scor'; did you mean 'validation_score'\?"):
+        begun.metric("validation_scor")
+
+
+def test_a_stop_is_noted_until_the_run_goes_on(begun: RunDirectory) -> None:
+    assert (begun.state, begun.stop_reason) == ("unfinished", "")
+    begun.note_stop(Stopped(3, "seen enough"))
+    assert (begun.state, begun.stop_reason) == ("stopped", "seen enough")
+    assert repr(begun) == f"RunDirectory({str(begun.path)!r}, state: stopped, rounds: 3)"
+    begun.note_stop(None)
+    assert begun.state == "unfinished"
+
+
+def test_a_directory_that_is_not_there_says_so(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path / "nowhere")
+    assert directory.state == "absent"
+    assert "state: absent, rounds: 0" in repr(directory)
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_traffic_is_drawn_from_ledger_and_events(begun: RunDirectory) -> None:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from fedreuse.accounting.ledger import EventRow, LedgerRow
-from fedreuse.core.errors import ConfigError, RunDirectoryError, RunError
+from fedreuse.core.errors import ConfigError, DataError, RunDirectoryError, RunError
 from fedreuse.core.local_trainer import Trained
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.trainer import TorchLocalTrainer
-from fedreuse.runs.config import RunConfig
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.events import Evaluated, Failed, Finished, RoundDone, Started, Stop, Stopped
 from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listener
 from fedreuse.runs.schedule import Schedule
-from tests.tiny import results, tiny
+from tests.tiny import plain, results, tiny
 
 Go = Callable[..., RunDirectory]
 TOP_K = {"update": {"name": "top_k", "ratio": 0.3}}
@@ -55,22 +58,19 @@ def dg(**options: Any) -> dict[str, Any]:
     return {**DG, **options, "gate": {**DG["gate"], **options.get("gate", {})}}  # type: ignore[dict-item]
 
 
-class Stop(Exception):
+class Crash(BaseException):
     """Somebody pulled the plug."""
 
 
-class StopAfter:
-    """An observer that stops a run after a round."""
+class CrashAfter(Listener):
+    """Crashes a run after a round, as Ctrl-C would."""
 
     def __init__(self, number: int) -> None:
         self.number = number
 
-    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
-        """Nothing yet."""
-
-    def round_done(self, row: Mapping[str, Any]) -> None:
-        if row["round"] == self.number:
-            raise Stop
+    def round_done(self, event: RoundDone) -> None:
+        if event.round_number == self.number:
+            raise Crash
 
 
 def stop_in_training(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
@@ -80,7 +80,7 @@ def stop_in_training(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
     def train(self: TorchLocalTrainer, *words: Any, **options: Any) -> Trained:
         if next(calls, None) is None:
-            raise Stop
+            raise Crash
         return whole(self, *words, **options)
 
     monkeypatch.setattr(TorchLocalTrainer, "train", train)
@@ -166,18 +166,32 @@ def test_dense_fedavg_is_its_own_reference(go: Go) -> None:
     assert table["messages"]["up_bytes"] == 12 * go().reference.reply_bytes
 
 
-def test_an_observer_is_told(tmp_path: Path) -> None:
+def test_listeners_are_told_in_order(tmp_path: Path) -> None:
     told: list[object] = []
 
-    class Watcher:
-        def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
-            told.append((config.seed, directory.path.name, first_round))
+    class Watcher(Listener):
+        def started(self, event: Started) -> None:
+            told.append((event.config.seed, event.directory.path.name, event.first_round))
 
-        def round_done(self, row: Mapping[str, Any]) -> None:
-            told.append(row["round"])
+        def evaluated(self, event: Evaluated) -> None:
+            told.append((event.round_number, sorted(event.scores)))
 
-    run(tiny(rounds={"count": 2}), tmp_path / "run", observer=Watcher())
-    assert told == [(5, "run", 1), 1, 2]
+        def round_done(self, event: RoundDone) -> None:
+            told.append(event.round_number)
+            assert event.events == {"fresh": 3}
+            assert event.work.training_steps > 0
+            assert event.row == RunDirectory.open(tmp_path / "run").metrics()[-1]  # it is safe by now
+
+        def finished(self, event: Finished) -> None:
+            assert event.summary == RunDirectory.open(tmp_path / "run").summary
+            told.append("finished")
+
+        def close(self) -> None:
+            told.append("closed")
+
+    run(tiny(rounds={"count": 2}), tmp_path / "run", listeners=[Watcher()])
+    scores = ["validation_loss", "validation_score"]
+    assert told == [(5, "run", 1), (1, scores), 1, (2, scores), 2, "finished", "closed"]
 
 
 def test_without_a_place_it_goes_below_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,6 +199,201 @@ def test_without_a_place_it_goes_below_runs(tmp_path: Path, monkeypatch: pytest.
     config = tiny(rounds={"count": 1})
     assert run(config).path == Path("runs") / config.label
     assert (tmp_path / "runs" / config.label / "COMPLETE").exists()
+
+
+def test_a_path_or_a_mapping_will_do(tmp_path: Path, go: Go) -> None:
+    parts = {"rounds": {"count": 1}}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(plain(**parts)))
+    wanted = results(go(**parts))
+    assert results(run(tmp_path / "config.yaml", tmp_path / "path")) == wanted
+    assert results(run(str(tmp_path / "config.yaml"), tmp_path / "text")) == wanted
+    assert results(run(plain(**parts), tmp_path / "mapping")) == wanted
+
+
+def test_progress_is_shown_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tiny(rounds={"count": 2}), tmp_path / "run", progress=True)
+    assert "round 2/2  validation accuracy" in capsys.readouterr().out
+
+
+# listeners
+
+
+class StopAfter(Listener):
+    """Asks for a stop after a round, and notes what it hears at the end."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.ends: list[object] = []
+
+    def started(self, event: Started) -> Stop | None:
+        return Stop("before it began") if self.number == 0 else None
+
+    def round_done(self, event: RoundDone) -> Stop | None:
+        return Stop("enough") if event.round_number == self.number else None
+
+    def stopped(self, event: Stopped) -> None:
+        self.ends.append((event.round_number, event.reason))
+
+    def finished(self, event: Finished) -> None:
+        self.ends.append("finished")
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("number", [0, 1, 2, 4])
+def test_a_stopped_run_is_not_complete_and_resumes_to_the_same_bits(
+    go: Go, tmp_path: Path, number: int, every: int
+) -> None:
+    parts: dict[str, Any] = {"method": DG, "uplink": EF}
+    config, listener = tiny(**parts, checkpoint_every=every), StopAfter(number)
+    directory = run(config, tmp_path / "run", listeners=[listener])
+    reason = "enough" if number else "before it began"
+    assert (directory.state, directory.stop_reason) == ("stopped", reason)
+    assert listener.ends == [(number, reason)]
+    assert not directory.is_complete
+    assert not (directory.path / "test-opened.json").exists()
+    assert len(directory.metrics()) == number
+    assert f"stopped after round {number}: {reason}" in (directory.path / "log.txt").read_text()
+    done = run(config, directory.path, resume=True)
+    assert (done.state, done.stop_reason) == ("complete", "")
+    assert results(done) == results(go(**parts))
+
+
+def test_a_listener_that_fails_is_reported_once_and_the_run_goes_on(
+    go: Go, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Listener):
+        def round_done(self, event: RoundDone) -> None:
+            raise ValueError("no such luck")
+
+    other = StopAfter(99)
+    directory = run(tiny(), tmp_path / "run", listeners=[Broken(), other])
+    assert results(directory) == results(go())
+    assert other.ends == ["finished"]
+    line = "listener Broken failed in round_done (ValueError: no such luck); the run goes on without it"
+    assert [record.getMessage() for record in caplog.records] == [line]
+    assert (directory.path / "log.txt").read_text().count(line) == 1
+
+
+def test_a_failure_is_told(tmp_path: Path) -> None:
+    told: list[BaseException] = []
+
+    class Notes(Listener):
+        def failed(self, event: Failed) -> None:
+            told.append(event.error)
+
+    with pytest.raises(Crash) as caught:
+        run(tiny(), tmp_path / "run", listeners=[Notes(), CrashAfter(1)])
+    assert told == [caught.value]
+
+
+def test_listeners_are_named_in_the_configuration_and_are_no_part_of_the_run(go: Go, tmp_path: Path) -> None:
+    config = tiny(listeners=["csv", {"name": "csv", "file": "more/again.csv"}])
+    assert config.run_id == tiny().run_id
+    directory = run(config, tmp_path / "run")
+    assert results(directory) == results(go())
+    lines = (directory.path / "rounds.csv").read_text().splitlines()
+    assert len(lines) == 5
+    assert (directory.path / "more" / "again.csv").read_text().splitlines() == lines
+    assert directory.config["listeners"] == [{"name": "csv", "file": "rounds.csv"},
+                                             {"name": "csv", "file": "more/again.csv"}]  # fmt: skip
+
+
+# what others see while it goes on, and what is left of a run that is refused
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_metrics_are_appended_as_rounds_become_safe(tmp_path: Path, every: int) -> None:
+    seen: list[int] = []
+
+    class Reader(Listener):
+        def round_done(self, event: RoundDone) -> None:
+            text = (tmp_path / "run" / "metrics.jsonl").read_text()
+            rows = [json.loads(line) for line in text.splitlines()]
+            assert rows == RunDirectory.open(tmp_path / "run").metrics()
+            seen.append(len(rows))
+
+    directory = run(tiny(checkpoint_every=every, rounds={"count": 5}), tmp_path / "run", listeners=[Reader()])
+    assert seen == ([1, 2, 3, 4, 5] if every == 1 else [0, 0, 3, 3, 5])
+    assert len(directory.metrics()) == 5
+
+
+def test_metrics_that_a_crash_left_behind_are_mended(go: Go, tmp_path: Path) -> None:
+    out = stopped(tmp_path / "run")
+    path = out / "metrics.jsonl"
+    whole = path.read_text()
+    for damaged in ("", whole[:-20], whole + whole[: len(whole) // 2]):
+        path.write_text(damaged)
+        with pytest.raises(Crash):
+            run(tiny(), out, resume=True, listeners=[CrashOnStart()])
+        assert path.read_text() == whole
+    assert results(run(tiny(), out, resume=True)) == results(go())
+
+
+class CrashOnStart(Listener):
+    def started(self, event: Started) -> None:
+        raise Crash
+
+
+@pytest.mark.parametrize("place", ["new", "empty"])
+def test_a_refused_run_leaves_nothing_behind(tmp_path: Path, place: str) -> None:
+    out = tmp_path / "below" / place
+    if place != "new":
+        out.mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"network cnn needs images of at least 4x4"):
+        run(tiny(task={"shape": [1, 2, 2]}), out)
+    with pytest.raises(DataError):
+        run(tiny(task={"name": "mnist", "path": str(tmp_path / "nowhere")}), out)
+    left = {path.name for path in out.iterdir()} - {"LOCK"} if out.exists() else None
+    assert left == {"new": None, "empty": set()}[place]
+
+
+FAILS_ELSEWHERE = """
+import os
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, shape, num_classes):
+        super().__init__()
+        if os.environ["RUN_PROCESS"] != str(os.getpid()):
+            raise OSError("this network cannot be built here")
+        self.body = nn.Flatten()
+        self.fc = nn.Linear(64, num_classes)
+
+    def forward(self, inputs):
+        return self.fc(self.body(inputs))
+"""
+
+
+def children() -> set[str]:
+    """The processes that this one started and has not seen end."""
+    return {child for tasks in Path("/proc/self/task").glob("*/children") for child in tasks.read_text().split()}
+
+
+@pytest.mark.slow
+def test_workers_that_cannot_start_leave_no_process_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fails_elsewhere.py").write_text(FAILS_ELSEWHERE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("RUN_PROCESS", str(os.getpid()))
+    before = children()
+    config = tiny(network={"name": "fails_elsewhere:Net"}, executor={"name": "pool", "workers": 2})
+    with pytest.raises(RunError, match=r"(?s)a worker failed:.*this network cannot be built here"):
+        run(config, tmp_path / "run")
+    assert children() == before
+
+
+def test_a_crash_between_workers_and_the_first_round_leaves_no_process_behind(tmp_path: Path) -> None:
+    before = children()
+    started: list[set[str]] = []
+
+    class Notes(Listener):
+        def started(self, event: Started) -> None:
+            started.append(children() - before)
+
+    with pytest.raises(Crash):
+        run(tiny(executor={"name": "pool", "workers": 2}), tmp_path / "run", listeners=[Notes(), CrashOnStart()])
+    assert len(started[0]) == 2
+    assert children() == before
 
 
 # the same bits, in float32 on a convolutional network with BatchNorm
@@ -434,8 +643,8 @@ def test_stopped_after_any_round_and_gone_on_is_uninterrupted(
     wanted = results(go(**parts))
     config = tiny(**parts, checkpoint_every=every)
     for number in range(1, 5):
-        with pytest.raises(Stop):
-            run(config, tmp_path / str(number), observer=StopAfter(number))
+        with pytest.raises(Crash):
+            run(config, tmp_path / str(number), listeners=[CrashAfter(number)])
         assert results(run(config, tmp_path / str(number), resume=True)) == wanted
 
 
@@ -443,8 +652,8 @@ def test_stopped_after_any_round_and_gone_on_is_uninterrupted(
 def test_stopped_again_and_again(go: Go, tmp_path: Path) -> None:
     parts: dict[str, Any] = {"method": DG, "uplink": TOP_K, "rounds": {"count": 5, "cohort": 4}}
     for number in range(1, 6):
-        with pytest.raises(Stop):
-            run(tiny(**parts), tmp_path / "run", resume=number > 1, observer=StopAfter(number))
+        with pytest.raises(Crash):
+            run(tiny(**parts), tmp_path / "run", resume=number > 1, listeners=[CrashAfter(number)])
         assert len(RunDirectory.open(tmp_path / "run").metrics()) == number
     assert results(run(tiny(**parts), tmp_path / "run", resume=True)) == results(go(**parts))
 
@@ -458,7 +667,7 @@ def test_stopped_in_the_middle_of_a_round(go: Go, tmp_path: Path, monkeypatch: p
         out = tmp_path / str(number)
         with monkeypatch.context() as patch:
             stop_in_training(patch, number)
-            with pytest.raises(Stop):
+            with pytest.raises(Crash):
                 run(tiny(**parts), out)
         assert results(run(tiny(**parts), out, resume=True)) == wanted
 
@@ -489,8 +698,8 @@ def test_patience_stops_at_the_same_round_after_an_interruption(go: Go, tmp_path
         for number, every in ((last - 1, 1), (last, 1), (2, 5)):
             config = tiny(**parts, rounds=rounds, checkpoint_every=every)
             out = tmp_path / f"{len(parts['network' if 'network' in parts else 'uplink'])}-{number}-{every}"
-            with pytest.raises(Stop):
-                run(config, out, observer=StopAfter(number))
+            with pytest.raises(Crash):
+                run(config, out, listeners=[CrashAfter(number)])
             assert results(run(config, out, resume=True)) == results(whole)
 
 
@@ -513,7 +722,7 @@ def test_without_validation_nothing_is_evaluated_but_the_end(go: Go) -> None:
 def test_patience_without_anything_to_hold_out_is_refused(tmp_path: Path) -> None:
     # 24 examples over 6 clients: four each, of which round(0.4) = 0 are held out
     config = tiny(task={"examples": 24, "partition": "iid"}, rounds={"patience": 1})
-    with pytest.raises(RunError, match=r"rounds\.patience needs validation examples, but every client is too small"):
+    with pytest.raises(ConfigError, match=r"rounds\.patience needs validation examples, but every client is too small"):
         run(config, tmp_path / "run")
 
 
@@ -624,8 +833,8 @@ def test_a_complete_run_is_not_run_again(go: Go) -> None:
 
 
 def test_going_on_is_asked_for(tmp_path: Path) -> None:
-    with pytest.raises(Stop):
-        run(tiny(), tmp_path / "run", observer=StopAfter(1))
+    with pytest.raises(Crash):
+        run(tiny(), tmp_path / "run", listeners=[CrashAfter(1)])
     with pytest.raises(
         RunDirectoryError, match=r"holds an unfinished run; go on with --resume, or choose another --out"
     ):
@@ -634,8 +843,8 @@ def test_going_on_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_another_configuration_is_told_apart(go: Go, tmp_path: Path) -> None:
-    with pytest.raises(Stop):
-        run(tiny(), tmp_path / "run", observer=StopAfter(1))
+    with pytest.raises(Crash):
+        run(tiny(), tmp_path / "run", listeners=[CrashAfter(1)])
     for where in (tmp_path / "run", go().path):
         with pytest.raises(
             RunDirectoryError, match=r"belongs to another configuration: seed is 6 here and 5 there; choose"
@@ -646,8 +855,8 @@ def test_another_configuration_is_told_apart(go: Go, tmp_path: Path) -> None:
 
 
 def test_changed_data_are_noticed(own: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(Stop):
-        run(tiny(**own), tmp_path / "run", observer=StopAfter(2))
+    with pytest.raises(Crash):
+        run(tiny(**own), tmp_path / "run", listeners=[CrashAfter(2)])
     (tmp_path / "bias.txt").write_text("2.5")
     with pytest.raises(RunDirectoryError, match=r"the data is not what this run began with \(.* then, .* now\)"):
         run(tiny(**own), tmp_path / "run", resume=True)
@@ -656,8 +865,8 @@ def test_changed_data_are_noticed(own: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_a_changed_schedule_is_noticed(tmp_path: Path) -> None:
-    with pytest.raises(Stop):
-        run(tiny(), tmp_path / "run", observer=StopAfter(1))
+    with pytest.raises(Crash):
+        run(tiny(), tmp_path / "run", listeners=[CrashAfter(1)])
     path = tmp_path / "run" / "schedule.json"
     content = json.loads(path.read_text())
     content["cohorts"][3] = [0, 1, 2]
@@ -667,8 +876,8 @@ def test_a_changed_schedule_is_noticed(tmp_path: Path) -> None:
 
 
 def stopped(path: Path, **parts: Any) -> Path:
-    with pytest.raises(Stop):
-        run(tiny(**parts), path, observer=StopAfter(2))
+    with pytest.raises(Crash):
+        run(tiny(**parts), path, listeners=[CrashAfter(2)])
     return path
 
 
@@ -724,13 +933,13 @@ def test_a_damaged_client_file_is_refused(tmp_path: Path) -> None:
 def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     seen: list[str] = []
 
-    class Intruder(StopAfter):
-        def round_done(self, row: Mapping[str, Any]) -> None:
+    class Intruder(Listener):
+        def round_done(self, event: RoundDone) -> None:
             with pytest.raises(RunDirectoryError, match=r"is in use by process \d+; wait for it to end") as caught:
                 run(tiny(), tmp_path / "run", resume=True)
             seen.append(str(caught.value))
 
-    assert run(tiny(), tmp_path / "run", observer=Intruder(0)).is_complete
+    assert run(tiny(), tmp_path / "run", listeners=[Intruder()]).is_complete
     assert len(seen) == 4
 
 

@@ -32,7 +32,7 @@ def test_bytes_and_savings_under_every_boundary():
 
 
 def test_outcomes_are_counted_in_all_and_by_reason():
-    assert count_events(ledger()) == {"fresh": 1, "fresh: age": 1, "reused": 1}
+    assert count_events(ledger().events) == {"fresh": 1, "fresh: age": 1, "reused": 1}
 
 
 def test_the_last_value_that_was_taken():

@@ -54,8 +54,8 @@ def test_another_runner_may_stand_in_the_place_of_the_simulation(tmp_path: Path)
     study = expand({"base": {**BASE, "method": "fedavg"}, "axes": {"seed": [1, 2]}}, "seeds")
     asked = []
 
-    def elsewhere(config: Any, place: Path, observer: object) -> Any:
-        asked.append((config.seed, place.parent, observer))
+    def elsewhere(config: Any, place: Path, listener: object) -> Any:
+        asked.append((config.seed, place.parent, listener))
         if config.seed == 2:
             raise RunError("no such luck")
         return module.run(config, place)

@@ -10,6 +10,9 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.ray import Ray
 from fedreuse.engine.executors.serial import Serial
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.events import Stop
+from fedreuse.runs.listening import Listener
 from fedreuse.studies.side_by_side import RunJob, fits_one_core, pays, run_side_by_side
 from tests.tiny import tiny
 
@@ -52,10 +55,31 @@ def test_processes_end_when_they_are_left_alone(tmp_path):
 
     process = Process(_serve)
     config = tiny("rounds.count=100000")
-    process.connection.send((config.to_plain(), tmp_path / "run"))
+    process.connection.send(("run", (config.to_plain(), tmp_path / "run")))
     assert process.connection.recv() == ("started", 1)
-    assert process.connection.recv()[0] == "round"
+    process.connection.send(("answer", None))
+    assert process.connection.recv()[0] == "event"
     os.kill(process.pid, signal.SIGINT)  # not for it
-    assert process.connection.recv()[0] == "round"
+    process.connection.send(("answer", None))
+    assert process.connection.recv()[0] == "event"
     process.end()
     assert process.exit_code() == 1
+
+
+@pytest.mark.slow
+def test_a_listener_here_stops_a_run_there_after_the_round_it_means(tmp_path):
+    heard = []
+
+    class StopAfterTwo(Listener):
+        def round_done(self, event):
+            heard.append((event.round_number, event.work.training_steps > 0))
+            return Stop("two are enough") if event.round_number == 2 else None
+
+        def stopped(self, event):
+            heard.append((event.round_number, event.reason))
+
+    jobs = [RunJob(1, tiny(), RunDirectory(tmp_path / "run"))]
+    assert list(run_side_by_side(jobs, 1, lambda _: StopAfterTwo())) == [(jobs[0], "")]
+    assert heard == [(1, True), (2, True), (2, "two are enough")]
+    directory = RunDirectory.open(tmp_path / "run")
+    assert (directory.state, len(directory.metrics())) == ("stopped", 2)

@@ -16,56 +16,45 @@ from fedreuse.bench.floor import BareLoop, rounds_alone, rounds_together
 from fedreuse.bench.peer_work import CnnNetwork
 from fedreuse.bench.turn import Turn
 from fedreuse.bench.workload import configure
+from fedreuse.runs.events import RoundDone, Started, Stop
 from fedreuse.runs.facts import digest_of_model
 from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from fedreuse.runs.config import RunConfig
-    from fedreuse.runs.directory import RunDirectory
 
 __all__ = ["play_engine", "play_floor", "play_steps"]
 
 _STEPS = 20
 
 
-class _Stop(Exception):
-    """No further round is wanted."""
-
-
-class _Contender:
-    """Watches a run, and lets it go on when it is its turn."""
+class _InTurn(Listener):
+    """Lets a run go on when it is its turn, and stops it when no further round is wanted."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
-        self._seen = 0
 
-    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
-        del config, first_round
-        self._directory = directory
-        self._go_on()
+    def started(self, event: Started) -> Stop | None:  # noqa: ARG002 - that it began is enough
+        return self._wait()
 
-    def round_done(self, row: Mapping[str, Any]) -> None:
-        ledger = self._directory.journal.rows("ledger")[self._seen :]
-        self._seen += len(ledger)
-        trained = sum(entry["work"]["training_examples"] for entry in ledger)
-        seconds = sum(entry["work"]["seconds"] for entry in ledger)
-        self._turn.done(fresh=row["fresh"], reused=row["reused"], examples=trained, client_seconds=seconds)
-        self._go_on()
+    def round_done(self, event: RoundDone) -> Stop | None:
+        row, work = event.row, event.work
+        self._turn.done(
+            fresh=row["fresh"], reused=row["reused"], examples=work.training_examples, client_seconds=work.seconds
+        )
+        return self._wait()
 
-    def _go_on(self) -> None:
-        if not self._turn.wait():
-            raise _Stop
+    def _wait(self) -> Stop | None:
+        return None if self._turn.wait() else Stop("no further round is wanted")
 
 
 def play_engine(turn: Turn, config: RunConfig) -> None:
     """A run with ledger and checkpoints, round by round."""
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as folder:
-        try:
-            run(config, Path(folder) / "run", observer=_Contender(turn))
-        except _Stop:
-            return
+        run(config, Path(folder) / "run", listeners=[_InTurn(turn)])
 
 
 def play_floor(turn: Turn, config: RunConfig, workers: int) -> None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.bench.turn import Turn
 from fedreuse.runs.config import load
+from fedreuse.runs.events import RoundDone, Started, Stop
 from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fedreuse.runs.config import RunConfig
-    from fedreuse.runs.directory import RunDirectory
 
 __all__ = ["METHODS", "configure", "memory_of_process"]
 
@@ -58,40 +59,31 @@ def memory_of_process(field: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))
 
 
-class _Stop(Exception):
-    """No further round is wanted."""
-
-
-class _Contender:
-    """Watches a run and tells of each round."""
+class _InTurn(Listener):
+    """Lets a run go on when it is its turn, and tells of each round."""
 
     def __init__(self, turn: Turn, began: float) -> None:
         self._turn = turn
         self._began = began
 
-    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
-        del config, directory, first_round
+    def started(self, event: Started) -> Stop | None:  # noqa: ARG002 - that it began is enough
         self._start = {"start_seconds": perf_counter() - self._began, "start_cpu_seconds": process_time()}
-        self._go_on()
+        return self._wait()
 
-    def round_done(self, row: Mapping[str, Any]) -> None:
-        peak = memory_of_process("VmHWM")
+    def round_done(self, event: RoundDone) -> Stop | None:
+        peak, row = memory_of_process("VmHWM"), event.row
         self._turn.done(fresh=row["fresh"], reused=row["reused"], peak_bytes=peak, **self._start)
-        self._go_on()
+        return self._wait()
 
-    def _go_on(self) -> None:
-        if not self._turn.wait():
-            raise _Stop
+    def _wait(self) -> Stop | None:
+        return None if self._turn.wait() else Stop("no further round is wanted")
 
 
 def main(task: Mapping[str, Any]) -> None:
     """Play what the task says until nobody asks any more."""
     turn, began = Turn(), perf_counter()
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as folder:
-        try:
-            run(configure(**task), Path(folder) / "run", observer=_Contender(turn, began))
-        except _Stop:
-            return
+        run(configure(**task), Path(folder) / "run", listeners=[_InTurn(turn, began)])
 
 
 if __name__ == "__main__":

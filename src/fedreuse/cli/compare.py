@@ -117,7 +117,7 @@ def run_all(
     runner: Runner | None = None,
 ) -> list[Outcome]:
     """Run what is incomplete, and tell how it goes; returns the runs that failed."""
-    from fedreuse.cli.progress import Watcher, duration
+    from fedreuse.listeners.progress import Watcher, duration
     from fedreuse.report.results import read_run
     from fedreuse.report.tables import score
     from fedreuse.runs.directory import RunDirectory
@@ -128,7 +128,7 @@ def run_all(
     kept = f", {complete} of them complete already and kept as they are" if complete else ""
     say(f"study {study.name}: {counted(count, 'run')} into {place}{kept}", err=as_json)
     failed = []
-    with Watcher(stderr=as_json, pause_seconds=10.0) as watcher:
+    with Watcher(stderr=as_json, pause_seconds=10.0, echo=say) as watcher:
         watchers: dict[int, Watcher] = {}
 
         def watch(number: int, planned: StudyRun) -> Watcher:
@@ -145,6 +145,9 @@ def run_all(
                 watcher.say(f"{title}: failed: {outcome.error}")
                 continue
             result = read_run(outcome.directory)
+            if outcome.directory.state == "stopped":
+                watcher.say(f"{title}: stopped after round {result.rounds}: {outcome.directory.stop_reason}")
+                continue
             how = "complete already" if outcome.was_complete else f"done in {duration(result.seconds)}"
             watcher.say(f"{title}: {how}, test {result.metric} {score(result.test_score, result.metric)}")
     return sorted(failed, key=lambda outcome: outcome.number)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fedreuse.deploy.meter.metered import Metering
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.directory import RunDirectory
-    from fedreuse.runs.launch import Observer
+    from fedreuse.runs.listening import Listener
 
 __all__ = ["deploy_command", "superlink_command", "supernode_command"]
 
@@ -200,8 +200,8 @@ def _run_study(
     with local_federation(place / "federation", num_nodes, authority, metering) as federation:
         _tell_notes(federation, as_json)
 
-        def on_nodes(one: RunConfig, directory: Path, observer: Observer | None) -> RunDirectory:
-            return run_on(federation, one, replace(options, out=str(directory), resume=True), observer)
+        def on_nodes(one: RunConfig, directory: Path, listener: Listener | None) -> RunDirectory:
+            return run_on(federation, one, replace(options, out=str(directory), resume=True), listener)
 
         failed = run_all(study, place, as_json, runner=on_nodes)
     finish(study, place, failed, as_json)
@@ -236,8 +236,8 @@ def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
 
 
 def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool, Metering | None], as_json: bool) -> None:
-    from fedreuse.cli.progress import Watcher
     from fedreuse.deploy.local.run import check_nodes, run_local
+    from fedreuse.listeners.progress import Watcher
     from fedreuse.report.results import plain, read_run
     from fedreuse.runs.claim import check_ours
 
@@ -248,7 +248,7 @@ def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool, Meterin
     if not as_json:
         how_long = f"{counted(planned.rounds.count, 'round')} on {counted(num_nodes, 'node')}"
         show_lines(f"{planned.label}: {how_long} into {options.out}")
-    with Watcher(stderr=as_json) as watcher:
+    with Watcher(stderr=as_json, echo=say) as watcher:
         directory = run_local(planned, options, watcher, authority, metering)
     result = read_run(directory)
     if as_json:

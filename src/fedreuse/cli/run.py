@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
-from fedreuse.cli.output import command_line, counted, show_json, show_lines, show_pairs, show_table
+from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs, show_table
 from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def run_command(
 
     CONFIG is a YAML file; each KEY=VALUE changes one of its keys, such as task.partition.alpha=0.1 or method=fedprox.
     """
-    from fedreuse.cli.progress import Watcher
+    from fedreuse.listeners.progress import Watcher
     from fedreuse.report.results import plain, read_run
     from fedreuse.runs.config import load, read_yaml
     from fedreuse.runs.launch import run
@@ -50,13 +50,14 @@ def run_command(
         _require_begun(place)
     again = command_line("run", config, *changes, "--out", place, "--resume")
     on_interrupt(context, f"the rounds so far are safe in {place}; go on with\n  {again}")
-    if not as_json:
-        show_lines(f"{planned.label}: {counted(planned.rounds.count, 'round')} into {place}")
-    with Watcher(stderr=as_json) as watcher:
-        directory = run(planned, place, resume=resume, observer=watcher)
+    opening = "" if as_json else f"{planned.label}: {counted(planned.rounds.count, 'round')} into {place}"
+    with Watcher(stderr=as_json, opening=opening, echo=say) as watcher:
+        directory = run(planned, place, resume=resume, listeners=[watcher])
     result = read_run(directory)
     if as_json:
-        show_json(plain(result))
+        show_json({**plain(result), "state": directory.state, "stop_reason": directory.stop_reason})
+    elif directory.state == "stopped":
+        show_lines(f"stopped after round {result.rounds}: {directory.stop_reason}", "go on with", f"  {again}")
     else:
         tell_result(result)
 
@@ -71,7 +72,7 @@ def _require_begun(place: Path) -> None:
 
 def tell_result(result: Result) -> None:
     """What a run came to, for people."""
-    from fedreuse.cli.progress import duration
+    from fedreuse.listeners.progress import duration
     from fedreuse.report.tables import savings_table, score
 
     show_lines("")

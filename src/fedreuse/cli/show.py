@@ -128,7 +128,7 @@ def _show_one(result: Result) -> None:
 
 
 def _outcome(result: Result) -> Iterable[tuple[str, str]]:
-    from fedreuse.cli.progress import duration
+    from fedreuse.listeners.progress import duration
     from fedreuse.report.tables import score
 
     state = "complete" if result.is_complete else "incomplete; go on with the same `fedreuse run`, --out and --resume"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedreuse.cli.app import AsJson, app
-from fedreuse.cli.output import show_json, show_table
+from fedreuse.cli.output import say, show_json, show_table
 from fedreuse.core.errors import require
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def wire_command(
     but that of the run itself.
     """
     from fedreuse.bench.wire import Watch
-    from fedreuse.cli.progress import Watcher
+    from fedreuse.listeners.progress import Watcher
     from fedreuse.runs.config import load
     from fedreuse.runs.launch import run
 
@@ -52,8 +52,8 @@ def wire_command(
     planned = load(config, overrides or [])
     planned = replace(planned, rounds=replace(planned.rounds, count=max(wanted)))
     watch = Watch(planned.executor, wanted)
-    with TemporaryDirectory() as folder, Watcher(stderr=True) as watcher:
-        run(planned, out or Path(folder) / "run", observer=watcher, executor=watch)
+    with TemporaryDirectory() as folder, Watcher(stderr=True, echo=say) as watcher:
+        run(planned, out or Path(folder) / "run", listeners=[watcher], executor=watch)
     if as_json:
         show_json([_plain(share) for share in watch.found])
     else:

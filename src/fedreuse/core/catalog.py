@@ -42,6 +42,7 @@ _HOMES = {
     "availabilities": "fedreuse.runs.schedule",
     "faults": "fedreuse.engine.faults",
     "executors": "fedreuse.engine.executors.executor",
+    "listeners": "fedreuse.runs.listening",
 }
 """Where each registry is made; it is imported when it is asked for, so that most lists need no torch."""
 _WITH_CARDS = ("methods", "links", "codecs")

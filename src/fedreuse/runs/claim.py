@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.errors import RunDirectoryError, UserError
 from fedreuse.runs.config import load
+from fedreuse.runs.directory import JOURNAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.directory import RunDirectory
 
-__all__ = ["check_facts", "check_free", "check_ours", "check_same", "claim"]
+__all__ = ["check_facts", "check_free", "check_ours", "check_same", "claim", "hold"]
 
-_SIGNS = ("LOCK", "COMPLETE", "checkpoint.sqlite", "provenance.json", "test-opened.json")
+_SIGNS = ("LOCK", "COMPLETE", "checkpoint.sqlite", "provenance.json", "test-opened.json", "server-app.json")
 """What a run writes and a person hardly does; a config.yaml may be anybody's."""
 _MADE_BEFORE = "federation"
 """The folder of a federation on this machine, which is there before its run."""
@@ -37,6 +40,26 @@ def check_ours(place: Path) -> None:
         )
 
 
+@contextmanager
+def hold(directory: RunDirectory, config: RunConfig, resume: bool) -> Iterator[None]:
+    """Keep others out while a run goes on; one that is refused before its first round leaves nothing behind."""
+    is_new = directory.lock()
+    before = set(directory.path.iterdir())
+    try:
+        claim(directory, config, resume)
+        yield
+    except UserError:
+        if directory.path / JOURNAL not in before and not directory.has_rounds:
+            directory.release()
+            for path in set(directory.path.iterdir()) - before:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            if is_new:
+                shutil.rmtree(directory.path)
+        raise
+    finally:
+        directory.release()
+
+
 def claim(directory: RunDirectory, config: RunConfig, resume: bool) -> RunDirectory:
     """Take a directory for a run: a new one, or one whose run of the same configuration did not end."""
     check_free(directory, config, resume)
@@ -53,7 +76,7 @@ def check_free(directory: RunDirectory, config: RunConfig, resume: bool) -> None
             f"{directory.path} holds a complete run; see it with `fedreuse show {directory.path}`, "
             "or choose another --out"
         )
-    has_begun = has_config and (directory.path / "checkpoint.sqlite").exists()  # not if its data was missing
+    has_begun = has_config and (directory.path / JOURNAL).exists()  # not if its data was missing
     if has_begun and not resume:
         raise RunDirectoryError(
             f"{directory.path} holds an unfinished run; go on with --resume, or choose another --out"

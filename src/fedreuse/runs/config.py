@@ -23,6 +23,7 @@ from fedreuse.learning.task import TASK_KEYS, Task, parse_task
 from fedreuse.learning.trainer import Local
 from fedreuse.links.choice import check_one_codec
 from fedreuse.runs.changes import apply_changes, tree_of
+from fedreuse.runs.listening import ListenerConfig, listeners, parse_listeners
 from fedreuse.runs.recipe import Recipe, parse_links
 from fedreuse.runs.schedule import Availability, availabilities
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
 
-_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every")
+_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners")
 _IDENTITY_IF_SET = ("max_norm",)
 
 
@@ -78,6 +79,7 @@ class RunConfig:
         accept_approximation: Run a method outside the participation that its theory assumes.
         max_norm: The largest Euclidean norm of a group in a reply; a longer one is refused. None: no bound.
         seed: Not negative; every random stream follows from it.
+        listeners: Who hears the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); does not change the result.
 
     Raises:
         ConfigError: If parts do not fit each other, for example a cohort larger than the population.
@@ -106,6 +108,7 @@ class RunConfig:
     accept_approximation: bool = False
     max_norm: float | None = None
     seed: int = 101
+    listeners: tuple[ListenerConfig, ...] = field(default=(), metadata={"parse": parse_listeners})
 
     def __post_init__(self) -> None:
         """Check what concerns several parts."""
@@ -153,6 +156,7 @@ class RunConfig:
             "accept_approximation": self.accept_approximation,
             "max_norm": self.max_norm,
             "seed": self.seed,
+            "listeners": [named_plain(listeners, one) for one in self.listeners],
         }
 
     @property

@@ -6,11 +6,11 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,20 +20,26 @@ from safetensors.numpy import load_file, save
 
 from fedreuse.accounting.boundaries import Reference, Traffic, savings
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
-from fedreuse.core.errors import RunDirectoryError, RunError
+from fedreuse.core.errors import RunDirectoryError, RunError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.runs.journal import Journal
 
-__all__ = ["FINAL_LEDGER", "SERVER_FOLDER", "RunDirectory", "find_runs"]
+if TYPE_CHECKING:
+    from fedreuse.runs.events import Stopped
+
+__all__ = ["FINAL_LEDGER", "JOURNAL", "SERVER_FOLDER", "RunDirectory", "find_runs"]
 
 FINAL_LEDGER = "final ledger"
 """Rows of the journal for what crosses after the last round."""
 
+JOURNAL = "checkpoint.sqlite"
+"""The journal of a run in progress."""
+
 SERVER_FOLDER = "server"
 """Where the server's entries lie with `server_store: disk`, as long as the run is in progress."""
 
-_COMPLETE = "COMPLETE"
-_JOURNAL = "checkpoint.sqlite"
+_COMPLETE, _STOPPED = "COMPLETE", "STOPPED"
+_METRICS = "metrics.jsonl"
 
 
 class RunDirectory:
@@ -63,6 +69,10 @@ class RunDirectory:
         self._lock: IO[str] | None = None
         self._journal: Journal | None = None
 
+    def __repr__(self) -> str:
+        """Where it is, and how far the run came."""
+        return f"RunDirectory({str(self.path)!r}, state: {self.state}, rounds: {self._num_rounds})"
+
     # -- reading
 
     @classmethod
@@ -77,6 +87,20 @@ class RunDirectory:
     def is_complete(self) -> bool:
         """Whether the run came to its end; only then does it have a place in a table."""
         return (self.path / _COMPLETE).exists()
+
+    @property
+    def state(self) -> Literal["absent", "unfinished", "stopped", "complete"]:
+        """How far the run came; `stopped` is what a listener asked for, `unfinished` runs now or was interrupted."""
+        if self.is_complete:
+            return "complete"
+        if (self.path / _STOPPED).exists():
+            return "stopped"
+        return "unfinished" if (self.path / "config.yaml").exists() else "absent"
+
+    @property
+    def stop_reason(self) -> str:
+        """Why a stopped run was stopped; empty for others."""
+        return str(self._read_json(_STOPPED)["reason"]) if self.state == "stopped" else ""
 
     @property
     def config(self) -> dict[str, Any]:
@@ -102,12 +126,23 @@ class RunDirectory:
             return self._read_journal("metrics")
         if not self.is_complete:
             return []
-        lines = self._file("metrics.jsonl").read_text().splitlines()
+        lines = self._file(_METRICS).read_text().splitlines()
         return [json.loads(line) for line in lines]
 
     def metric(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Rounds and values of one metric, where it was taken."""
-        taken = [(row["round"], row[name]) for row in self.metrics() if row.get(name) is not None]
+        """Rounds and values of one metric, where it was taken.
+
+        Args:
+            name: A key of the rows of `metrics()`, such as `validation_score` or `up_bytes (messages)`.
+
+        Raises:
+            RunDirectoryError: No round has a metric of this name.
+        """
+        rows = self.metrics()
+        known = {key for row in rows for key in row}
+        if rows and name not in known:
+            raise RunDirectoryError(f"{self.path} has no metric '{name}'; {suggest(name, known)}")
+        taken = [(row["round"], row[name]) for row in rows if row.get(name) is not None]
         rounds, values = zip(*taken, strict=True) if taken else ((), ())
         return np.array(rounds, dtype=np.int64), np.array(values, dtype=np.float64)
 
@@ -145,13 +180,23 @@ class RunDirectory:
         return arrays
 
     @property
+    def has_rounds(self) -> bool:
+        """Whether a round of this run is stored."""
+        return self._num_rounds > 0
+
+    @property
+    def _num_rounds(self) -> int:
+        path = self.path / _METRICS
+        return path.read_bytes().count(b"\n") if path.exists() else len(self.metrics())
+
+    @property
     def _has_journal(self) -> bool:
-        return (self.path / _JOURNAL).exists() and not self.is_complete
+        return (self.path / JOURNAL).exists() and not self.is_complete
 
     def _read_journal(self, kind: str) -> list[dict[str, Any]]:
         if self._journal is not None:
             return self._journal.rows(kind)
-        journal = Journal(self.path / _JOURNAL)
+        journal = Journal(self.path / JOURNAL)
         try:
             return journal.rows(kind)
         finally:
@@ -168,9 +213,10 @@ class RunDirectory:
 
     # -- writing
 
-    def lock(self) -> None:
-        """Make sure that nobody else writes here, until this process ends or `release`."""
+    def lock(self) -> bool:
+        """Make sure that nobody else writes here, until this process ends or `release`; whether the folder is new."""
         try:
+            is_new = not self.path.exists()
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / "LOCK").open("a+")
         except OSError as error:
@@ -191,6 +237,8 @@ class RunDirectory:
         except OSError as error:
             self.release()
             raise RunDirectoryError(f"{self.path} cannot be written ({error}); choose another --out") from None
+        # somebody else may have made it, and even run there, before it was locked
+        return is_new and [path.name for path in self.path.iterdir()] == ["LOCK"]
 
     def release(self) -> None:
         """Release the lock, so that others may write."""
@@ -205,7 +253,7 @@ class RunDirectory:
     def journal(self) -> Journal:
         """The journal of the run in progress."""
         if self._journal is None:
-            self._journal = Journal(self.path / _JOURNAL)
+            self._journal = Journal(self.path / JOURNAL)
         return self._journal
 
     def write_text(self, name: str, text: str) -> None:
@@ -226,10 +274,29 @@ class RunDirectory:
 
     def log(self, line: str) -> None:
         """One line of the log."""
-        path = self.path / "log.txt"
+        self._append("log.txt", f"{line}\n")
+
+    def write_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """The metrics of all rounds that are safe."""
+        self.write_text(_METRICS, _lines(rows))
+
+    def append_metrics(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """The metrics of rounds that have just become safe."""
+        self._append(_METRICS, _lines(rows))
+
+    def note_stop(self, stop: Stopped | None) -> None:
+        """Note that, and why, a listener stopped the run; None: it goes on."""
+        if stop is None:
+            (self.path / _STOPPED).unlink(missing_ok=True)
+        else:
+            self.log(f"stopped after round {stop.round_number}: {stop.reason}")
+            self.write_json(_STOPPED, {"round": stop.round_number, "reason": stop.reason})
+
+    def _append(self, name: str, text: str) -> None:
+        path = self.path / name
         try:
             with path.open("a") as file:
-                file.write(line + "\n")
+                file.write(text)
         except OSError as error:
             raise RunError(
                 f"{path} could not be written ({error}); free some disk space, then go on with --resume"
@@ -241,8 +308,7 @@ class RunDirectory:
         try:
             self._write_table("ledger", journal.rows("ledger") + journal.rows(FINAL_LEDGER), _LEDGER)
             self._write_table("events", journal.rows("events"), _EVENTS)
-            lines = [f"{json.dumps(row)}\n" for row in journal.rows("metrics")]
-            self.write_text("metrics.jsonl", "".join(lines))
+            self.write_metrics(journal.rows("metrics"))
             tensors = {name: np.asarray(array, order="C") for name, array in model.items()}
             self._write_bytes("model.safetensors", save(tensors))
         except OSError as error:
@@ -252,7 +318,7 @@ class RunDirectory:
         self.write_json("summary.json", summary)
         self.write_text(_COMPLETE, "")
         self.release()
-        for leftover in self.path.glob(f"{_JOURNAL}*"):
+        for leftover in self.path.glob(f"{JOURNAL}*"):
             leftover.unlink()
         shutil.rmtree(self.path / SERVER_FOLDER, ignore_errors=True)
 
@@ -276,6 +342,10 @@ _EVENTS = pa.schema(
     [("round_number", pa.int64()), ("client", pa.int64()), ("outcome", pa.string()), ("reason", pa.string()),
      ("age", pa.int64()), ("score", pa.float64())]
 )  # fmt: skip
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
 
 
 def find_runs(path: str | Path) -> list[RunDirectory]:

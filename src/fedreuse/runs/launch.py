@@ -2,69 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from fedreuse.core.errors import RunError
+from fedreuse.accounting.work import total_work
+from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.engine.evaluation import start_evaluator
 from fedreuse.runs.assembly import assemble
-from fedreuse.runs.claim import check_ours, check_same, claim
+from fedreuse.runs.claim import check_ours, check_same, hold
+from fedreuse.runs.config import RunConfig, load
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.events import Evaluated, Failed, Finished, RoundDone, Started, Stopped
 from fedreuse.runs.facts import write_facts
+from fedreuse.runs.listening import Listener, Listeners
+from fedreuse.runs.listening import listeners as named_listeners
 from fedreuse.runs.live import LiveRun
 from fedreuse.runs.schedule import load_or_freeze
 from fedreuse.runs.scores import EarlyStopping, Scores
-from fedreuse.runs.summary import arrays_of, round_row, summarise
+from fedreuse.runs.summary import arrays_of, count_events, round_row, summarise
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.engine.executors.executor import ExecutorConfig, RunExecutor
-    from fedreuse.runs.config import RunConfig
     from fedreuse.runs.schedule import Schedule
 
-__all__ = ["Observer", "run"]
-
-
-class Observer(Protocol):
-    """Who watches a run: a progress bar, a log, nobody."""
-
-    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
-        """The run begins, or goes on, before this round."""
-        ...
-
-    def round_done(self, row: Mapping[str, Any]) -> None:
-        """A round is over and safe."""
-        ...
+__all__ = ["run"]
 
 
 def run(
-    config: RunConfig,
+    config: RunConfig | str | Path | Mapping[str, Any],
     out: str | Path | None = None,
     *,
     resume: bool = False,
-    observer: Observer | None = None,
+    listeners: Sequence[Listener] = (),
+    progress: bool = False,
     executor: ExecutorConfig | None = None,
 ) -> RunDirectory:
     """Run a configuration to its end, or go on where it stopped; the same bits either way.
 
     Args:
-        config: What to run.
-        out: The run directory; None stands for `runs/` and the run's own name.
-        resume: Go on with a run that was interrupted; a complete one is returned as it is.
-        observer: Is told when the run starts and after each round.
-        executor: Stands in the place of the configured one, for clients that live elsewhere.
+        config: A configuration, the path of a YAML file, or a mapping as it would stand in one.
+        out: The run directory. None: `runs/` and the run's own name.
+        resume: Go on with the unfinished run in the directory, and return a complete one as it is. Without it a
+            directory that holds a run is refused.
+        listeners: Hear the run's events, before those that the configuration names; one of them may stop the run.
+        progress: Show a bar on a terminal, lines in a notebook or a file.
+        executor: In the place of the configured one: clients that are not played here, but live elsewhere.
 
     Returns:
-        The run directory, complete.
+        The run directory. Its `state` is `complete`, or `stopped` if a listener asked for that.
 
     Raises:
-        RunDirectoryError: If the directory is in use or holds another run.
-        DataError: If the dataset is absent or damaged.
-        RunError: If the run cannot go on: training diverged, the disk is full, workers die. What was committed is safe.
+        UserError: A mistake in the configuration, the data or the directory; then nothing is left behind.
+        RunError: The run could not go on; the rounds before are stored, and `resume=True` goes on from them.
 
     Example:
         >>> from fedreuse import load, run
@@ -74,35 +68,39 @@ def run(
         >>> directory.is_complete, sorted(directory.summary["events"])[:1]
         (True, ['fresh'])
     """
+    config = config if isinstance(config, RunConfig) else load(config)
     directory = RunDirectory(Path(out) if out is not None else Path("runs") / config.label)
     if resume and directory.is_complete:
         check_same(config, directory)
         return directory
     check_ours(directory.path)
+    named = [*config.listeners, *([named_listeners.parse("progress", "listeners")] if progress else [])]
+    heard = Listeners([*listeners, *(settings.start() for settings in named)], directory.log)
     with ExitStack() as stack:
-        directory.lock()
-        stack.callback(directory.release)
-        try:
-            claim(directory, config, resume)
-            return _play(config, directory, observer, executor, stack)
-        except OSError as error:
-            raise RunError(
-                f"{directory.path}: {error}; what is already written is safe. Mend that (often the disk is full), "
-                "then go on with --resume"
-            ) from error
+        stack.enter_context(hold(directory, config, resume))
+        stack.enter_context(_storing(directory))
+        rounds = _prepare(config, directory, executor, stack)
+        _go(rounds, heard)
+    return directory
 
 
-def _play(
-    config: RunConfig,
-    directory: RunDirectory,
-    observer: Observer | None,
-    elsewhere: ExecutorConfig | None,
-    stack: ExitStack,
-) -> RunDirectory:
-    """Every stage in its order; whatever is started is ended by the stack."""
+@contextmanager
+def _storing(directory: RunDirectory) -> Iterator[None]:
+    """What the system refuses while a run is stored is told with the way out."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"{directory.path}: {error}; what is already written is safe. Mend that (often the disk is full), "
+            "then go on with --resume"
+        ) from error
+
+
+def _prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfig | None, stack: ExitStack) -> _Rounds:
+    """Every stage before the first round; whatever is started is ended by the stack."""
     federation = assemble(config)
     if config.rounds.patience is not None and not federation.prepared.has_validation:
-        raise RunError("rounds.patience needs validation examples, but every client is too small to hold any out")
+        raise ConfigError("rounds.patience needs validation examples, but every client is too small to hold any out")
     schedule = _freeze(config, directory)
     write_facts(federation, schedule, directory)
     live = LiveRun(federation, directory)
@@ -110,23 +108,38 @@ def _play(
     executor = stack.enter_context(closing((elsewhere or config.executor).start(site)))
     live.ledger.meter = executor.meter
     scores = Scores(live, executor, start_evaluator(site) if elsewhere is None else executor)
-    rounds = _Rounds(live, executor, scores, schedule)
-    if observer is not None:
-        observer.started(config, directory, live.safe_round + 1)
-    directory.log(f"rounds {live.safe_round + 1} to {config.rounds.count}")
-    while not rounds.are_over:
-        row = rounds.next()
-        if observer is not None:
-            observer.round_done(row)
-    directory.finish(summarise(live, scores.test()), arrays_of(live.model))
-    return directory
+    return _Rounds(live, executor, scores, schedule)
+
+
+def _go(rounds: _Rounds, heard: Listeners) -> None:
+    """The rounds that are left and the end, told to everybody who hears."""
+    live, config = rounds.live, rounds.live.federation.config
+    directory, first = live.directory, live.safe_round + 1
+    directory.log(f"rounds {first} to {config.rounds.count}")
+    directory.note_stop(None)
+    try:
+        heard.tell(Started(config, directory, first))
+        while not rounds.are_over and heard.stop is None:
+            rounds.play_next(heard)
+        if heard.stop is not None:
+            live.checkpoint_waiting()
+            directory.note_stop(Stopped(live.safe_round, heard.stop.reason))
+            heard.tell(Stopped(live.safe_round, heard.stop.reason))
+            return
+        summary = summarise(live, rounds.scores.test())
+        directory.finish(summary, arrays_of(live.model))
+    except BaseException as error:
+        heard.tell(Failed(error))
+        raise
+    heard.tell(Finished(summary))
 
 
 class _Rounds:
     """The rounds of a run that are still to come."""
 
     def __init__(self, live: LiveRun, executor: RunExecutor, scores: Scores, schedule: Schedule) -> None:
-        self._live, self._executor, self._scores, self._schedule = live, executor, scores, schedule
+        self.live, self.scores = live, scores
+        self._executor, self._schedule = executor, schedule
         self._config = live.federation.config
         self._number = live.safe_round
         self._stopping = EarlyStopping(self._config.rounds.patience, live.directory.journal.rows("metrics"))
@@ -135,26 +148,30 @@ class _Rounds:
     def are_over(self) -> bool:
         return self._number >= self._config.rounds.count or self._stopping.is_due
 
-    def next(self) -> dict[str, Any]:
-        """One round: the conversation, its measures, a checkpoint if it is time for one."""
-        began, live = perf_counter(), self._live
+    def play_next(self, heard: Listeners) -> None:
+        """One round: the conversation, its measures, a checkpoint if it is time for one, and word of it."""
+        began, live = perf_counter(), self.live
         self._number += 1
         seen = live.seen
         live.converse(self._cohort(), self._executor)
-        scores = self._scores.after_round(self._number)
+        scores = self.scores.after_round(self._number)
         row = round_row(live, self._number, seen, scores, began)
         live.note(row)
         self._stopping.note(row)
         if self._number % self._config.checkpoint_every == 0 or self.are_over:
             live.checkpoint(self._number)
         live.directory.log(_line(row))
-        return row
+        found = {name: score for name, score in scores.items() if score is not None}
+        if found:
+            heard.tell(Evaluated(self._number, found))
+        rows, events = live.ledger.rows[seen[0] :], live.ledger.events[seen[1] :]
+        heard.tell(RoundDone(row, count_events(events), total_work(rows)))
 
     def _cohort(self) -> Cohort:
         needs, lr_schedule = self._config.method.needs, self._config.local.lr_schedule
         cohort = self._schedule.cohort(self._number, needs.look_ahead)
         lr_factor = lr_schedule.factor(self._number)
-        return replace(cohort, lr_factor=lr_factor, population=self._live.federation.population)
+        return replace(cohort, lr_factor=lr_factor, population=self.live.federation.population)
 
 
 def _freeze(config: RunConfig, directory: RunDirectory) -> Schedule:

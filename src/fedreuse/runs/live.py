@@ -53,6 +53,7 @@ class LiveRun:
             self.ledger.counts = (journal.rows("counts") or [{}])[-1]
         held = None if journal.round_number == 0 else self.record
         self._checkpointer = Checkpointer(schema, held, tensors if config.server_store == "disk" else None)
+        directory.write_metrics(journal.rows("metrics"))
         self._waiting: list[dict[str, Any]] = []
         self._saved = self.seen
 
@@ -101,8 +102,7 @@ class LiveRun:
                 self.record = replace(self.record, exchange=few.exchange)
             except WorkersLost:  # a fault of the machine: whole rounds that wait for their checkpoint get it now
                 del self.ledger.rows[num_rows:], self.ledger.events[num_events:]
-                if self._waiting:
-                    self.checkpoint(cohort.round_number - 1)
+                self.checkpoint_waiting()
                 raise
 
     def note(self, row: dict[str, Any]) -> None:
@@ -120,8 +120,14 @@ class LiveRun:
         }
         self.directory.journal.commit(number, rows, self._checkpointer.changes(self.record, self.store))
         self.record = mark_durable(self._checkpointer.settled(self.record))
+        self.directory.append_metrics(self._waiting)
         self._waiting = []
         self._saved = self.seen
+
+    def checkpoint_waiting(self) -> None:
+        """Make the rounds safe that wait for their checkpoint, if there are any."""
+        if self._waiting:
+            self.checkpoint(self._waiting[-1]["round"])
 
     def keep_last_rows(self, since: int) -> None:
         """Store the ledger's rows from here on as those that crossed after the last round."""

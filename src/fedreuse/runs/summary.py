@@ -13,12 +13,12 @@ from fedreuse.core.tensors import to_arrays
 from fedreuse.runs.facts import digest_of_model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import numpy as np
 
     from fedreuse.accounting.boundaries import Reference
-    from fedreuse.accounting.ledger import Ledger
+    from fedreuse.accounting.ledger import EventRow, Ledger
     from fedreuse.core.model import Model
     from fedreuse.runs.live import LiveRun
 
@@ -58,7 +58,7 @@ def summarise(live: LiveRun, test: Mapping[str, Any]) -> dict[str, Any]:
         **({"personal_test": test["personal"]} if "personal" in test else {}),
         "communication": communication(ledger, live.reference, len(metrics)),
         "evaluation": evaluation_bytes(ledger.rows),
-        "events": count_events(ledger),
+        "events": count_events(ledger.events),
         "counts": ledger.counts,
         "work": asdict(total_work(ledger.rows)),
         "memory_bytes": memory_of(live.record, live.store),
@@ -91,10 +91,10 @@ def communication(ledger: Ledger, reference: Reference, num_rounds: int) -> dict
     return table
 
 
-def count_events(ledger: Ledger) -> dict[str, int]:
+def count_events(events: Iterable[EventRow]) -> dict[str, int]:
     """How often each outcome came about, in all and by reason."""
     counts: dict[str, int] = {}
-    for event in ledger.events:
+    for event in events:
         for key in (event.outcome, f"{event.outcome}: {event.reason}" if event.reason else None):
             if key is not None:
                 counts[key] = counts.get(key, 0) + 1

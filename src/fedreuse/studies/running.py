@@ -17,14 +17,14 @@ from fedreuse.runs.plan_record import register
 from fedreuse.studies.side_by_side import RunJob, fits_one_core, pays, run_side_by_side
 
 if TYPE_CHECKING:
-    from fedreuse.runs.launch import Observer
+    from fedreuse.runs.listening import Listener
     from fedreuse.studies.study import Study, StudyRun
 
 __all__ = ["Outcome", "Runner", "register_plan", "run_study"]
 
 _SHORT_SECONDS = 5.0
-Watch = Callable[[int, "StudyRun"], "Observer | None"]
-Runner = Callable[[RunConfig, Path, "Observer | None"], RunDirectory]
+Watch = Callable[[int, "StudyRun"], "Listener | None"]
+Runner = Callable[[RunConfig, Path, "Listener | None"], RunDirectory]
 """Runs a configuration into a directory, or goes on with it."""
 
 
@@ -145,8 +145,8 @@ def _choice(num_beside: int, num_rest: int, num_processes: int, cores: int) -> s
     return f"to go: {'; then '.join(parts)}"
 
 
-def _simulate(config: RunConfig, place: Path, observer: Observer | None) -> RunDirectory:
-    return run(config, place, resume=True, observer=observer)
+def _simulate(config: RunConfig, place: Path, listener: Listener | None) -> RunDirectory:
+    return run(config, place, resume=True, listeners=[] if listener is None else [listener])
 
 
 def _run_here(task: RunJob, study: Study, watch: Watch, runner: Runner = _simulate) -> Outcome:

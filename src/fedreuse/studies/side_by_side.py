@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from multiprocessing.connection import Connection, wait
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.errors import RunError
@@ -20,14 +21,16 @@ from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.executors.worker import Failure
 from fedreuse.engine.processes import Process
 from fedreuse.runs.config import RunConfig, load
+from fedreuse.runs.events import Failed, Started
 from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listener, Listeners
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from fedreuse.engine.executors.executor import ExecutorConfig
     from fedreuse.runs.directory import RunDirectory
-    from fedreuse.runs.launch import Observer
+    from fedreuse.runs.events import Evaluated, Finished, RoundDone, Stop, Stopped
 
 __all__ = ["RunJob", "fits_one_core", "pays", "run_side_by_side"]
 
@@ -61,23 +64,24 @@ def pays(num_runs: int, num_cores: int, cohort: int) -> bool:
 
 
 def run_side_by_side(
-    tasks: Sequence[RunJob], num_processes: int, watch: Callable[[RunJob], Observer | None]
+    tasks: Sequence[RunJob], num_processes: int, watch: Callable[[RunJob], Listener | None]
 ) -> Iterator[tuple[RunJob, str]]:
     """Every task and, if it failed, why, in the order in which they end."""
     waiting = list(tasks)
-    at_work: dict[Connection, tuple[Process, RunJob, Observer | None]] = {}
+    at_work: dict[Connection, tuple[Process, RunJob, Listeners]] = {}
     free: list[Process] = []
     try:
         while waiting or at_work:
             while waiting and len(at_work) < num_processes:
                 process = free.pop() if free else Process(_serve)
                 task = waiting.pop(0)
-                at_work[process.connection] = process, task, watch(task)
+                listener = watch(task)
+                at_work[process.connection] = process, task, Listeners([] if listener is None else [listener])
                 _give(process, task)
             for connection in wait(list(at_work)):
                 assert isinstance(connection, Connection)
-                process, task, observer = at_work[connection]
-                end = _hear(process, task, observer)
+                process, task, heard = at_work[connection]
+                end = _hear(process, task, heard)
                 if end is None:
                     continue
                 del at_work[connection]
@@ -101,58 +105,82 @@ def _give(process: Process, task: RunJob) -> None:
     # one core for each run: as many are at work as there are cores
     alone = replace(task.config, executor=task.config.executor if task.config.executor != Pool() else Serial())
     with suppress(OSError):  # a dead process is noticed when it is listened to
-        process.connection.send((alone.to_plain(), task.directory.path))
+        process.connection.send(("run", (alone.to_plain(), task.directory.path)))
 
 
-def _hear(process: Process, task: RunJob, observer: Observer | None) -> _End | None:
+def _hear(process: Process, task: RunJob, heard: Listeners) -> _End | None:
     """What a process says of its run; None while it goes on."""
     try:
         kind, content = process.connection.recv()
     except (EOFError, OSError):
         process.end(at_once=True)
         why = f"its process ended (exit code {process.exit_code()}; -9 often means out of memory)"
+        heard.tell(Failed(RunError(why)))
         return _End(f"{why}; the same command goes on from its last checkpoint", is_alive=False)
-    if kind == "started" and observer is not None:
-        observer.started(task.config, task.directory, content)
-    elif kind == "round" and observer is not None:
-        observer.round_done(content)
-    elif kind == "failed":
+    if kind == "failed":
+        heard.tell(Failed(RunError(content.error) if isinstance(content.error, str) else content.error))
         if isinstance(content.error, str | RunError):
             return _End(str(content.error))
         raise content.error
-    return _End() if kind == "done" else None
+    if kind == "done":
+        return _End()
+    heard.tell(content if kind == "event" else Started(task.config, task.directory, content))
+    with suppress(OSError):
+        process.connection.send(("answer", heard.stop))
+    return None
 
 
-class _Reporter:
-    """An observer that tells another process."""
+class _Reporter(Listener):
+    """Tells another process, and stops the run if somebody there asks for it.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    It waits for an answer to every event, so that a run stops after the same round wherever it runs.
+    """
 
-    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:  # noqa: ARG002 - known there
-        self._connection.send(("started", first_round))
+    def __init__(self, connection: Connection, answers: SimpleQueue[Stop | None]) -> None:
+        self._connection, self._answers = connection, answers
 
-    def round_done(self, row: Mapping[str, Any]) -> None:
-        self._connection.send(("round", dict(row)))
+    def started(self, event: Started) -> Stop | None:
+        """Configuration and directory are known there."""
+        return self._ask("started", event.first_round)
+
+    def evaluated(self, event: Evaluated) -> Stop | None:
+        """Pass it on."""
+        return self._ask("event", event)
+
+    def round_done(self, event: RoundDone) -> Stop | None:
+        """Pass it on."""
+        return self._ask("event", event)
+
+    def finished(self, event: Finished) -> None:
+        """Pass it on."""
+        self._ask("event", event)
+
+    def stopped(self, event: Stopped) -> None:
+        """Pass it on."""
+        self._ask("event", event)
+
+    def _ask(self, kind: str, content: object) -> Stop | None:
+        self._connection.send((kind, content))
+        return self._answers.get()
 
 
 def _serve(connection: Connection) -> None:
     """A process's life: one run after another, until left alone; then it ends at once, whatever it is at."""
-    tasks, has_task = [], threading.Semaphore(0)
+    tasks: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+    answers: SimpleQueue[Stop | None] = SimpleQueue()
 
     def listen() -> None:
         with suppress(EOFError, OSError):
             while True:
-                tasks.append(connection.recv())
-                has_task.release()
+                kind, content = connection.recv()
+                (tasks if kind == "run" else answers).put(content)
         os._exit(1)  # a run can be killed anywhere: its checkpoint holds
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
-        has_task.acquire()
-        config, path = tasks.pop(0)
+        config, path = tasks.get()
         try:
-            run(load(config), path, resume=True, observer=_Reporter(connection))
+            run(load(config), path, resume=True, listeners=[_Reporter(connection, answers)])
         except Exception as error:
             connection.send(("failed", Failure.of(error)))
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,9 @@ from fedreuse.deploy.local import run as module
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.local.run import check_nodes, follow, run_local
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.events import Started
 from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listener, Listeners
 from tests.tiny import tiny
 
 
@@ -40,15 +41,12 @@ def test_a_directory_that_is_not_free_is_refused_before_anything_starts(
         run_local(tiny("seed=8"), options)
 
 
-class Watcher:
+class Watcher(Listener):
     def __init__(self) -> None:
         self.told: list[Any] = []
 
-    def started(self, config: Any, directory: RunDirectory, first_round: int) -> None:
-        self.told.append(("started", first_round))
-
-    def round_done(self, row: Mapping[str, Any]) -> None:
-        self.told.append(row["round"])
+    def started(self, event: Started) -> None:
+        self.told.append(("started", event.first_round))
 
 
 def state(place: Path, **told: Any) -> None:
@@ -65,21 +63,21 @@ def test_rounds_are_told_once_each_and_only_after_the_start(tmp_path: Path, monk
     monkeypatch.setattr(module, "_state", lambda place: states.pop(0))
     monkeypatch.setattr(module, "_rows", lambda directory: seen.pop(0))
     watcher = Watcher()
-    for row in follow(LocalFederation(tmp_path, 1), directory, tiny(), watcher):
-        watcher.round_done(row)
+    for row in follow(LocalFederation(tmp_path, 1), directory, tiny(), Listeners([watcher])):
+        watcher.told.append(row["round"])
     assert watcher.told == [("started", 3), 3, 4]
 
 
 def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:
     state(tmp_path, state="failed", error="the disk is full")
     with pytest.raises(RunError, match="the disk is full"):
-        list(follow(LocalFederation(tmp_path, 1), RunDirectory(tmp_path), tiny(), None))
+        list(follow(LocalFederation(tmp_path, 1), RunDirectory(tmp_path), tiny(), Listeners([])))
 
 
 def test_a_server_app_that_died_is_noticed(tmp_path: Path) -> None:
     state(tmp_path, state="running", process=2**22 + 1)
     with pytest.raises(RunError, match="died; the rounds so far are safe, go on with --resume"):
-        list(follow(LocalFederation(tmp_path, 1), RunDirectory(tmp_path), tiny(), None))
+        list(follow(LocalFederation(tmp_path, 1), RunDirectory(tmp_path), tiny(), Listeners([])))
 
 
 def test_a_server_app_that_never_began_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,5 +85,5 @@ def test_a_server_app_that_never_began_is_noticed(tmp_path: Path, monkeypatch: p
     federation, answers = LocalFederation(tmp_path, 1), [False, True]
     monkeypatch.setattr(federation, "has_ended", lambda: answers.pop(0))
     with pytest.raises(RunError, match="ended before it began"):
-        list(follow(federation, RunDirectory(tmp_path / "out"), tiny(), None))
+        list(follow(federation, RunDirectory(tmp_path / "out"), tiny(), Listeners([])))
     assert answers == []

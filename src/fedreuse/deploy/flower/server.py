@@ -15,13 +15,14 @@ from fedreuse.core.files import write_whole
 from fedreuse.deploy.flower.flat_config import from_flat
 from fedreuse.deploy.flower.grid_executor import GridClients
 from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listener
 
 if TYPE_CHECKING:
     from flwr.app import Context
     from flwr.serverapp import Grid
 
-    from fedreuse.runs.config import RunConfig
     from fedreuse.runs.directory import RunDirectory
+    from fedreuse.runs.events import RoundDone, Started
 
 __all__ = ["STATE_FILE", "app", "serve"]
 
@@ -45,7 +46,7 @@ def serve(grid: Grid, flat: Mapping[str, Any]) -> RunDirectory:
     _tell(place, "running")
     try:
         clients = GridClients(grid, options, config.run_id, place)
-        directory = run(config, place, resume=options.resume, observer=_Log(), executor=clients)
+        directory = run(config, place, resume=options.resume, listeners=[_Log()], executor=clients)
     except BaseException as error:
         _tell(place, "failed", str(error))
         raise
@@ -58,13 +59,15 @@ def _tell(place: Path, state: str, error: str = "") -> None:
     write_whole(place / STATE_FILE, told.encode())
 
 
-class _Log:
-    """An observer that writes to Flower's log."""
+class _Log(Listener):
+    """Writes to Flower's log."""
 
-    def started(self, config: RunConfig, directory: RunDirectory, first_round: int) -> None:
+    def started(self, event: Started) -> None:
         """The run begins, or goes on."""
-        _log.info("%s: rounds %d to %d into %s", config.label, first_round, config.rounds.count, directory.path)
+        config, place = event.config, event.directory.path
+        _log.info("%s: rounds %d to %d into %s", config.label, event.first_round, config.rounds.count, place)
 
-    def round_done(self, row: Mapping[str, Any]) -> None:
-        """A round is over and safe."""
+    def round_done(self, event: RoundDone) -> None:
+        """A round is over."""
+        row = event.row
         _log.info("round %d: fresh %d, reused %d, lost %d", row["round"], row["fresh"], row["reused"], row["lost"])

@@ -17,6 +17,9 @@ from fedreuse.deploy.meter.metered import Metering, metered
 from fedreuse.deploy.meter.transport_meter import TransportMeter
 from fedreuse.runs.claim import check_free, check_same
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.events import Started
+from fedreuse.runs.listening import Listeners
+from fedreuse.runs.replay import replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from fedreuse.deploy.flower.authority import Authority
     from fedreuse.deploy.flower.options import Deployment
     from fedreuse.runs.config import RunConfig
-    from fedreuse.runs.launch import Observer
+    from fedreuse.runs.listening import Listener
 
 __all__ = ["check_nodes", "follow", "local_federation", "run_local", "run_on"]
 
@@ -35,7 +38,7 @@ _PATIENCE_SECONDS = 30.0
 def run_local(
     config: RunConfig,
     options: Deployment,
-    observer: Observer | None = None,
+    listener: Listener | None = None,
     authority: Authority | None = None,
     metering: Metering | None = None,
 ) -> RunDirectory:
@@ -46,7 +49,7 @@ def run_local(
         return directory
     check_free(directory, config, options.resume)
     with local_federation(directory.path / "federation", config.task.clients, authority, metering) as federation:
-        return run_on(federation, config, options, observer)
+        return run_on(federation, config, options, listener)
 
 
 @contextmanager
@@ -60,9 +63,13 @@ def local_federation(
 
 
 def run_on(
-    federation: LocalFederation, config: RunConfig, options: Deployment, observer: Observer | None = None
+    federation: LocalFederation, config: RunConfig, options: Deployment, listener: Listener | None = None
 ) -> RunDirectory:
-    """One run on a federation that is up."""
+    """One run on a federation that is up.
+
+    `listener` hears rounds as they become safe. It cannot stop the run: one that shall is named in the configuration,
+    and hears the run where it is, in the server app.
+    """
     place = Path(options.out).absolute()
     meter = federation.line if isinstance(federation.line, TransportMeter) else None
     options = replace(options, out=str(place), meter="" if meter is None else str(meter.counters.path.absolute()))
@@ -70,9 +77,10 @@ def run_on(
     (place / STATE_FILE).unlink(missing_ok=True)
     federation.launch(app)
     directory = RunDirectory(place)
-    for row in follow(federation, directory, config, observer):
-        if observer is not None:
-            observer.round_done(row)
+    heard = Listeners([] if listener is None else [listener])
+    for row in follow(federation, directory, config, heard):
+        for event in replay(directory, [row]) if listener is not None else ():
+            heard.tell(event)
     if meter is not None:
         directory.write_json("meter.json", meter.told())
     return directory
@@ -89,13 +97,12 @@ def check_nodes(config: RunConfig, num_nodes: int) -> None:
 
 
 def follow(
-    federation: LocalFederation, directory: RunDirectory, config: RunConfig, observer: Observer | None
+    federation: LocalFederation, directory: RunDirectory, config: RunConfig, heard: Listeners
 ) -> Iterator[Mapping[str, Any]]:
     """The rows of the rounds as they become safe, until the server app ends; a failure is raised with its reason."""
     _await_start(federation, directory)
     seen = len(_rows(directory))
-    if observer is not None:
-        observer.started(config, directory, seen + 1)
+    heard.tell(Started(config, directory, seen + 1))
     while True:
         state = _state(directory.path)  # before the rows: once it says finished, they are all there
         rows = _rows(directory)
