@@ -57,7 +57,7 @@ def test_large_inputs_are_converted_once_and_equal_to_those_in_memory(
     assert isinstance(mapped.train.inputs, np.memmap)
     assert mapped.digest == small.digest
     assert mapped.notes == small.notes
-    monkeypatch.setattr("fedreuse.learning.datasets.files.gather", None)  # a second start reads nothing anew
+    monkeypatch.setattr("fedreuse.learning.files.loading.gather", None)  # a second start reads nothing anew
     again = load(path, **SETTINGS)
     assert again.digest == small.digest
     for name in ("clients", "client_names", "times"):

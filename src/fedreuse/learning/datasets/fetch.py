@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["Checked", "Choice", "available", "check", "fetch", "sources"]
 
 Choice = Literal["auto", "official", "registry"]
-_WITHOUT_FILES = {"digits": "comes with scikit-learn", "synthetic": "is generated", "files": "is your own data"}
+_OWN = ("files", "text")
+_WITHOUT_FILES = {
+    "digits": "comes with scikit-learn",
+    "synthetic": "is generated",
+    **dict.fromkeys(_OWN, "is your own data"),
+}
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,8 @@ def fetch(
 
 def check(name: str, folder: Path | None = None) -> Checked:
     """Load and verify a dataset, and say what it holds."""
-    if name == "files":
-        raise ConfigError("files: these are your own data; `fedreuse data show CONFIG` reads and describes them")
+    if name in _OWN:
+        raise ConfigError(f"{name}: these are your own data; `fedreuse data show CONFIG` reads and describes them")
     data = datasets.parse(name, "datasets").load(folder)
     is_pinned = name in FACTS and FACTS[name].has_met_published_files
     arrays = (data.train.inputs, data.train.labels, data.test.inputs, data.test.labels)

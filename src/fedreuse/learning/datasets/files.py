@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.errors import require
-from fedreuse.learning.data import Data, Split, datasets
-from fedreuse.learning.datasets.folder import data_home
-from fedreuse.learning.files import store
-from fedreuse.learning.files.build import Plan, build
+from fedreuse.learning.data import Data, datasets
+from fedreuse.learning.files.build import Plan
 from fedreuse.learning.files.labels import ClassSetting
-from fedreuse.learning.files.layout import files_below, locate
-from fedreuse.learning.files.pool import gather
+from fedreuse.learning.files.layout import locate
+from fedreuse.learning.files.loading import load_arrays, to_data
 from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.splitting import Duplicates, Rule, SplitBy
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fedreuse.learning.files.store import Arrays
+    from fedreuse.learning.files.layout import Located
 
 __all__ = ["Files"]
 
@@ -103,42 +100,13 @@ class Files:
 
     def load(self, folder: Path | None) -> Data:
         """Read and check the data, or map what was converted before."""
-        is_object = not (files := files_below(self.path))
-        place = store.place_for(data_home(folder), self, files)
-        stored = None if is_object else store.read_stored(place)
-        return self._data(stored or self._read(None if is_object else place))
+        rule = Rule(self.test, self.split_by, self.duplicates, self.seed)
+        plan = Plan(rule, self.classes, self.shape, self.missing)
+        found = load_arrays(self, self.path, folder, plan, self._sources)
+        return to_data("files", found, mean=self.mean, std=self.std, is_augmented=self.augment, is_scaled=True)
 
-    def _read(self, place: Path | None) -> Arrays:
+    def _sources(self) -> list[Located]:
         names = ColumnNames(
             self.input_columns, self.label_column, self.client_column, self.time_column, self.split_column
         )
-        pool = gather(locate(self.path, names, self.shape, self.options))
-        rule = Rule(self.test, self.split_by, self.duplicates, self.seed)
-        made = partial(build, pool, Plan(rule, self.classes, self.shape, self.missing))
-        if place is None or pool.nbytes <= store.IN_MEMORY:
-            return made(store.in_memory)
-        return store.convert(place, made)
-
-    def _data(self, found: Arrays) -> Data:
-        arrays = found.arrays
-        splits = {
-            name: Split(arrays[f"{name}-inputs"], arrays[f"{name}-labels"])
-            for name in ("train", "validation", "test")
-            if f"{name}-inputs" in arrays
-        }
-        return Data(
-            name="files",
-            num_classes=found.facts["num_classes"],
-            train=splits["train"],
-            test=splits["test"],
-            validation=splits.get("validation"),
-            mean=self.mean,
-            std=self.std,
-            is_augmented=self.augment,
-            is_scaled=True,
-            clients=arrays.get("clients"),
-            client_names=arrays.get("client-names"),
-            times=arrays.get("times"),
-            copies=arrays.get("copies"),
-            notes=tuple(found.facts["notes"]),
-        )
+        return locate(self.path, names, self.shape, self.options)

@@ -1,0 +1,116 @@
+"""One's own text by author: the next token after a window, or a label per text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from fedreuse.core.errors import DataError, require
+from fedreuse.learning.data import Data, datasets
+from fedreuse.learning.files.build import Plan
+from fedreuse.learning.files.labels import ClassSetting
+from fedreuse.learning.files.layout import locate
+from fedreuse.learning.files.loading import load_arrays, to_data
+from fedreuse.learning.files.source import ColumnNames
+from fedreuse.learning.files.splitting import Duplicates, Rule, SplitBy
+from fedreuse.learning.files.table import TableSource
+from fedreuse.learning.files.text import Reading, TextSource
+from fedreuse.learning.files.tokens import TokenKind, num_tokens
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fedreuse.learning.files.layout import Located
+
+__all__ = ["Text"]
+
+
+@datasets.register("text")
+@dataclass(frozen=True)
+class Text:
+    """One's own text by author: a CSV or Parquet table with a text per row, as token numbers.
+
+    With `target: next` every text is cut into windows of `length` tokens, and the label is the token that follows, as
+    in the character task of LEAF (Caldas et al., 2018; Shakespeare's plays by speaking role). With `target: label` a
+    row is one example, padded with 0 to `length`, and the label is in `label_column` (sentiment or topic by author).
+    Inputs are int64 token numbers for a network that embeds them; 0 is padding, 1 unknown. The numbering needs no data,
+    so clients that keep their texts at home agree on it.
+
+    Args:
+        path: A table, or a folder as the dataset `files` reads them (splits, one folder per client).
+        text_column: The column of the texts.
+        target: `next` or `label`.
+        label_column: For `target: label`.
+        client_column: Whose text it is, such as the speaking role.
+        time_column: When it arose.
+        split_column: train, validation or test.
+        tokens: `characters` (printable ASCII and newline), or `words` (lower case, hashed into `buckets`).
+        buckets: Number of word numbers, at least 1; two words may share one.
+        length: Tokens of one example, at least 1.
+        stride: Tokens from one window to the next, at least 1; default: `length`, so that windows do not overlap.
+        too_long: With `target: label`, `refuse` texts of more than `length` tokens, or `cut` them.
+        test: Share for testing where no test split is given, in (0, 1).
+        split_by: `time` (the latest of every client, by default in the order of the file), `example` or `client`.
+        classes: For `target: label`, as in `files`.
+        duplicates: As in `files`.
+        seed: Of the test split.
+
+    Raises:
+        DataError: As in `files`; a text is missing or longer than `length`.
+
+    Example:
+        task: {name: text, path: plays.csv, text_column: line, client_column: role, length: 80, clients: 30,
+               partition: {name: natural, on_small: drop}}
+    """
+
+    path: str
+    text_column: str = "text"
+    target: Literal["next", "label"] = "next"
+    label_column: str = "label"
+    client_column: str | None = None
+    time_column: str | None = None
+    split_column: str | None = None
+    tokens: TokenKind = "characters"
+    buckets: int = 10_000
+    length: int = 80
+    stride: int | None = None
+    too_long: Literal["refuse", "cut"] = "refuse"
+    test: float = 0.2
+    split_by: SplitBy = "time"
+    classes: ClassSetting = None
+    duplicates: Duplicates = "refuse"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for name in ("buckets", "length", "stride"):
+            value = getattr(self, name)
+            require(value is None or value >= 1, f"text.{name} must be at least 1", value)
+        require(0 < self.test < 1, "text.test must be above 0 and below 1", self.test)
+        require(self.target == "label" or self.classes is None, "text.classes is for target: label", self.classes)
+        require(self.seed >= 0, "text.seed must not be negative", self.seed)
+
+    @property
+    def num_tokens(self) -> int:
+        """How many token numbers there are: what an embedding needs."""
+        return num_tokens(self.tokens, self.buckets)
+
+    def load(self, folder: Path | None) -> Data:
+        """Read and check the data, or map what was converted before."""
+        rule = Rule(self.test, self.split_by, self.duplicates, self.seed)
+        classes = self.num_tokens if self.target == "next" else self.classes
+        found = load_arrays(self, self.path, folder, Plan(rule, classes, None, "refuse"), self._sources)
+        return to_data("text", found)
+
+    def _sources(self) -> list[Located]:
+        # without a label of its own the text stands in its place; nothing is made of it
+        label = self.text_column if self.target == "next" else self.label_column
+        names = ColumnNames((self.text_column,), label, self.client_column, self.time_column, self.split_column)
+        return [replace(one, source=self._texts(one)) for one in locate(self.path, names, None, {})]
+
+    def _texts(self, located: Located) -> TextSource:
+        if not isinstance(located.source, TableSource):
+            raise DataError(f"{located.source.where}: texts are read from CSV, Parquet or saved Hugging Face tables")
+        stride = self.length if self.stride is None else self.stride
+        reading = Reading(self.tokens, self.buckets, self.length, stride, self.target, self.too_long)
+        return TextSource(located.source, self.text_column, reading)

@@ -1,0 +1,82 @@
+"""Text by author, as a federation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from torch import nn
+
+from fedreuse.core.errors import ConfigError, DataError
+from fedreuse.learning.data import datasets
+from fedreuse.learning.datasets.text import Text
+from fedreuse.runs.launch import run
+from tests.learning.files.written import arrays, write
+from tests.tiny import tiny
+
+
+def plays(path: Path) -> Path:
+    """Three roles, each with lines of its own."""
+    lines = [f"{word} said number {number}, and then some more words. " * 2 for number in range(12) for word in "abc"]
+    return write(path, pa.table({"line": lines, "role": ["Ann", "Bo", "Cy"] * 12}))
+
+
+class Next(nn.Module):
+    """The mean of embedded characters, mapped to the next one."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(num_classes, 4)
+        self.fc = nn.Linear(4, num_classes)
+
+    def forward(self, tokens):  # type: ignore[no-untyped-def]
+        return self.fc(self.embed(tokens).mean(1))
+
+
+def test_roles_are_clients_and_a_run_trains_on_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec: dict[str, Any] = {
+        "name": "text", "path": str(plays(tmp_path / "plays.csv")), "text_column": "line", "client_column": "role",
+        "length": 10, "clients": 3, "partition": "natural",
+    }  # fmt: skip
+    (tmp_path / "own_text.py").write_text("from tests.learning.datasets.test_text import Next\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = tiny(task=spec, network={"name": "own_text:Next"}, rounds={"count": 1, "cohort": 3})
+    prepared = config.task.prepare(1)
+    assert prepared.data.num_classes == Text("x").num_tokens == 98
+    assert prepared.data.train.inputs.dtype == np.int64
+    assert prepared.data.client_names is not None
+    assert prepared.data.client_names.tolist() == ["Ann", "Bo", "Cy"]
+    assert run(config, tmp_path / "run").summary["test_examples"] == len(prepared.test)
+
+
+def test_labels_by_author(tmp_path: Path) -> None:
+    table = pa.table({"text": ["good day", "bad day", "good night"] * 4, "label": ["+", "-", "+"] * 4})
+    data = Text(
+        str(write(tmp_path / "t.parquet", table)), target="label", tokens="words", length=4, duplicates="keep"
+    ).load(None)
+    assert (data.num_classes, data.shape) == (2, (4,))
+    assert data.train.inputs[:, 2:].max() == 0  # two words and padding
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"length": 0}, r"text\.length must be at least 1"),
+        ({"stride": 0}, r"text\.stride must be at least 1"),
+        ({"buckets": 0}, r"text\.buckets must be at least 1"),
+        ({"test": 1}, r"text\.test must be above 0 and below 1"),
+        ({"classes": 3}, r"text\.classes is for target: label"),
+        ({"seed": -1}, r"text\.seed must not be negative"),
+    ],
+)
+def test_wrong_settings(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        datasets.parse({"name": "text", "path": "v.csv", **changes}, "task")
+
+
+def test_arrays_are_no_texts(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="texts are read from CSV, Parquet or saved Hugging Face tables"):
+        Text(str(arrays(tmp_path / "a.npz"))).load(None)
