@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 LIGHT = [
     "accounting", "codecs", "core", "core.corrections", "engine", "engine.executors.serial", "engine.rounds",
     "engine.checkpoint", "core.errors", "gates", "links", "methods", "core.randomness", "core.registry", "report",
-    "runs.directory", "core.schema", "server_steps", "core.tensors", "testing.conformance", "wire.envelope",
+    "runs.directory", "core.schema", "server_steps.server_step",
+    "aggregators.aggregator", "core.tensors", "testing.conformance", "wire.envelope",
 ]  # fmt: skip
 
 

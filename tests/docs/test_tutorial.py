@@ -67,5 +67,5 @@ def test_every_replacement_is_followed_by_what_replaces_it() -> None:
 def test_the_tutorial_names_files_that_exist() -> None:
     root = TUTORIAL.parents[1]
     named = set(re.findall(r"`(\w+\.py)`", TUTORIAL.read_text(encoding="utf-8"))) - {"fed_cap.py", "conform.py"}
-    assert named == {"fedprox.py", "fedluar.py", "proxskip.py", "dg_fedreuse.py"}
+    assert named == {"averaging.py", "fedluar.py", "proxskip.py", "dg_fedreuse.py"}
     assert all((root / "src" / "fedreuse" / "methods" / name).exists() for name in named)

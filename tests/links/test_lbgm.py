@@ -18,7 +18,7 @@ from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal, pick, scale, sub, to_dense, zeros
 from fedreuse.links.lbgm import Lbgm, LookBack, projection
 from fedreuse.links.plain import Plain
-from fedreuse.methods.lbgm import Lbgm as LbgmMethod
+from fedreuse.methods.aliases import Lbgm as LbgmMethod
 from fedreuse.wire.block import Block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.modes.coefficient import COEFFICIENT

@@ -10,7 +10,7 @@ import pytest
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
 from fedreuse.links.clag import Clag as Link
-from fedreuse.methods.clag import Clag
+from fedreuse.methods.aliases import Clag
 from fedreuse.testing.quadratic import QuadraticFederation, Setting, with_poison
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, senders, top_k
 from tests.references.clag import clag

@@ -10,7 +10,7 @@ import pytest
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.tensors import is_equal
 from fedreuse.links.ef21 import Ef21 as Link
-from fedreuse.methods.ef21 import Ef21
+from fedreuse.methods.aliases import Ef21
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.references.ef21 import ef21

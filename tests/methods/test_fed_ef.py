@@ -12,7 +12,7 @@ from fedreuse.core.method import Method
 from fedreuse.core.tensors import is_equal, to_dense
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.methods.fed_ef import FedEf
+from fedreuse.methods.aliases import FedEf
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.links.vectors import Rounded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedreuse.methods.fedadagrad import FedAdagrad
+from fedreuse.methods.aliases import FedAdagrad
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, build
 

@@ -9,7 +9,7 @@ import pytest
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.tensors import is_equal
-from fedreuse.methods.fedavg import FedAvg
+from fedreuse.methods.aliases import FedAvg
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.fedavg import fedavg

@@ -11,11 +11,7 @@ import pytest
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.tensors import is_equal
 from fedreuse.engine.faults import Listed, ListedFault
-from fedreuse.methods.fedadagrad import FedAdagrad
-from fedreuse.methods.fedadam import FedAdam
-from fedreuse.methods.fedavgm import FedAvgM
-from fedreuse.methods.fedopt import FedOpt
-from fedreuse.methods.fedyogi import FedYogi
+from fedreuse.methods.aliases import FedAdagrad, FedAdam, FedAvgM, FedYogi
 from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
@@ -151,8 +147,3 @@ def test_values_out_of_range_are_refused(field: str, value: float) -> None:
 def test_momentum_out_of_range_is_refused(field: str, value: float) -> None:
     with pytest.raises(ConfigError, match=rf"method\.{field} must.*got {value}"):
         FedAvgM(**{field: value})
-
-
-def test_the_family_alone_has_no_step() -> None:
-    with pytest.raises(TypeError, match=r"FedOpt does not say what its server step is: define step\(\)"):
-        FedOpt().halves("dense")

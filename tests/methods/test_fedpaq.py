@@ -11,7 +11,7 @@ from fedreuse.codecs.qsgd import Qsgd
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
 from fedreuse.links.plain import Plain
-from fedreuse.methods.fedpaq import FedPaq
+from fedreuse.methods.aliases import FedPaq
 from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedreuse.core.errors import ConfigError
-from fedreuse.methods.fedprox import FedProx
+from fedreuse.methods.aliases import FedProx
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.fedavg import fedavg

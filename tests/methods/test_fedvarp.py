@@ -8,7 +8,7 @@ import pytest
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.population import Population
-from fedreuse.methods.fedvarp import FedVarp
+from fedreuse.methods.aliases import FedVarp
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.fedvarp import fedvarp

@@ -7,7 +7,7 @@ import pytest
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.links.laq import Laq as Link
-from fedreuse.methods.laq import Laq
+from fedreuse.methods.aliases import Laq
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting, with_poison
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, senders
 from tests.references.laq import Options, laq

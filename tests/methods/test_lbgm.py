@@ -13,7 +13,7 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.tensors import is_equal, to_dense
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.links.lbgm import Lbgm as LbgmLink
-from fedreuse.methods.lbgm import Lbgm
+from fedreuse.methods.aliases import Lbgm
 from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k

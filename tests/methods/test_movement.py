@@ -10,8 +10,8 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import methods
 from fedreuse.core.needs import Needs
 from fedreuse.core.population import Population
+from fedreuse.methods.aliases import FedAvg
 from fedreuse.methods.averaging import AveragingServer
-from fedreuse.methods.fedavg import FedAvg
 from fedreuse.methods.movement import Movement, MovementServer
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, build, is_same

@@ -9,7 +9,7 @@ from fedreuse.codecs.ternary import Ternary
 from fedreuse.core.errors import ConfigError
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.methods.stc_up import StcUp
+from fedreuse.methods.aliases import StcUp
 from fedreuse.runs.config import load
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem

@@ -7,14 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedreuse.aggregators.aggregator import Statistics
 from fedreuse.codecs.nonzero import Nonzero
 from fedreuse.codecs.ternary import Ternary
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.tensors import Tensors, is_equal, to_dense
 from fedreuse.links.delta import Delta
 from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.methods.stc_updown import StcUpDown, TernaryStep
+from fedreuse.methods.aliases import StcUpDown
 from fedreuse.runs.launch import run
+from fedreuse.server_steps.ternary import TernaryStep
 from fedreuse.testing.quadratic import QuadraticFederation, Setting, quadratic_schema
 from tests.federation import NOISY, assert_close, build, plain_problem
 from tests.references.stc_updown import stc_updown
@@ -30,14 +32,14 @@ def vector(*values: float) -> Tensors:
 def test_a_step_by_hand() -> None:
     # the first tensor has 6 coordinates, a third of them move. D = (4, -2, 1, 0, 0, 0): moves by mu = 3 at 4 and -2
     step = TernaryStep(1 / 3)
-    move, left = step.step(vector(4, -2, 1), step.init(vector()))
+    move, left = step.step(vector(4, -2, 1), step.init(vector()), Statistics({}, {}))
     assert to_dense(move).values[:6].tolist() == [3, -3, 0, 0, 0, 0]
     assert left.values[:6].tolist() == [1, 1, 1, 0, 0, 0]
     # the next D is zero: what is left moves. Among equals the first two, mu = 1
-    move, left = step.step(vector(), left)
+    move, left = step.step(vector(), left, Statistics({}, {}))
     assert to_dense(move).values[:6].tolist() == [1, 1, 0, 0, 0, 0]
     assert left.values[:6].tolist() == [0, 0, 1, 0, 0, 0]
-    assert TernaryStep(1 / 3, lr=0.5).step(vector(4, -2, 1), vector())[1].values[:6].tolist() == [
+    assert TernaryStep(1 / 3, lr=0.5).step(vector(4, -2, 1), vector(), Statistics({}, {}))[1].values[:6].tolist() == [
         0.5,
         0.5,
         0.5,

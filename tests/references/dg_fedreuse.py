@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,7 @@ class Options:
     as_weights: bool
     renormalise: bool = False
     drop: bool = False
+    move: Callable[[int, np.ndarray], np.ndarray] | None = None
 
 
 @dataclass
@@ -121,7 +123,7 @@ def dg_fedreuse(problem: Problem, options: Options) -> list[Step]:
             for i in fresh:
                 step_s = step_s + problem.examples[i] / among * updates[i][1]
                 step_c = step_c + problem.examples[i] / among * updates[i][2]
-        w = w + step_w
+        w = w + (step_w if options.move is None else options.move(t, step_w))
         moved = s + step_s
         num_kept = 0
         for j in range(VARIANCES.start, VARIANCES.stop):

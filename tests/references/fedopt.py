@@ -7,6 +7,7 @@ the momentum), `inside` (tau inside the square root).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,8 +60,15 @@ def server_move(options: Options, t: int, delta: np.ndarray, m: np.ndarray, v: n
     return move
 
 
+def server_steps(options: Options, size: int) -> Callable[[int, np.ndarray], np.ndarray]:
+    """The server's moves, round by round, with moments of their own."""
+    start = options.tau**2 if options.v0 is None else options.v0
+    m, v = np.zeros(size), np.full(size, start)
+    return lambda t, delta: server_move(options, t, delta, m, v)
+
+
 def fedopt(
-    problem: Problem, options: Options, ratio: float | None = None
+    problem: Problem, options: Options, ratio: float | None = None, mu: float = 0.0
 ) -> list[tuple[np.ndarray, np.ndarray, int, np.ndarray, np.ndarray]]:
     """Weights, statistics, counter, first and second moment after every round; buffers bypass the step."""
     w, s, c = problem.weights.copy(), problem.statistics.copy(), problem.counter
@@ -71,7 +79,7 @@ def fedopt(
         total = sum(problem.examples[i] for i in cohort)
         step_w, step_s, step_c = np.zeros_like(w), np.zeros_like(s), 0.0
         for i in cohort:
-            delta, delta_s, delta_c = local_sgd(problem, i, t, w, s)
+            delta, delta_s, delta_c = local_sgd(problem, i, t, w, s, mu)
             omega = problem.examples[i] / total
             step_w = step_w + omega * (delta if ratio is None else top_k(delta, ratio))
             step_s = step_s + omega * delta_s

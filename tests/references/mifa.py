@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tests.references.averages import Trajectory, move_statistics, train
@@ -15,6 +17,7 @@ def mifa(
     server_lr: float = 1.0,
     gamma: float = 1.0,
     mistake: str = "",
+    move: Callable[[int, np.ndarray], np.ndarray] | None = None,
 ) -> Trajectory:
     """Weights, statistics and counter after every round; the learning rate falls by `gamma` per round.
 
@@ -35,7 +38,7 @@ def mifa(
         direction = np.zeros_like(w)
         for j in table:
             direction = direction + n[j] / of * unit * table[j]
-        w = w + server_lr * direction
+        w = w + (server_lr * direction if move is None else move(t, direction))
         s, c = move_statistics(problem, trained, s, c)
         trajectory.append((w, s, c))
     return trajectory

@@ -7,6 +7,7 @@ start at the weights), `undecoded` (the client's control from the update it mean
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,7 @@ class Options:
     ratio: float | None = None
     control_ratio: float | None = None
     wrong: str = ""
+    move: Callable[[int, np.ndarray], np.ndarray] | None = None
 
 
 @dataclass
@@ -100,7 +102,7 @@ def scaffold(problem: Problem, options: Options) -> list[Step]:
             step_s = step_s + omega * (seen - s)
             step_count = step_count + omega * int(problem.steps[i])
             step_c = step_c + share * dc
-        x = x + options.eta_g * step_x
+        x = x + (options.eta_g * step_x if options.move is None else options.move(t, step_x))
         s = s + step_s
         count = count + round_half_even(step_count)
         c = c + step_c

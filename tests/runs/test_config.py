@@ -17,8 +17,8 @@ from fedreuse.codecs.top_k import TopK
 from fedreuse.core.errors import ConfigError
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.plain import Plain
+from fedreuse.methods.aliases import FedProx
 from fedreuse.methods.dg_fedreuse import DgFedReuse
-from fedreuse.methods.fedprox import FedProx
 from fedreuse.runs.config import Rounds, RunConfig, load, read_yaml, with_overrides
 from tests.tiny import plain, tiny
 

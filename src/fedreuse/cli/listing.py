@@ -27,8 +27,9 @@ def list_command(
 ) -> None:
     """List what can be named in a configuration, or the runs in a folder.
 
-    KIND is one of methods, codecs, links, gates, datasets, networks, partitions, optimizers, learning_rates, losses,
-    metrics, availabilities, faults, executors, listeners, or runs (FOLDER says where they are).
+    KIND is one of methods, codecs, links, gates, aggregators, server_steps, datasets, networks, partitions, optimizers,
+    learning_rates, losses, metrics, availabilities, faults, executors, listeners,
+    or runs (FOLDER says where they are).
     """
     if kind == "runs":
         _list_runs(folder, as_json)
@@ -111,3 +112,5 @@ def _show(described: Description) -> None:
         show_table(Table("", ("field", "type", "default"), rows))
     else:
         show_lines("It has no fields.")
+    if described.expansion:
+        show_lines("It stands for:", described.expansion)

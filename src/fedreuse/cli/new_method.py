@@ -23,7 +23,7 @@ _CASES = Path("tests/conformance/cases.py")
 _TEST_IMPORTS = (
     "from fedreuse.core.method import Method",
     "from fedreuse.core.errors import ConfigError",
-    "from fedreuse.methods.fedavg import FedAvg",
+    "from fedreuse.methods.aliases import FedAvg",
     "from fedreuse.core.tensors import is_equal",
     "from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting",
 )

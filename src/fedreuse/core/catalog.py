@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from fedreuse.core.errors import ConfigError, UserError, suggest
-from fedreuse.core.registry import REGISTRIES, Registry, describe_fields
+from fedreuse.core.registry import REGISTRIES, Registry, describe_fields, named_plain
 
 __all__ = [
     "Description",
@@ -32,6 +32,8 @@ _HOMES = {
     "codecs": "fedreuse.codecs.codec",
     "links": "fedreuse.links.link",
     "gates": "fedreuse.gates.gate",
+    "aggregators": "fedreuse.aggregators.aggregator",
+    "server_steps": "fedreuse.server_steps.server_step",
     "datasets": "fedreuse.learning.data",
     "networks": "fedreuse.learning.networks.network",
     "partitions": "fedreuse.learning.partitions",
@@ -59,7 +61,11 @@ class Field:
 
 @dataclass(frozen=True)
 class Description:
-    """What a name means: one part of one kind, with its keys, and what its card says it does ("" without a card)."""
+    """What a name means: one part of one kind, with its keys, and what its card says it does ("" without a card).
+
+    `expansion`: for a method, the conversation and the links that the name stands for, as a configuration writes them;
+    "" for one that is a conversation itself and has no links of its own.
+    """
 
     kind: str
     name: str
@@ -67,6 +73,7 @@ class Description:
     module: str
     fields: tuple[Field, ...]
     card: str
+    expansion: str = ""
 
 
 class _Registries(Mapping[str, Registry[Any]]):
@@ -159,5 +166,19 @@ def _describe(kind: str, name: str) -> Description:
     cls = registry_of(kind).get(name, kind)
     fields = tuple(Field(*row) for row in describe_fields(cls))
     return Description(
-        kind, name, summary_of(cls), cls.__module__, fields, card_summary(name) if kind in _WITH_CARDS else ""
-    )
+        kind, name, summary_of(cls), cls.__module__, fields, card_summary(name) if kind in _WITH_CARDS else "",
+        _expansion(name) if kind == "methods" else "",
+    )  # fmt: skip
+
+
+def _expansion(name: str) -> str:
+    """What a method stands for with its defaults, in YAML."""
+    methods, links = registry_of("methods"), registry_of("links")
+    made = methods.parse(name, "method")
+    tree: dict[str, Any] = {}
+    if made.expand() != made:
+        tree["method"] = named_plain(methods, made.expand())
+    for direction, own in (("uplink", made.default_uplink), ("downlink", made.default_downlink)):
+        if own:
+            tree[direction] = {group: named_plain(links, link) for group, link in own.items()}
+    return yaml.safe_dump(tree, sort_keys=False, default_flow_style=None, width=110).rstrip() if tree else ""

@@ -63,6 +63,10 @@ class ServerHalf(Protocol[S]):
         """What is evaluated and deployed."""
         ...
 
+    def broadcast(self, state: S) -> Model:
+        """What clients receive: the evaluated model, unless the half evaluates another one, such as an average."""
+        return self.model(state)
+
     def forget(self, state: S, client: ClientId) -> S:
         """A client lost its memory: the state without what is remembered of it; as it is, unless the half says more."""
         del client
@@ -250,6 +254,10 @@ class MethodConfig:
     def default_downlink(self) -> Mapping[str, Link]:
         """Links that belong to the method, by group."""
         return EMPTY
+
+    def expand(self) -> MethodConfig:
+        """The conversation with its parts that a name of the literature stands for; other methods are their own."""
+        return self
 
     def with_codec(self, codec: Any) -> MethodConfig | None:
         """The same method with another codec in its own link of `update`; None if its codec is not free to choose.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import logging
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -17,6 +18,7 @@ from fedreuse.core.own_code import remember
 
 __all__ = ["REGISTRIES", "Registry", "describe_fields", "load_object", "named_plain", "parse", "part", "to_plain"]
 
+_log = logging.getLogger("fedreuse")
 T = TypeVar("T")
 REGISTRIES: dict[str, Registry[Any]] = {}
 
@@ -59,16 +61,21 @@ class Registry(Generic[T]):
         self._home = home
         self._adapt = adapt
         self._classes: dict[str, type[T]] = {}
+        self._refuses: dict[str, Mapping[str, str]] = {}
         REGISTRIES[kind] = self
 
-    def register(self, name: str) -> Callable[[type[T]], type[T]]:
-        """Decorate a frozen dataclass with the name that selects it."""
+    def register(self, name: str, refuses: Mapping[str, str] | None = None) -> Callable[[type[T]], type[T]]:
+        """Decorate a frozen dataclass with the name that selects it.
+
+        `refuses`: keys that other parts of the kind have and this one cannot have, with the reason.
+        """
 
         def add(cls: type[T]) -> type[T]:
             known = self._classes.get(name)
             if known is not None and known.__module__ != cls.__module__:
                 raise ConfigError(f"{self.kind}: '{name}' is already {known.__module__}.{known.__qualname__}")
             self._classes[name] = cls
+            self._refuses[name] = refuses or {}
             return cls
 
         return add
@@ -97,7 +104,11 @@ class Registry(Generic[T]):
         if not isinstance(name, str):
             raise ConfigError(f"{where}: a name is missing, for example {{name: {self.names()[0]}}}; got {spec!r}")
         if ":" not in name:
-            built: T = parse(self.get(name, where), options, where)
+            cls = self.get(name, where)
+            for key in options:
+                if key in self._refuses[name]:
+                    raise ConfigError(f"{where}.{key}: refused, because {self._refuses[name][key]}")
+            built: T = parse(cls, options, where)
             return built
         target = load_object(name, f"{where}.name")
         if isinstance(target, type) and dataclasses.is_dataclass(target):
@@ -129,10 +140,20 @@ def part(registry: Registry[Any], default: object = dataclasses.MISSING) -> Any:
     return dataclasses.field(default_factory=lambda: registry.parse(default, registry.kind), metadata=metadata)
 
 
+def optional_part(registry: Registry[Any]) -> Any:
+    """A field that holds a part of a registry or None, which is not written out: run ids from before it stay."""
+    return dataclasses.field(default=None, metadata={"registry": registry, "quiet": True})
+
+
+def renamed(default: Any, was: str) -> Any:
+    """A field that had another name: configurations may still use the old one, and run ids are made with it."""
+    return dataclasses.field(default=default, metadata={"was": was})
+
+
 def parse(cls: type[Any], data: object, where: str) -> Any:
     """Build a dataclass from a mapping: unknown keys, wrong types and missing fields are errors that name the place."""
-    values = dict(_mapping(data, where))
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+    values = _with_new_names(_mapping(data, where), fields, where)
     for key in values:
         if key not in fields:
             raise ConfigError(f"{_join(where, str(key))}: unknown key; {suggest(str(key), fields)}")
@@ -160,6 +181,8 @@ def to_plain(value: object) -> Any:
         plain = {}
         for field in dataclasses.fields(value):
             inner = getattr(value, field.name)
+            if inner is None and field.metadata.get("quiet"):
+                continue  # it is not there, as in configurations that were written before it could be
             registry = field.metadata.get("registry")
             plain[field.name] = named_plain(registry, inner) if registry is not None else to_plain(inner)
         return plain
@@ -191,6 +214,20 @@ def describe_fields(cls: type[Any]) -> list[tuple[str, str, str]]:
         kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
         rows.append((field.name, kind, default))
     return rows
+
+
+def _with_new_names(
+    data: Mapping[str, Any], fields: Mapping[str, dataclasses.Field[Any]], where: str
+) -> dict[str, Any]:
+    """The values under the fields' names of today; who writes a former name is told the new one."""
+    former = {field.metadata["was"]: name for name, field in fields.items() if "was" in field.metadata}
+    values = {former.get(key, key): value for key, value in data.items()}
+    for old, new in former.items():
+        if old in data and new in data:
+            raise ConfigError(f"{_join(where, old)} is the former name of {new}, and both are there; drop one")
+        if old in data:
+            _log.info("%s is called %s now; the old name is still read", _join(where, old), new)
+    return values
 
 
 def _parse_field(field: dataclasses.Field[Any], hint: Any, value: Any, where: str) -> Any:

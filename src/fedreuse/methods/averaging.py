@@ -1,20 +1,26 @@
-"""The template of the averaging family: send the model, train, average the updates, move.
+"""The averaging conversation: send the model, train, aggregate the updates, move.
 
-w_t+1 = w_t + server_lr * sum_S omega_i delta_i        omega_i = n_i / sum_S n_j
+D_t   = aggregate(delta_i, i in S)               the weighted mean, unless another aggregator is named
+w_t+1 = w_t + step(D_t)                          the direction itself, unless another server step is named
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
+from fedreuse.aggregators.mean import Mean
 from fedreuse.core.corrections import proximal
+from fedreuse.core.errors import require
 from fedreuse.core.message import Answer, Event, Events, Message
-from fedreuse.core.method import ClientHalf, ServerHalf
-from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
-from fedreuse.core.tensors import weighted_sum
+from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
+from fedreuse.core.model import Model, difference, from_groups, to_groups
+from fedreuse.core.needs import Needs
+from fedreuse.core.registry import part
 from fedreuse.core.values import value
-from fedreuse.server_steps import ServerStep, SgdStep
+from fedreuse.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.server_steps.sgd import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,9 +28,10 @@ if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Conversation, Replies
+    from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population, Weighting
 
-__all__ = ["AveragingServer", "AveragingState", "TrainingClient", "average", "update_of", "updates_of"]
+__all__ = ["Averaging", "AveragingServer", "AveragingState", "TrainingClient", "average", "update_of", "updates_of"]
 
 
 @value
@@ -35,12 +42,44 @@ class AveragingState:
     step: Any = None
 
 
+@methods.register("averaging")
+@dataclass(frozen=True)
+class Averaging(MethodConfig):
+    """Train, aggregate and step, as FedAvg does, with every part free to choose.
+
+    Args:
+        prox: Strength of the pull towards the received model in every local step, at least 0; FedProx's mu.
+        aggregate: How the updates of a round become one direction.
+        step: How the server moves along it.
+
+    Example: `method: {name: averaging, prox: 0.01, aggregate: {name: mean}, step: {name: adam, lr: 0.01}}`.
+    """
+
+    prox: float = 0.0
+    aggregate: Aggregator = part(aggregators, "mean")
+    step: ServerStep = part(server_steps, "sgd")
+
+    def __post_init__(self) -> None:
+        """Check the range."""
+        require(self.prox >= 0, "method.prox must not be negative", self.prox)
+
+    @property
+    def needs(self) -> Needs:
+        """A pull enters every step."""
+        return Needs(corrections=self.prox > 0)
+
+    def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
+        """Both halves; every client is fresh, so both buffer policies are the same arithmetic."""
+        del buffers
+        return AveragingServer(self.step, self.aggregate), TrainingClient(self.prox)
+
+
 @dataclass(frozen=True)
 class AveragingServer(ServerHalf[AveragingState]):
     """One exchange: everybody selected trains, whoever answers is averaged."""
 
     step: ServerStep = field(default_factory=SgdStep)
-    weights: Weighting = "ratio"
+    aggregate: Aggregator = field(default_factory=Mean)
 
     def init(self, model: Model, population: Population) -> AveragingState:
         """The state before the first round."""
@@ -49,20 +88,23 @@ class AveragingServer(ServerHalf[AveragingState]):
 
     def model(self, state: AveragingState) -> Model:
         """What is evaluated and deployed."""
+        return evaluated(self.step, state.model, state.step)
+
+    def broadcast(self, state: AveragingState) -> Model:
+        """What clients receive."""
         return state.model
 
     def round(self, state: AveragingState, cohort: Cohort) -> Conversation[AveragingState]:
-        """Ask everybody to train; average the replies that come."""
+        """Ask everybody to train; aggregate the replies that come."""
         request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         replies = yield dict.fromkeys(cohort.clients, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
             return state, Events(events)  # nobody answered: the model stands still
-        updates = updates_of(replies, state.model)
-        direction = average(updates, cohort, self.weights, state.model)
-        move, step = self.step.step(direction.weights, state.step)
-        model, num_kept = apply(state.model, replace(direction, weights=move))
-        return AveragingState(model, step), Events(events, {"kept variances": num_kept})
+        contributions = fresh_contributions(updates_of(replies, state.model), cohort)
+        made = self.aggregate.aggregate(contributions, cohort, state.model.schema)
+        model, step, num_kept = advance(self.step, state.model, made.direction, state.step, made.statistics)
+        return AveragingState(model, step), Events(judged(events, made.verdicts), {"kept variances": num_kept})
 
 
 @dataclass(frozen=True)
@@ -86,14 +128,7 @@ class TrainingClient(ClientHalf[None]):
 
 def average(updates: Mapping[int, Model], cohort: Cohort, weighting: Weighting, like: Model) -> Model:
     """Weighted mean of updates; buffers and counters always by ratio, for their weights must sum to one."""
-    population, schema = cohort.population, like.schema
-    ratio = population.ratio_weights(updates)
-    mean = combine([(ratio[client], update) for client, update in updates.items()], schema)
-    if weighting == "ratio":
-        return mean
-    unbiased = population.ht_weights(updates, len(cohort.clients))
-    terms = [(unbiased[client], update.weights) for client, update in updates.items()]
-    return replace(mean, weights=weighted_sum(terms, schema.weights))
+    return Mean(weighting).aggregate(fresh_contributions(updates, cohort), cohort, like.schema).direction
 
 
 def update_of(model: Model) -> Answer:

@@ -14,23 +14,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fedreuse.aggregators.aggregator import Aggregator, Contribution, aggregators, judged
+from fedreuse.aggregators.mean import Mean, chosen_aggregator
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import require
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
-from fedreuse.core.model import Model, apply, combine, difference, from_groups, to_groups
+from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
-from fedreuse.core.registry import part
+from fedreuse.core.registry import optional_part, part
 from fedreuse.core.tensors import Tensors, add, dot, scale
 from fedreuse.core.values import value
 from fedreuse.gates.gate import Gate, gates
-from fedreuse.methods.averaging import average, update_of, updates_of
-from fedreuse.server_steps import SgdStep
+from fedreuse.methods.averaging import update_of, updates_of
+from fedreuse.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
@@ -55,12 +58,19 @@ class DgFedReuse(MethodConfig):
     reused: Literal["contribute", "drop"] = "contribute"
     cover_lost: bool = False
     signature_ema: float = 0.9
+    aggregate: Aggregator | None = optional_part(aggregators)
+    step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
         """Decays decay, a pull pulls."""
         require(0 <= self.rho <= 1, "method.rho must be in [0, 1]", self.rho)
         require(self.mu >= 0, "method.mu must not be negative", self.mu)
-        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+        chosen_step(self.step, self.server_lr)
+        require(
+            not self.renormalise or self.aggregate in (None, Mean()),
+            "method.aggregate must be the mean by ratio with renormalise, which rescales its weights",
+            self.aggregate,
+        )
         require(0 <= self.signature_ema < 1, "method.signature_ema must be in [0, 1)", self.signature_ema)
 
     @property
@@ -85,6 +95,7 @@ class DgState:
     cache: IntMap[Model]
     rounds: IntMap[int]
     senders: IntMap[tuple[int, ...]]
+    step: Any = None
 
 
 @value
@@ -104,10 +115,18 @@ class DgServer(ServerHalf[DgState]):
     def init(self, model: Model, population: Population) -> DgState:
         """The state before the first round."""
         del population
-        return DgState(model, IntMap(), IntMap(), IntMap())
+        return DgState(model, IntMap(), IntMap(), IntMap(), self._step.init(model.weights))
+
+    @property
+    def _step(self) -> ServerStep:
+        return chosen_step(self.config.step, self.config.server_lr)
 
     def model(self, state: DgState) -> Model:
         """What is evaluated and deployed."""
+        return evaluated(self._step, state.model, state.step)
+
+    def broadcast(self, state: DgState) -> Model:
+        """What clients receive."""
         return state.model
 
     def forget(self, state: DgState, client: int) -> DgState:
@@ -163,28 +182,38 @@ class DgServer(ServerHalf[DgState]):
     def _merge(
         self, state: DgState, cohort: Cohort, updates: Mapping[int, Model], events: list[Event]
     ) -> tuple[DgState, Events]:
-        decays = {event.client: self.config.rho**event.age for event in events if event.outcome == "reused"}  # type: ignore[operator]  # a reused client has an age
-        if not updates and not decays:
+        ages = {event.client: event.age or 0 for event in events if event.outcome == "reused"}
+        if not updates and not ages:
             return state, Events(tuple(events))  # nobody contributes: the model stands still
-        shares = cohort.population.ratio_weights(sorted([*updates, *decays]))
+        contributions = self._contributions(state, cohort, updates, ages)
+        made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
+        moved, step, num_kept = advance(self._step, state.model, made.direction, state.step, made.statistics)
+        after = self._remember(replace(state, model=moved, step=step), updates, cohort.round_number)
+        return after, Events(judged(events, made.verdicts), {"kept variances": num_kept})
+
+    def _contributions(
+        self, state: DgState, cohort: Cohort, updates: Mapping[int, Model], ages: Mapping[int, int]
+    ) -> dict[int, Contribution]:
+        """Fresh updates, and cached ones that count less by their age; statistics of those who trained, or all."""
+        population = cohort.population
+        decays = {client: self.config.rho**age for client, age in ages.items()}
+        shares = population.ratio_weights(sorted([*updates, *ages]))
         if self.config.renormalise:
             total = sum(share * decays.get(client, 1.0) for client, share in shares.items())
             shares = {client: share / total for client, share in shares.items()} if total else shares
-        terms = [
-            (shares[client], updates[client])
-            if client in updates
-            else (shares[client] * decays[client], state.cache[client])
-            for client in shares
-        ]
-        schema = state.model.schema
-        direction = combine(terms, schema)
-        if not self.caches_buffers and updates:
-            bare = {client: replace(update, weights=_nothing(update.weights)) for client, update in updates.items()}
-            direction = replace(average(bare, cohort, "ratio", state.model), weights=direction.weights)
-        move, _ = SgdStep(self.config.server_lr).step(direction.weights, None)
-        moved, num_kept = apply(state.model, replace(direction, weights=move))
-        after = self._remember(replace(state, model=moved), updates, cohort.round_number)
-        return after, Events(tuple(events), {"kept variances": num_kept})
+        trained: Mapping[int, float] = population.ratio_weights(updates) if updates else {}
+        if self.caches_buffers:
+            trained = {client: share * decays.get(client, 1.0) for client, share in shares.items()}
+        return {
+            client: Contribution(
+                updates[client] if client in updates else state.cache[client],
+                share,
+                decays.get(client, 1.0),
+                trained.get(client),
+                ages.get(client, 0),
+            )
+            for client, share in shares.items()
+        }
 
     def _remember(self, state: DgState, updates: Mapping[int, Model], now: int) -> DgState:
         """Cache what came; let go of what will be too old in the next round."""

@@ -12,15 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.aggregators.aggregator import Aggregator, aggregators
+from fedreuse.aggregators.mean import chosen_aggregator
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import RunError, require
 from fedreuse.core.method import ClientHalf, MethodConfig, methods
 from fedreuse.core.model import Model, from_groups
 from fedreuse.core.needs import Needs
+from fedreuse.core.registry import optional_part, renamed
 from fedreuse.core.tensors import is_finite
 from fedreuse.core.values import value
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.server_steps import SgdStep
+from fedreuse.server_steps.server_step import ServerStep, server_steps
+from fedreuse.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from fedreuse.core.local_trainer import LocalTrainer
@@ -40,12 +44,15 @@ class Ditto(MethodConfig):
 
     pull: float = 1.0
     server_lr: float = 1.0
-    weights: Literal["ratio", "ht"] = "ratio"
+    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    aggregate: Aggregator | None = optional_part(aggregators)
+    step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
         """A pull pulls; a step is not negative."""
         require(self.pull >= 0, "method.pull must not be negative", self.pull)
-        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+        chosen_step(self.step, self.server_lr)
+        chosen_aggregator(self.aggregate, self.weighting)
 
     @property
     def needs(self) -> Needs:
@@ -60,7 +67,8 @@ class Ditto(MethodConfig):
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, DittoClient]:
         """FedAvg's server; it never hears of personal models."""
         del buffers
-        return AveragingServer(SgdStep(self.server_lr), self.weights), DittoClient(self.pull)
+        step, aggregate = chosen_step(self.step, self.server_lr), chosen_aggregator(self.aggregate, self.weighting)
+        return AveragingServer(step, aggregate), DittoClient(self.pull)
 
 
 @value

@@ -24,7 +24,7 @@ from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, add, sub, to_dense
 from fedreuse.core.values import value
 from fedreuse.links.plain import Plain
-from fedreuse.methods.wrapper import Wrapper, WrapperClient, WrapperServer
+from fedreuse.methods.wrapper import OF_INNER, Wrapper, WrapperClient, WrapperServer
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
@@ -41,7 +41,7 @@ Fetching = Generator[Requests, Replies, dict[int, int]]
 """The last exchange of a round: who fetched the anchor of which round."""
 
 
-@methods.register("docofl")
+@methods.register("docofl", refuses=dict.fromkeys(("aggregate", "step", "prox"), OF_INNER))
 @dataclass(frozen=True)
 class DoCoFl(Wrapper):
     """Any method, whose clients fetch a compressed anchor beforehand and then receive only a low-bit correction."""
@@ -144,7 +144,7 @@ class DoCoFlServer(WrapperServer):
     def _publish(self, state: DoCoFlState, cohort: Cohort) -> DoCoFlState:
         if (cohort.round_number - 1) % self.config.anchor_every and state.anchors:
             return state
-        source = self.model(state).weights
+        source = self.broadcast(state).weights
         decoded = self.config.anchor.encode(source, source.schema, cohort.rng("anchor")).decode(source.schema)
         newest = Anchor(to_dense(decoded), cohort.round_number)
         return replace(state, anchors=(newest, *state.anchors)[: self.config.num_anchors], source=source)

@@ -13,18 +13,22 @@ nothing. With `blocks`, the largest layer is split by rows, and each block of ro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedreuse.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
+from fedreuse.aggregators.mean import chosen_aggregator
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
-from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
+from fedreuse.core.model import Model, difference, from_groups, to_groups
+from fedreuse.core.registry import optional_part
 from fedreuse.core.tensors import Tensors, drop_rows, zeros
 from fedreuse.core.values import value
-from fedreuse.methods.averaging import average, update_of, updates_of
-from fedreuse.server_steps import SgdStep
+from fedreuse.methods.averaging import update_of, updates_of
+from fedreuse.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -51,12 +55,14 @@ class FedLuar(MethodConfig):
     delta_layers: int = 1
     blocks: int = 1
     server_lr: float = 1.0
+    aggregate: Aggregator | None = optional_part(aggregators)
+    step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
         """Counts count, a step is not negative."""
         require(self.delta_layers >= 0, "method.delta_layers must not be negative", self.delta_layers)
         require(self.blocks >= 1, "method.blocks must be at least 1", self.blocks)
-        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+        chosen_step(self.step, self.server_lr)
 
     def halves(self, buffers: BufferPolicy) -> tuple[LuarServer, LuarClient]:
         """A server that recycles, clients that leave out; buffers are always sent and averaged."""
@@ -71,6 +77,7 @@ class LuarState:
     model: Model
     last: Tensors
     scores: tuple[float, ...] | None
+    step: Any = None
 
 
 @dataclass(frozen=True)
@@ -102,10 +109,18 @@ class LuarServer(ServerHalf[LuarState]):
                 f"method.delta_layers is {self.config.delta_layers}, but this network has {num_layers} layers to "
                 f"recycle (tensors with more than one dimension, or blocks of them); set it to at most {num_layers}"
             )
-        return LuarState(model, zeros(model.weights.schema), None)
+        return LuarState(model, zeros(model.weights.schema), None, self._step.init(model.weights))
+
+    @property
+    def _step(self) -> ServerStep:
+        return chosen_step(self.config.step, self.config.server_lr)
 
     def model(self, state: LuarState) -> Model:
         """What is evaluated and deployed."""
+        return evaluated(self._step, state.model, state.step)
+
+    def broadcast(self, state: LuarState) -> Model:
+        """What clients receive."""
         return state.model
 
     def round(self, state: LuarState, cohort: Cohort) -> Conversation[LuarState]:
@@ -117,12 +132,13 @@ class LuarServer(ServerHalf[LuarState]):
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
             return state, Events(events)  # nobody answered: the model stands still
-        mean = average(updates_of(replies, state.model), cohort, "ratio", state.model)
-        direction, scores = self._merge(state, mean.weights, recycled)
-        move, _ = SgdStep(self.config.server_lr).step(direction, None)
-        model, num_kept = apply(state.model, replace(mean, weights=move))
+        contributions = fresh_contributions(updates_of(replies, state.model), cohort)
+        made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
+        direction, scores = self._merge(state, made.direction.weights, recycled)
+        whole = replace(made.direction, weights=direction)
+        model, step, num_kept = advance(self._step, state.model, whole, state.step, made.statistics)
         counts = {"kept variances": num_kept, "recycled layers": len(recycled)}
-        return LuarState(model, direction, scores), Events(events, counts)
+        return LuarState(model, direction, scores, step), Events(judged(events, made.verdicts), counts)
 
     def _answer(self, state: LuarState, recycled: Collection[int]) -> Answer:
         """An update without what is left out."""

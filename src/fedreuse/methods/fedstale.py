@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.registry import optional_part, renamed
 from fedreuse.core.tensors import Tensors, weighted_sum
 from fedreuse.methods.averaging import TrainingClient
 from fedreuse.methods.server_memory import MemoryServer, MemoryState
-from fedreuse.server_steps import SgdStep
+from fedreuse.server_steps.server_step import ServerStep, server_steps
+from fedreuse.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,24 +30,25 @@ if TYPE_CHECKING:
 __all__ = ["FedStale", "Stale"]
 
 
-@methods.register("fedstale")
+@methods.register("fedstale", refuses={"aggregate": "its direction is a sum of corrections to what was sent before"})
 @dataclass(frozen=True)
 class FedStale(MethodConfig):
     """Fresh updates plus a share beta of what absent clients last sent."""
 
     beta: float = 0.5
     server_lr: float = 1.0
-    weights: Literal["ratio", "ht"] = "ratio"
+    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
         """beta interpolates."""
         require(0 <= self.beta <= 1, "method.beta must be in [0, 1]", self.beta)
-        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+        chosen_step(self.step, self.server_lr)
 
     def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
         """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""
         del buffers
-        return MemoryServer(Stale(self.beta, self.weights), SgdStep(self.server_lr)), TrainingClient()
+        return MemoryServer(Stale(self.beta, self.weighting), chosen_step(self.step, self.server_lr)), TrainingClient()
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,14 @@ class Stale:
     """The direction of FedStale; beta multiplies both sums of history, or it would be biased."""
 
     beta: float
-    weights: Weighting
+    weighting: Weighting
 
     def __call__(
         self, fresh: Mapping[int, Tensors], before: MemoryState, after: MemoryState, cohort: Cohort
     ) -> Tensors:
         """sum_S w_i (d_i - beta h_i) + beta * mean, with h and mean as they were before this round."""
         del after
-        weights = cohort.population.weights(self.weights, fresh, len(cohort.clients))
+        weights = cohort.population.weights(self.weighting, fresh, len(cohort.clients))
         history = self.beta * cohort.lr_factor
         terms = [(weights[client], update) for client, update in fresh.items()]
         terms += [(-history * weights[client], before.memory[client]) for client in fresh if client in before.memory]

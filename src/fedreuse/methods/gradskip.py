@@ -23,7 +23,7 @@ from fedreuse.core.method import MethodConfig, methods
 from fedreuse.core.model import Model, difference
 from fedreuse.core.needs import Needs
 from fedreuse.core.tensors import scale, sub
-from fedreuse.methods.proxskip import Mode, ProxSkipClient, ProxSkipServer, ProxSkipState
+from fedreuse.methods.proxskip import PLAIN_MEAN, Mode, ProxSkipClient, ProxSkipServer, ProxSkipState
 
 if TYPE_CHECKING:
     from fedreuse.core.local_trainer import LocalTrainer
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["GradSkip", "GradSkipClient", "GradSkipServer"]
 
 
-@methods.register("gradskip")
+@methods.register("gradskip", refuses=dict.fromkeys(("aggregate", "step"), PLAIN_MEAN))
 @dataclass(frozen=True)
 class GradSkip(MethodConfig):
     """ProxSkip whose clients stop computing when a private coin falls: fewer gradients for the same communication.

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.registry import optional_part
 from fedreuse.core.tensors import Tensors, scale
 from fedreuse.methods.averaging import TrainingClient
 from fedreuse.methods.server_memory import MemoryServer, MemoryState
-from fedreuse.server_steps import SgdStep
+from fedreuse.server_steps.server_step import ServerStep, server_steps
+from fedreuse.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,27 +26,29 @@ if TYPE_CHECKING:
 __all__ = ["Mifa", "Remembered"]
 
 
-@methods.register("mifa")
+@methods.register("mifa", refuses={"aggregate": "it keeps the mean of all last updates and never sees them together"})
 @dataclass(frozen=True)
 class Mifa(MethodConfig):
     """Apply the mean of every client's last update, in every round.
 
     `start`: zero counts clients not yet seen as zero; full asks everybody in the first round; seen divides by the
-    examples of those seen so far.
+    examples of those seen so far. `step`: another server step; None is sgd with `server_lr`.
     """
 
     start: Literal["zero", "full", "seen"] = "zero"
     server_lr: float = 1.0
+    step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
         """A step is not negative."""
-        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+        chosen_step(self.step, self.server_lr)
 
     def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
         """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""
         del buffers
         combine = Remembered(divides_by_seen=self.start == "seen")
-        return MemoryServer(combine, SgdStep(self.server_lr), starts_full=self.start == "full"), TrainingClient()
+        step = chosen_step(self.step, self.server_lr)
+        return MemoryServer(combine, step, starts_full=self.start == "full"), TrainingClient()
 
 
 @dataclass(frozen=True)

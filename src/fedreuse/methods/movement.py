@@ -12,7 +12,7 @@ from fedreuse.core.errors import require
 from fedreuse.core.method import methods
 from fedreuse.core.tensors import dot, sub
 from fedreuse.core.values import value
-from fedreuse.methods.wrapper import Wrapper, WrapperServer
+from fedreuse.methods.wrapper import OF_INNER, Wrapper, WrapperServer
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Movement", "MovementServer", "MovementState"]
 
 
-@methods.register("movement")
+@methods.register("movement", refuses=dict.fromkeys(("aggregate", "step", "prox"), OF_INNER))
 @dataclass(frozen=True)
 class Movement(Wrapper):
     """Any method, whose requests also say how far the model moved in the last `depth` rounds.
@@ -83,5 +83,5 @@ class MovementServer(WrapperServer):
                 return MovementState(inner, self._moves(state, inner)), events
 
     def _moves(self, before: MovementState, after: Any) -> tuple[float, ...]:
-        step = sub(self.inner.model(after).weights, self.model(before).weights)
+        step = sub(self.inner.broadcast(after).weights, self.broadcast(before).weights)
         return (dot(step, step), *before.moves)[: self.depth]

@@ -39,12 +39,15 @@ if TYPE_CHECKING:
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
 
-__all__ = ["Mode", "ProxSkip", "ProxSkipClient", "ProxSkipServer", "ProxSkipState", "Shift", "finish"]
+__all__ = ["PLAIN_MEAN", "Mode", "ProxSkip", "ProxSkipClient", "ProxSkipServer", "ProxSkipState", "Shift", "finish"]
 
 Mode = Literal["faithful", "partial"]
 
+PLAIN_MEAN = "the shifts of all clients sum to zero only if the model moves by the plain mean of what was sent"
+"""Why neither another aggregator nor another server step can be chosen."""
 
-@methods.register("proxskip")
+
+@methods.register("proxskip", refuses=dict.fromkeys(("aggregate", "step"), PLAIN_MEAN))
 @dataclass(frozen=True)
 class ProxSkip(MethodConfig):
     """Local steps with shifts that cancel the clients' drift; communication after every step with probability p.

@@ -17,17 +17,21 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from fedreuse.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
+from fedreuse.aggregators.mean import chosen_aggregator
 from fedreuse.core.corrections import Correction
 from fedreuse.core.errors import require
 from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.message import Answer, Event, Events, Message
 from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
-from fedreuse.core.model import Model, apply, difference, from_groups, to_groups
+from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
+from fedreuse.core.registry import optional_part
 from fedreuse.core.tensors import Tensors, add, scale, sub, weighted_sum, zeros
 from fedreuse.core.values import value
-from fedreuse.methods.averaging import average, update_of, updates_of
-from fedreuse.server_steps import SgdStep
+from fedreuse.methods.averaging import update_of, updates_of
+from fedreuse.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
@@ -46,6 +50,7 @@ class Scaffold(MethodConfig):
 
     `wire`: literal sends both changes; derived sends only the update and one number, from which the server knows the
     change of the control (option II only). `controls`: weighted by examples, like the objective, or uniform as printed.
+    `aggregate` and `step`: another rule and another step for the updates; the control stays the mean of all c_i.
     """
 
     option: Literal["I", "II"] = "II"
@@ -53,10 +58,12 @@ class Scaffold(MethodConfig):
     wire: Literal["literal", "derived"] = "literal"
     controls: Literal["weighted", "uniform"] = "weighted"
     server_lr: float = 1.0
+    aggregate: Aggregator | None = optional_part(aggregators)
+    step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
         """Option I's control is a gradient: no function of the update, and not amplified by momentum."""
-        require(self.server_lr >= 0, "method.server_lr must not be negative", self.server_lr)
+        chosen_step(self.step, self.server_lr)
         is_path = self.option == "II"
         require(
             is_path or self.wire == "literal",
@@ -96,6 +103,7 @@ class ScaffoldState:
 
     model: Model
     control: Tensors
+    step: Any = None
 
 
 @value
@@ -114,10 +122,18 @@ class ScaffoldServer(ServerHalf[ScaffoldState]):
     def init(self, model: Model, population: Population) -> ScaffoldState:
         """All controls start at zero."""
         del population
-        return ScaffoldState(model, zeros(model.weights.schema))
+        return ScaffoldState(model, zeros(model.weights.schema), self._step.init(model.weights))
+
+    @property
+    def _step(self) -> ServerStep:
+        return chosen_step(self.config.step, self.config.server_lr)
 
     def model(self, state: ScaffoldState) -> Model:
         """What is evaluated and deployed."""
+        return evaluated(self._step, state.model, state.step)
+
+    def broadcast(self, state: ScaffoldState) -> Model:
+        """What clients receive."""
         return state.model
 
     def round(self, state: ScaffoldState, cohort: Cohort) -> Conversation[ScaffoldState]:
@@ -128,10 +144,11 @@ class ScaffoldServer(ServerHalf[ScaffoldState]):
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
             return state, Events(events)  # nobody answered: the model stands still
-        direction = average(updates_of(replies, state.model), cohort, "ratio", state.model)
-        move, _ = SgdStep(self.config.server_lr).step(direction.weights, None)
-        model, num_kept = apply(state.model, replace(direction, weights=move))
-        return ScaffoldState(model, self._control(state, cohort, replies)), Events(events, {"kept variances": num_kept})
+        contributions = fresh_contributions(updates_of(replies, state.model), cohort)
+        made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
+        model, step, num_kept = advance(self._step, state.model, made.direction, state.step, made.statistics)
+        after = ScaffoldState(model, self._control(state, cohort, replies), step)
+        return after, Events(judged(events, made.verdicts), {"kept variances": num_kept})
 
     def _answer(self, state: ScaffoldState) -> Answer:
         """An update, and the change of the control or the number it follows from."""

@@ -11,14 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fedreuse.aggregators.aggregator import fresh_contributions
+from fedreuse.aggregators.mean import Mean
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import ServerHalf
-from fedreuse.core.model import Model, apply, to_groups
+from fedreuse.core.model import Model, to_groups
 from fedreuse.core.tensors import Tensors, scale, weighted_sum, zeros
 from fedreuse.core.values import value
-from fedreuse.methods.averaging import average, update_of, updates_of
-from fedreuse.server_steps import ServerStep, SgdStep
+from fedreuse.methods.averaging import update_of, updates_of
+from fedreuse.server_steps.server_step import ServerStep, advance, evaluated
+from fedreuse.server_steps.sgd import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,6 +70,10 @@ class MemoryServer(ServerHalf[MemoryState]):
 
     def model(self, state: MemoryState) -> Model:
         """What is evaluated and deployed."""
+        return evaluated(self.step, state.model, state.step)
+
+    def broadcast(self, state: MemoryState) -> Model:
+        """What clients receive."""
         return state.model
 
     def round(self, state: MemoryState, cohort: Cohort) -> Conversation[MemoryState]:
@@ -81,9 +88,9 @@ class MemoryServer(ServerHalf[MemoryState]):
         updates = updates_of(replies, state.model)
         fresh = {client: update.weights for client, update in updates.items()}
         after = remember(state, fresh, cohort)
-        move, step = self.step.step(self.combine(fresh, state, after, cohort), state.step)
-        mean = average(updates, cohort, "ratio", state.model)
-        model, num_kept = apply(state.model, replace(mean, weights=move))
+        mean = Mean().aggregate(fresh_contributions(updates, cohort), cohort, state.model.schema)
+        direction = replace(mean.direction, weights=self.combine(fresh, state, after, cohort))
+        model, step, num_kept = advance(self.step, state.model, direction, state.step, mean.statistics)
         return replace(after, model=model, step=step), Events(events, {"kept variances": num_kept})
 
 

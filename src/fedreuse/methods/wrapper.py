@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Wrapper", "WrapperClient", "WrapperServer"]
 
+OF_INNER = "a wrapper leaves that to the method inside; say it under method.inner"
+"""Why a wrapper has no aggregator and no server step of its own."""
+
 
 @dataclass(frozen=True)
 class Wrapper(MethodConfig):
@@ -70,6 +73,10 @@ class WrapperServer(ServerHalf[Any]):
     def model(self, state: Any) -> Model:
         """What is evaluated and deployed."""
         return self.inner.model(state.inner)
+
+    def broadcast(self, state: Any) -> Model:
+        """What clients receive."""
+        return self.inner.broadcast(state.inner)
 
     def forget(self, state: Any, client: int) -> Any:
         """A client lost its memory: the inner half may remember it."""

@@ -167,6 +167,7 @@ class RunConfig:
             for key, value in self.to_plain().items()
             if key not in _NOT_IDENTITY and not (key in _IDENTITY_IF_SET and value is None)
         }
+        decisive["method"] = _first_names(decisive["method"])
         return sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     @property
@@ -175,6 +176,13 @@ class RunConfig:
         plain = self.to_plain()
         parts = [plain["method"]["name"], plain["task"]["name"], f"s{self.seed}", self.run_id]
         return "-".join(str(word).replace(":", ".") for word in parts)
+
+
+def _first_names(method: Any) -> Any:
+    """A method's tree with `weights` for `weighting`, as it was called first: run ids stay what they were."""
+    if not isinstance(method, Mapping):
+        return method
+    return {"weights" if key == "weighting" else key: _first_names(inner) for key, inner in method.items()}
 
 
 def load(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:

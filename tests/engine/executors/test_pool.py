@@ -15,8 +15,8 @@ from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.gates.proxy import Proxy
 from fedreuse.links.error_feedback import ErrorFeedback
+from fedreuse.methods.aliases import FedAvg
 from fedreuse.methods.dg_fedreuse import DgFedReuse
-from fedreuse.methods.fedavg import FedAvg
 from fedreuse.methods.scaffold import Scaffold
 from fedreuse.testing.dying_workers import DyingSetup
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting

@@ -1,0 +1,364 @@
+"""Named methods of the literature: each is a conversation with its parts filled in, and the links it is defined by.
+
+`fedreuse describe NAME` shows what a name expands to. Equations, costs and traps are on the cards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fedreuse.aggregators.mean import Mean
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.nonzero import Nonzero
+from fedreuse.codecs.qsgd import Qsgd
+from fedreuse.codecs.ternary import Ternary
+from fedreuse.core.errors import require
+from fedreuse.core.registry import part, renamed
+from fedreuse.links.clag import Clag as ClagLink
+from fedreuse.links.delta import Delta
+from fedreuse.links.ef21 import Ef21 as Ef21Link
+from fedreuse.links.error_feedback import ErrorFeedback
+from fedreuse.links.laq import Laq as LaqLink
+from fedreuse.links.lbgm import Lbgm as LbgmLink
+from fedreuse.links.plain import Plain
+from fedreuse.methods.alias import Alias, alias
+from fedreuse.methods.averaging import Averaging
+from fedreuse.methods.fedstale import FedStale
+from fedreuse.methods.mifa import Mifa
+from fedreuse.methods.movement import Movement
+from fedreuse.server_steps.adaptive import AdagradStep, AdamStep, YogiStep
+from fedreuse.server_steps.momentum import MomentumStep
+from fedreuse.server_steps.sgd import SgdStep
+from fedreuse.server_steps.ternary import TernaryStep
+from fedreuse.wire.modes.innovation import MAX_BITS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.method import Link, MethodConfig
+    from fedreuse.core.population import Weighting
+
+__all__ = [
+    "Clag", "Ef21", "FedAdagrad", "FedAdam", "FedAvg", "FedAvgM", "FedEf", "FedPaq", "FedProx", "FedVarp", "FedYogi",
+    "Laq", "Lbgm", "StcUp", "StcUpDown",
+]  # fmt: skip
+
+Estimates = Literal["participants", "all"]
+
+
+def _averaging(server_lr: float, weighting: Weighting = "ratio", prox: float = 0.0) -> Averaging:
+    return Averaging(prox, Mean(weighting), SgdStep(server_lr))
+
+
+def _estimates(agg: Estimates, server_lr: float) -> MethodConfig:
+    """The server averages the estimates of the cohort, as FedAvg does with updates; or everybody's, as MIFA does."""
+    return _averaging(server_lr) if agg == "participants" else Mifa(server_lr=server_lr)
+
+
+# FedAvg and its server steps
+
+
+@alias("fedavg")
+@dataclass(frozen=True)
+class FedAvg(Alias):
+    """Average the selected clients' updates, weighted by their examples, and add them to the model."""
+
+    server_lr: float = 1.0
+    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+
+    def expand(self) -> Averaging:
+        """Averaging as it is."""
+        return _averaging(self.server_lr, self.weighting)
+
+
+@alias("fedprox")
+@dataclass(frozen=True)
+class FedProx(Alias):
+    """FedAvg with a pull of strength mu towards the received model in every local step."""
+
+    mu: float = 5e-4
+    server_lr: float = 1.0
+    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+
+    def expand(self) -> Averaging:
+        """Averaging with a pull."""
+        return _averaging(self.server_lr, self.weighting, self.mu)
+
+
+@alias("fedavgm")
+@dataclass(frozen=True)
+class FedAvgM(Alias):
+    """FedAvg whose average update passes through momentum at the server."""
+
+    server_lr: float = 0.3
+    beta: float = 0.9
+    nesterov: bool = False
+
+    def expand(self) -> Averaging:
+        """Averaging with a momentum step."""
+        return Averaging(step=MomentumStep(self.server_lr, self.beta, self.nesterov))
+
+
+@alias("fedadam")
+@dataclass(frozen=True)
+class FedAdam(Alias):
+    """FedAvg whose average update passes through Adam at the server."""
+
+    server_lr: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.99
+    tau: float = 1e-3
+    v0: float | None = None
+    bias_correction: bool = False
+
+    def expand(self) -> Averaging:
+        """Averaging with an Adam step."""
+        numbers = (self.server_lr, self.beta1, self.beta2, self.tau, self.v0, self.bias_correction)
+        return Averaging(step=AdamStep(*numbers))
+
+
+@alias("fedyogi")
+@dataclass(frozen=True)
+class FedYogi(Alias):
+    """FedAvg whose average update passes through Yogi at the server."""
+
+    server_lr: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.99
+    tau: float = 1e-3
+    v0: float | None = None
+    bias_correction: bool = False
+
+    def expand(self) -> Averaging:
+        """Averaging with a Yogi step."""
+        numbers = (self.server_lr, self.beta1, self.beta2, self.tau, self.v0, self.bias_correction)
+        return Averaging(step=YogiStep(*numbers))
+
+
+@alias("fedadagrad")
+@dataclass(frozen=True)
+class FedAdagrad(Alias):
+    """FedAvg whose average update passes through Adagrad at the server."""
+
+    server_lr: float = 0.01
+    beta1: float = 0.0
+    beta2: float = 0.99
+    tau: float = 1e-3
+    v0: float | None = None
+    bias_correction: bool = False
+
+    def expand(self) -> Averaging:
+        """Averaging with an Adagrad step."""
+        numbers = (self.server_lr, self.beta1, self.beta2, self.tau, self.v0, self.bias_correction)
+        return Averaging(step=AdagradStep(*numbers))
+
+
+# FedAvg through a link or a codec of its own
+
+
+@alias("fedpaq")
+@dataclass(frozen=True)
+class FedPaq(Alias):
+    """FedAvg with updates rounded at random to a few levels per bucket: unbiased, no memory at either end."""
+
+    bits: int = 4
+    bucket: int = 512
+    server_lr: float = 1.0
+    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """The quantiser, without memory."""
+        return {"update": Plain(Qsgd(self.bits, self.bucket))}
+
+    def expand(self) -> Averaging:
+        """FedAvg."""
+        return _averaging(self.server_lr, self.weighting)
+
+
+@alias("fed_ef")
+@dataclass(frozen=True)
+class FedEf(Alias):
+    """FedAvg on compressed updates; what the codec drops is added to the client's next update."""
+
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    decay: float = 1.0
+    server_lr: float = 1.0
+    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """Error feedback around the codec."""
+        return {"update": ErrorFeedback(self.codec, self.decay)}
+
+    def expand(self) -> Averaging:
+        """FedAvg; the link does the rest."""
+        return _averaging(self.server_lr, self.weighting)
+
+
+@alias("stc_up")
+@dataclass(frozen=True)
+class StcUp(Alias):
+    """FedAvg with sparse ternary updates; what is dropped waits at the client. The model travels dense."""
+
+    ratio: float = 0.2
+    server_lr: float = 1.0
+    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """Ternary updates with error feedback, without which they do not converge."""
+        return {"update": ErrorFeedback(Ternary(self.ratio))}
+
+    def expand(self) -> Averaging:
+        """FedAvg."""
+        return _averaging(self.server_lr, self.weighting)
+
+
+@alias("stc_updown")
+@dataclass(frozen=True)
+class StcUpDown(Alias):
+    """Sparse ternary updates up and sparse ternary steps of the model, with error feedback at both ends."""
+
+    ratio: float = 0.2
+    server_ratio: float = 0.2
+    server_lr: float = 1.0
+    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """Ternary updates with error feedback."""
+        return {"update": ErrorFeedback(Ternary(self.ratio))}
+
+    @property
+    def default_downlink(self) -> Mapping[str, Link]:
+        """What changed since the client was last there, to the bit: a rounded copy would soon differ everywhere."""
+        return {"model": Delta(Nonzero(), arithmetic="bits")}
+
+    def expand(self) -> Averaging:
+        """Averaging with a server step that is itself ternary."""
+        return Averaging(aggregate=Mean(self.weighting), step=TernaryStep(self.server_ratio, self.server_lr))
+
+
+@alias("lbgm")
+@dataclass(frozen=True)
+class Lbgm(Alias):
+    """FedAvg; a tensor whose update has hardly turned since it was last sent travels as one number."""
+
+    threshold: float = 0.2
+    granularity: Literal["tensor", "model"] = "tensor"
+    codec: Codec = part(codecs, "dense")
+    residual: bool = False
+    server_lr: float = 1.0
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """The link that makes it LBGM."""
+        return {"update": LbgmLink(self.threshold, self.granularity, self.codec, self.residual)}
+
+    def expand(self) -> Averaging:
+        """FedAvg."""
+        return _averaging(self.server_lr)
+
+
+# estimates of the clients' updates, kept at both ends by a link
+
+
+@alias("ef21")
+@dataclass(frozen=True)
+class Ef21(Alias):
+    """Average estimates of the clients' updates, which compressed differences keep up to date.
+
+    `agg`: participants averages the estimates of the cohort, all those of every client.
+    """
+
+    agg: Estimates = "participants"
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    server_lr: float = 1.0
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """The link that keeps the estimates."""
+        return {"update": Ef21Link(self.codec)}
+
+    def expand(self) -> MethodConfig:
+        """FedAvg, or MIFA."""
+        return _estimates(self.agg, self.server_lr)
+
+
+@alias("clag")
+@dataclass(frozen=True)
+class Clag(Alias):
+    """Average estimates that clients correct only when they are off by more than zeta times the update's movement.
+
+    `agg`: participants averages the estimates of the cohort, all those of every client. `max_lag`: a client sends at
+    least in every so many participations; None never forces it.
+    """
+
+    zeta: float = 1.0
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    max_lag: int | None = 10
+    agg: Estimates = "participants"
+    server_lr: float = 1.0
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """The link that keeps the estimates, and its silence."""
+        return {"update": ClagLink(self.zeta, self.codec, self.max_lag)}
+
+    def expand(self) -> MethodConfig:
+        """FedAvg, or MIFA."""
+        return _estimates(self.agg, self.server_lr)
+
+
+@alias("laq")
+@dataclass(frozen=True)
+class Laq(Alias):
+    """Average estimates that clients correct by quantised innovations, and not at all while these are small.
+
+    `depth` and `xi`: how many of the model's last moves count, and their weight in all. `max_lag`: a client sends at
+    least in every so many participations; None never forces it. `agg`: participants averages the estimates of the
+    cohort, all those of every client.
+
+    The paper steps by a sum, theta <- theta - a sum_m Q_m, and compares gradients with moves / (a M)^2. In updates,
+    delta_m = -(a M / server_lr) g_m, that is moves / server_lr^2.
+    """
+
+    bits: int = 4
+    depth: int = 10
+    xi: float = 0.8
+    max_lag: int | None = 100
+    agg: Estimates = "participants"
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(1 <= self.bits <= MAX_BITS, f"method.bits must be in 1 .. {MAX_BITS}", self.bits)
+        super().__post_init__()
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """The link that quantises and stays silent."""
+        return {"update": LaqLink(self.bits, self.max_lag)}
+
+    def expand(self) -> Movement:
+        """FedAvg, or MIFA, which also tells how far the model moved."""
+        xi = self.xi / self.server_lr**2 if self.server_lr else 0.0  # without a step nothing moves
+        return Movement(_estimates(self.agg, self.server_lr), self.depth, xi)
+
+
+# server memory
+
+
+@alias("fedvarp")
+@dataclass(frozen=True)
+class FedVarp(Alias):
+    """Fresh updates corrected by what absent clients last sent, as SAGA does with gradients."""
+
+    server_lr: float = 1.0
+    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+
+    def expand(self) -> FedStale:
+        """FedStale with beta 1."""
+        return FedStale(1.0, self.server_lr, self.weighting)
