@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
 from fedreuse.core.catalog import card_facts, card_summary, describe, registries
@@ -33,6 +35,22 @@ def test_every_part_has_a_description(kind: str) -> None:
         assert found.summary
         assert found.module.startswith("fedreuse.")
         assert (kind not in ("methods", "links", "codecs")) or found.card
+
+
+DOCUMENTED = (
+    "codecs", "links", "gates", "networks", "optimizers", "learning_rates", "executors", "faults", "availabilities",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", DOCUMENTED)
+def test_every_key_of_a_part_is_explained(kind: str) -> None:
+    for name in registries[kind].names():
+        text = inspect.getdoc(registries[kind].get(name, kind)) or ""
+        told = f"\n{text.partition('Args:')[2]}"
+        (found,) = [part for part in describe(name) if part.kind == kind]
+        missing = [field.name for field in found.fields if f"\n    {field.name}: " not in told]
+        assert not missing, f"{found.module}: the docstring of {name} does not explain {missing} under Args"
+        assert "Example: `" in text, f"{found.module}: the docstring of {name} has no example"
 
 
 def test_a_wrong_name_has_a_hint() -> None:

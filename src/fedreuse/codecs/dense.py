@@ -21,7 +21,10 @@ __all__ = ["Dense"]
 @codecs.register("dense")
 @dataclass(frozen=True)
 class Dense(Codec):
-    """Send every coordinate at full width: lossless, the reference for every saving."""
+    """Send every coordinate at full width: lossless, the reference for every saving.
+
+    Example: `uplink: {update: dense}`.
+    """
 
     drops_coordinates: ClassVar[bool] = False
     is_exact: ClassVar[bool] = True

@@ -34,7 +34,15 @@ __all__ = ["Ecuq", "entropy"]
 @codecs.register("ecuq")
 @dataclass(frozen=True)
 class Ecuq(Codec):
-    """Round each tensor to a uniform grid whose indices have at most `bits` bits of entropy; Huffman-coded."""
+    """Round each tensor to a uniform grid whose indices have at most `bits` bits of entropy; Huffman-coded.
+
+    Args:
+        bits: Entropy of the indices in bits per coordinate, from 1 to 8.
+        tolerance: How far below `bits` the entropy may end, in bits, in (0, 1]; smaller values search longer
+            for the finest grid.
+
+    Example: `uplink: {update: {name: ecuq, bits: 3}}`.
+    """
 
     drops_coordinates: ClassVar[bool] = False
 

@@ -25,7 +25,14 @@ __all__ = ["Narrow"]
 @codecs.register("narrow")
 @dataclass(frozen=True)
 class Narrow(AroundCodec):
-    """Round what another codec keeps to fp16, bf16, or 8 or 4 bit levels of the tensor's largest magnitude."""
+    """Round what another codec keeps to fp16, bf16, or 8 or 4 bit levels of the tensor's largest magnitude.
+
+    Args:
+        codec: Chooses the coordinates.
+        values: How a value is written: `fp16`, `bf16` (2 bytes), `int8` (1 byte) or `int4` (half a byte).
+
+    Example: `uplink: {update: {name: narrow, codec: {name: top_k, ratio: 0.1}, values: int8}}`.
+    """
 
     values: Kind = "fp16"
 

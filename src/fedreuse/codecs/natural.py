@@ -32,7 +32,10 @@ _LARGEST, _NOT_FINITE = 254, 255
 @codecs.register("natural")
 @dataclass(frozen=True)
 class Natural(Codec):
-    """Round each coordinate at random to a power of two: a sign bit and an exponent byte, unbiased."""
+    """Round each coordinate at random to a power of two: a sign bit and an exponent byte, unbiased.
+
+    Example: `uplink: {update: natural}`.
+    """
 
     drops_coordinates: ClassVar[bool] = False
 

@@ -22,7 +22,10 @@ __all__ = ["Nonzero"]
 @codecs.register("nonzero")
 @dataclass(frozen=True)
 class Nonzero(Codec):
-    """Send the non-zero coordinates only, in the smallest of dense, bitmap and index pairs: lossless."""
+    """Send the non-zero coordinates only, in the smallest of dense, bitmap and index pairs: lossless.
+
+    Example: `downlink: {model: {name: delta, codec: nonzero}}`.
+    """
 
     drops_coordinates: ClassVar[bool] = False
     is_exact: ClassVar[bool] = True

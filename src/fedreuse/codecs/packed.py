@@ -27,8 +27,12 @@ __all__ = ["Packed", "pack_parcel"]
 class Packed(AroundCodec):
     """Code what another codec makes without loss: mask and values each in the smallest of several forms.
 
-    Tensors of fewer than `least` bytes stay as they are: together they are a thousandth of a message, and each costs as
-    many calls as a large one.
+    Args:
+        codec: What is coded; any codec but `packed`.
+        least: Tensors of fewer bytes stay as they are, at least 0: together they are a thousandth of a message,
+            and each costs as many calls as a large one.
+
+    Example: `uplink: {update: {name: packed, codec: {name: top_k, ratio: 0.2}}}`.
     """
 
     uses_reference: ClassVar[bool] = True

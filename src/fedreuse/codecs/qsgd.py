@@ -32,7 +32,14 @@ __all__ = ["Qsgd"]
 @codecs.register("qsgd")
 @dataclass(frozen=True)
 class Qsgd(Codec):
-    """Round each coordinate at random to a few levels of its bucket's largest magnitude: unbiased, bit-packed."""
+    """Round each coordinate at random to a few levels of its bucket's largest magnitude: unbiased, bit-packed.
+
+    Args:
+        bits: Bits per coordinate with the sign, from 2 to 8.
+        bucket: Coordinates that share one scale (4 bytes), at least 1.
+
+    Example: `uplink: {update: {name: qsgd, bits: 4}}`.
+    """
 
     drops_coordinates: ClassVar[bool] = False
 

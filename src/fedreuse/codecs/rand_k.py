@@ -34,7 +34,15 @@ __all__ = ["RandK"]
 @codecs.register("rand_k")
 @dataclass(frozen=True)
 class RandK(Codec):
-    """Keep random coordinates of each tensor, scaled up to be right on average; a seed stands for the positions."""
+    """Keep random coordinates of each tensor, scaled up to be right on average; a seed stands for the positions.
+
+    Args:
+        ratio: Share of the coordinates that is kept, in (0, 1].
+        unbiased: Scale the kept coordinates up by d / k, so that the mean is right; without it the codec
+            contracts.
+
+    Example: `uplink: {update: {name: rand_k, ratio: 0.1}}`.
+    """
 
     drops_coordinates: ClassVar[bool] = True
 

@@ -34,7 +34,13 @@ __all__ = ["Ternary"]
 @codecs.register("ternary")
 @dataclass(frozen=True)
 class Ternary(Codec):
-    """Keep the largest coordinates of each tensor, all with their mean magnitude: signs and Rice-coded positions."""
+    """Keep the largest coordinates of each tensor, all with their mean magnitude: signs and Rice-coded positions.
+
+    Args:
+        ratio: Share of the coordinates that is kept, in (0, 1].
+
+    Example: `uplink: {update: {name: error_feedback, codec: {name: ternary, ratio: 0.05}}}`.
+    """
 
     drops_coordinates: ClassVar[bool] = True
 

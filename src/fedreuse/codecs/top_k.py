@@ -24,7 +24,13 @@ __all__ = ["TopK", "kept_count", "largest", "mark_largest"]
 @codecs.register("top_k")
 @dataclass(frozen=True)
 class TopK(Codec):
-    """Keep the largest coordinates of each tensor by magnitude, in the smallest of dense, bitmap and index pairs."""
+    """Keep the largest coordinates of each tensor by magnitude, in the smallest of dense, bitmap and index pairs.
+
+    Args:
+        ratio: Share of the coordinates that is kept, in (0, 1]; at least one of each tensor.
+
+    Example: `uplink: {update: {name: top_k, ratio: 0.1}}`.
+    """
 
     drops_coordinates: ClassVar[bool] = True
 

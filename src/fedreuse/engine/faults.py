@@ -33,7 +33,10 @@ faults: Registry[FaultPlan] = Registry("faults", "fedreuse.engine.faults")
 @faults.register("none")
 @dataclass(frozen=True)
 class NoFaults:
-    """Everybody answers."""
+    """Everybody answers.
+
+    Example: `faults: none`.
+    """
 
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:  # noqa: ARG002 - nothing fails
         """Answers."""
@@ -43,7 +46,14 @@ class NoFaults:
 @faults.register("random")
 @dataclass(frozen=True)
 class RandomFaults:
-    """Each request is lost or late with fixed probabilities, independently of all others."""
+    """Each request is lost or late with fixed probabilities, independently of all others.
+
+    Args:
+        lost: The chance that nothing comes back and the client does not compute, in [0, 1].
+        late: The chance that the reply comes too late to count, in [0, 1]; both together at most 1.
+
+    Example: `faults: {name: random, lost: 0.1}`.
+    """
 
     lost: float = 0.0
     late: float = 0.0
@@ -95,7 +105,13 @@ def _parse_entry(value: object, where: str) -> Any:
 @faults.register("listed")
 @dataclass(frozen=True)
 class Listed:
-    """The faults are written down one by one; everybody else answers."""
+    """The faults are written down one by one; everybody else answers.
+
+    Args:
+        entries: Each has `round`, `client`, `fate` (`answers`, `late` or `lost`) and perhaps `exchange` (1).
+
+    Example: `faults: {name: listed, entries: [{round: 2, client: 0, fate: lost}]}`.
+    """
 
     entries: tuple[ListedFault, ...] = field(metadata={"parse": _parse_entries})
 

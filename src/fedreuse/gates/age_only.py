@@ -18,7 +18,14 @@ __all__ = ["AgeOnly"]
 @gates.register("age_only")
 @dataclass(frozen=True)
 class AgeOnly(AgeLimit):
-    """Reuse every cache younger than max_age; the quota takes the oldest. Reused clients are not contacted."""
+    """Reuse every cache younger than max_age; the quota takes the oldest. Reused clients are not contacted.
+
+    Args:
+        max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
+        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
+
+    Example: `method: {name: dg_fedreuse, gate: {name: age_only, max_age: 4}}`.
+    """
 
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort

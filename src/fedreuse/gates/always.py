@@ -19,7 +19,10 @@ __all__ = ["Always"]
 @gates.register("always")
 @dataclass(frozen=True)
 class Always:
-    """Every selected client trains; with it DG-FedReuse is FedProx."""
+    """Every selected client trains; with it DG-FedReuse is FedProx.
+
+    Example: `method: {name: dg_fedreuse, gate: always}`.
+    """
 
     @property
     def plan(self) -> BatchPlan | None:

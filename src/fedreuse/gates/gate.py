@@ -63,7 +63,7 @@ class AgeLimit:
     quota: float = 0.3
 
     def __post_init__(self) -> None:
-        """Ages start at 1; a share is a share."""
+        """Check the ranges."""
         require(self.max_age >= 1, "gate.max_age must be at least 1", self.max_age)
         require(0 <= self.quota <= 1, "gate.quota must be in [0, 1]", self.quota)
 

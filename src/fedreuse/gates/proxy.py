@@ -24,7 +24,22 @@ __all__ = ["Proxy"]
 @gates.register("proxy")
 @dataclass(frozen=True)
 class Proxy(AgeLimit):
-    """Fresh if the cosine distance of head gradients reaches a threshold that falls with the rounds: the paper's."""
+    """Fresh if the cosine distance of head gradients reaches a threshold that falls with the rounds: the paper's.
+
+    The threshold in round t is max(tau_floor, tau_start * exp(-decay * t)); distances lie in [0, 2].
+
+    Args:
+        max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
+        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
+        tau_start: The threshold before it falls, not negative.
+        tau_floor: The lowest threshold, not negative.
+        decay: How fast the threshold falls, per round, not negative.
+        batches: Batches of the client's training examples in one gradient, at least 1.
+        batch: Examples in a batch, at least 2.
+        deterministic: Take the same batches in every round, in evaluation mode and without augmentation.
+
+    Example: `method: {name: dg_fedreuse, gate: {name: proxy, quota: 0.5}}`.
+    """
 
     tau_start: float = 0.9116988
     tau_floor: float = 0.8134931
@@ -34,7 +49,7 @@ class Proxy(AgeLimit):
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        """Thresholds are distances; a proxy needs batches of two or more."""
+        """Check the ranges."""
         super().__post_init__()
         require(self.tau_start >= 0, "gate.tau_start must not be negative", self.tau_start)
         require(self.tau_floor >= 0, "gate.tau_floor must not be negative", self.tau_floor)

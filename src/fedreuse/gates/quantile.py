@@ -21,7 +21,18 @@ __all__ = ["Quantile"]
 @gates.register("quantile")
 @dataclass(frozen=True)
 class Quantile(AgeLimit):
-    """Fresh if the score is among the highest `fraction` of this round's scores."""
+    """Fresh if the score is among the highest `fraction` of this round's scores.
+
+    Args:
+        max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
+        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
+        fraction: Share of the scored clients that trains, in [0, 1].
+        batches: Batches of the client's training examples in one gradient, at least 1.
+        batch: Examples in a batch, at least 2.
+        deterministic: Take the same batches in every round, in evaluation mode and without augmentation.
+
+    Example: `method: {name: dg_fedreuse, gate: {name: quantile, fraction: 0.3}}`.
+    """
 
     fraction: float = 0.5
     batches: int = 5
@@ -29,7 +40,7 @@ class Quantile(AgeLimit):
     deterministic: bool = False
 
     def __post_init__(self) -> None:
-        """A fraction is one; a proxy needs batches of two or more."""
+        """Check the ranges."""
         super().__post_init__()
         require(0 <= self.fraction <= 1, "gate.fraction must be in [0, 1]", self.fraction)
         require(self.batches >= 1, "gate.batches must be at least 1", self.batches)

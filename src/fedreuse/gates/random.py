@@ -19,12 +19,20 @@ __all__ = ["Random"]
 @gates.register("random")
 @dataclass(frozen=True)
 class Random(AgeLimit):
-    """Fresh with a given probability, whatever the client's data say. Reused clients are not contacted."""
+    """Fresh with a given probability, whatever the client's data say. Reused clients are not contacted.
+
+    Args:
+        max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
+        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
+        probability: The chance to train, in [0, 1].
+
+    Example: `method: {name: dg_fedreuse, gate: {name: random, probability: 0.3}}`.
+    """
 
     probability: float = 0.3
 
     def __post_init__(self) -> None:
-        """A probability is one."""
+        """Check the ranges."""
         super().__post_init__()
         require(0 <= self.probability <= 1, "gate.probability must be in [0, 1]", self.probability)
 

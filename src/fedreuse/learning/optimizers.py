@@ -53,7 +53,15 @@ learning_rates: Registry[LearningRate] = Registry("learning_rates", "fedreuse.le
 @optimizers.register("sgd")
 @dataclass(frozen=True)
 class Sgd:
-    """Stochastic gradient descent with heavy-ball momentum and weight decay."""
+    """Stochastic gradient descent with heavy-ball momentum and weight decay.
+
+    Args:
+        lr: Learning rate, positive.
+        momentum: Share of the last step that is repeated, in [0, 1).
+        weight_decay: Pull of every weight towards zero, not negative; added to the gradient.
+
+    Example: `local: {optimizer: {name: sgd, lr: 0.05}}`.
+    """
 
     lr: float = 0.05
     momentum: float = 0.9
@@ -80,7 +88,17 @@ class Sgd:
 @optimizers.register("adam")
 @dataclass(frozen=True)
 class Adam:
-    """Adam with bias correction; its moments start at zero in every local training."""
+    """Adam with bias correction; its moments start at zero in every local training.
+
+    Args:
+        lr: Learning rate, positive.
+        beta1: Decay of the mean of gradients, in [0, 1).
+        beta2: Decay of the mean of squares, in [0, 1).
+        eps: Added to the root of the mean of squares, positive.
+        weight_decay: Pull of every weight towards zero, not negative; added to the gradient.
+
+    Example: `local: {optimizer: {name: adam, lr: 1e-3}}`.
+    """
 
     lr: float = 1e-3
     beta1: float = 0.9
@@ -117,7 +135,10 @@ class Adam:
 @learning_rates.register("constant")
 @dataclass(frozen=True)
 class Constant:
-    """The same learning rate in every round."""
+    """The same learning rate in every round.
+
+    Example: `local: {lr_schedule: constant}`.
+    """
 
     def factor(self, round_number: int) -> float:
         """Always 1."""
@@ -128,7 +149,14 @@ class Constant:
 @learning_rates.register("step")
 @dataclass(frozen=True)
 class Step:
-    """Multiply by `gamma` every `every` rounds."""
+    """Multiply by `gamma` every `every` rounds.
+
+    Args:
+        every: Rounds between two steps, at least 1.
+        gamma: The factor, positive.
+
+    Example: `local: {lr_schedule: {name: step, every: 30}}`.
+    """
 
     every: int = 30
     gamma: float = 0.1
@@ -146,7 +174,13 @@ class Step:
 @learning_rates.register("exponential")
 @dataclass(frozen=True)
 class Exponential:
-    """Multiply by `gamma` every round."""
+    """Multiply by `gamma` every round.
+
+    Args:
+        gamma: The factor, positive.
+
+    Example: `local: {lr_schedule: {name: exponential, gamma: 0.99}}`.
+    """
 
     gamma: float = 0.99
 
@@ -162,7 +196,14 @@ class Exponential:
 @learning_rates.register("cosine")
 @dataclass(frozen=True)
 class Cosine:
-    """Fall from 1 to `floor` along half a cosine over `rounds` rounds, then stay."""
+    """Fall from 1 to `floor` along half a cosine over `rounds` rounds, then stay.
+
+    Args:
+        rounds: Rounds until the floor is reached, at least 2.
+        floor: The last factor, in [0, 1].
+
+    Example: `local: {lr_schedule: {name: cosine, rounds: 90}}`.
+    """
 
     rounds: int = 90
     floor: float = 0.0

@@ -47,7 +47,12 @@ class Lazy:
 class Clag(Link):
     """Send as EF21 does, but only when the estimate is off by more than zeta times the update's own movement.
 
-    `max_lag`: a client sends at least in every so many participations; None never forces it.
+    Args:
+        zeta: How much the estimate may be off before anything is sent, not negative; 0 sends whenever it is.
+        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
+        max_lag: Send at least in every so many participations, at least 1; null never forces it.
+
+    Example: `uplink: {update: {name: clag, zeta: 4, codec: {name: top_k, ratio: 0.1}}}`.
     """
 
     has_memory: ClassVar[bool] = True
@@ -57,7 +62,7 @@ class Clag(Link):
     max_lag: int | None = 10
 
     def __post_init__(self) -> None:
-        """A threshold is not negative, a lag counts participations."""
+        """Check the ranges."""
         require(self.zeta >= 0, "clag.zeta must not be negative", self.zeta)
         require(self.max_lag is None or self.max_lag >= 1, "clag.max_lag must be at least 1 (or null)", self.max_lag)
 

@@ -31,7 +31,15 @@ __all__ = ["Delta"]
 @links.register("delta")
 @dataclass(frozen=True)
 class Delta(Link):
-    """Send the difference to what the receiver holds; the first time everything, dense."""
+    """Send the difference to what the receiver holds; the first time everything, dense.
+
+    Args:
+        codec: What is sent of the difference; it must contract, and be exact with `arithmetic: bits`.
+        arithmetic: `float` subtracts numbers; `bits` compares bit patterns, so that the receiver holds the
+            sender's very bits.
+
+    Example: `downlink: {model: {name: delta, codec: nonzero}}`.
+    """
 
     has_memory: ClassVar[bool] = True
 
@@ -39,7 +47,7 @@ class Delta(Link):
     arithmetic: Literal["float", "bits"] = "float"
 
     def __post_init__(self) -> None:
-        """A bit pattern cannot be sent approximately, and what the receiver holds must come nearer."""
+        """Refuse codecs that cannot carry differences: approximate ones for bits, and ones whose error grows."""
         require_contraction(self.codec, "delta")
         require(
             self.arithmetic == "float" or self.codec.is_exact,

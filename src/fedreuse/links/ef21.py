@@ -26,7 +26,13 @@ __all__ = ["Ef21"]
 @links.register("ef21")
 @dataclass(frozen=True)
 class Ef21(Link):
-    """Keep the same estimate at both ends and send the codec's view of what it lacks."""
+    """Keep the same estimate at both ends and send the codec's view of what it lacks.
+
+    Args:
+        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
+
+    Example: `uplink: {update: {name: ef21, codec: {name: top_k, ratio: 0.1}}}`.
+    """
 
     has_memory: ClassVar[bool] = True
 

@@ -26,7 +26,15 @@ __all__ = ["ErrorFeedback"]
 @links.register("error_feedback")
 @dataclass(frozen=True)
 class ErrorFeedback(Link):
-    """Remember what the codec drops and add it to the next update; `decay` 1 is Fed-EF, less forgets."""
+    """Remember what the codec drops and add it to the next update; `decay` 1 is Fed-EF, less forgets.
+
+    Args:
+        codec: What is sent; anything that drops or rounds (`top_k`, `narrow`, `ternary`, ...), as long as it
+            contracts.
+        decay: Share of the residual that is kept at each participation, in (0, 1].
+
+    Example: `uplink: {update: {name: error_feedback, codec: {name: top_k, ratio: 0.1}}}`.
+    """
 
     has_memory: ClassVar[bool] = True
 
@@ -34,7 +42,7 @@ class ErrorFeedback(Link):
     decay: float = 1.0
 
     def __post_init__(self) -> None:
-        """A residual may fade, not grow."""
+        """Check the ranges."""
         require_contraction(self.codec, "error_feedback")
         require(0 < self.decay <= 1, "error_feedback.decay must be in (0, 1]", self.decay)
 

@@ -44,8 +44,13 @@ class Quantised:
 class Laq(Link):
     """Send quantised innovations of a few bits, and none while the innovation is small.
 
-    Small means: against the model's recent movement and the quantisation errors. `max_lag`: a client sends at least in
-    every so many participations; None never forces it.
+    Small means: against the model's recent movement, which the method must send, and the quantisation errors.
+
+    Args:
+        bits: Bits per coordinate, from 1 to 32.
+        max_lag: Send at least in every so many participations, at least 1; null never forces it.
+
+    Example: `method: {name: laq, bits: 4}`.
     """
 
     has_memory: ClassVar[bool] = True
@@ -54,7 +59,7 @@ class Laq(Link):
     max_lag: int | None = 100
 
     def __post_init__(self) -> None:
-        """Levels fit their bits, a lag counts participations."""
+        """Check the ranges."""
         require(1 <= self.bits <= MAX_BITS, f"laq.bits must be in 1 .. {MAX_BITS}", self.bits)
         require(self.max_lag is None or self.max_lag >= 1, "laq.max_lag must be at least 1 (or null)", self.max_lag)
 

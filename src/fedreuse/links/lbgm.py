@@ -50,8 +50,14 @@ class LookBack:
 class Lbgm(Link):
     """Send one number instead of a tensor whose direction has hardly turned since it was last sent.
 
-    `granularity`: decide for each tensor, or once for the whole model. `residual`: remember what did not get through
-    and add it to the next update.
+    Args:
+        threshold: The largest squared sine between the two directions at which the number is sent; below 0
+            never, from 1 on always.
+        granularity: Decide for each `tensor`, or once for the whole `model`.
+        codec: How a tensor is sent when it is sent.
+        residual: Remember what did not get through and add it to the next update.
+
+    Example: `uplink: {update: {name: lbgm, threshold: 0.2}}`.
     """
 
     has_memory: ClassVar[bool] = True
@@ -62,7 +68,7 @@ class Lbgm(Link):
     residual: bool = False
 
     def __post_init__(self) -> None:
-        """Below 0 nothing is recycled, from 1 on everything; not a number would mean neither."""
+        """Check that the threshold is a number; below 0 nothing is recycled, from 1 on everything."""
         require(not isnan(self.threshold), "lbgm.threshold must be a number", self.threshold)
         if self.residual:
             require_contraction(self.codec, "lbgm")

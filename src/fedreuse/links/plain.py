@@ -21,7 +21,13 @@ __all__ = ["Plain"]
 @links.register("plain")
 @dataclass(frozen=True)
 class Plain(Link):
-    """Send what the codec makes of the tensors; what it drops is gone."""
+    """Send what the codec makes of the tensors; what it drops is gone.
+
+    Args:
+        codec: What is sent.
+
+    Example: `uplink: {update: {name: plain, codec: {name: top_k, ratio: 0.2}}}`.
+    """
 
     has_memory: ClassVar[bool] = False
 

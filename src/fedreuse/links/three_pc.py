@@ -47,8 +47,14 @@ class TwoPoints:
 class ThreePc(Link):
     """Move an estimate that both ends keep by what a three point compressor sends (variants 2 to 5).
 
-    `codec` is C of every variant, `base` is Q of v2 (unbiased in the paper), v3 and v4; `zeta` belongs to v3,
-    `probability` to v5.
+    Args:
+        variant: `v2`, `v3`, `v4` or `v5`.
+        codec: C of every variant; it must contract.
+        base: Q of `v2` (unbiased in the paper), `v3` and `v4`.
+        zeta: Of `v3`: how much the estimate may be off before C is sent, not negative.
+        probability: Of `v5`: the chance of sending everything, in (0, 1].
+
+    Example: `uplink: {update: {name: three_pc, variant: v4}}`.
     """
 
     has_memory: ClassVar[bool] = True
@@ -60,7 +66,7 @@ class ThreePc(Link):
     probability: float = 0.1
 
     def __post_init__(self) -> None:
-        """Variant 1 is not to be had."""
+        """Check the variant; variant 1 is not offered."""
         if self.variant == "v1":
             raise ConfigError(
                 "three_pc.variant: v1 sends C(x - y), so the server would have to know y, the client's last update in "

@@ -42,7 +42,10 @@ availabilities: Registry[Availability] = Registry("availabilities", "fedreuse.ru
 @availabilities.register("always")
 @dataclass(frozen=True)
 class AlwaysAvailable:
-    """Everybody can be reached in every round."""
+    """Everybody can be reached in every round.
+
+    Example: `rounds: {availability: always}`.
+    """
 
     def presence(self, num_clients: int, seed: int) -> Callable[[int], np.ndarray | None]:  # noqa: ARG002 - nobody is ever absent
         """Everybody."""
@@ -54,8 +57,16 @@ class AlwaysAvailable:
 class Probability:
     """Each client is reachable with a probability of its own, independently in every round.
 
-    Give one of: `p` for all; `file` with one probability per client (a JSON list, alone or under the key
-    `probabilities`, or an npz with that array); `low` and `high`, between which each client's is drawn once.
+    Give one of `p`, `file`, or `low` and `high`.
+
+    Args:
+        p: The same for all clients, in [0, 1].
+        file: One probability per client: a JSON list, alone or under the key `probabilities`, or an npz file
+            with that array.
+        low: Each client's probability is drawn once, not below this.
+        high: And not above this.
+
+    Example: `rounds: {availability: {name: probability, low: 0.2, high: 0.9}}`.
     """
 
     p: float | None = None
@@ -101,7 +112,13 @@ class Probability:
 @availabilities.register("trace")
 @dataclass(frozen=True)
 class Trace:
-    """A JSON file lists who is present, {"rounds": [[0, 3], [1, 2], ...]}, and starts again at its end."""
+    """A JSON file lists who is present, {"rounds": [[0, 3], [1, 2], ...]}, and starts again at its end.
+
+    Args:
+        file: The path of the file.
+
+    Example: `rounds: {availability: {name: trace, file: trace.json}}`.
+    """
 
     file: str
 

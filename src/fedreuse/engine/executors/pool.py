@@ -38,7 +38,13 @@ _READY = "ready"
 @executors.register("pool")
 @dataclass(frozen=True)
 class Pool:
-    """Worker processes, one torch thread each; `auto` is one per core, once the run is long enough to need them."""
+    """Worker processes, one torch thread each; `auto` is one per core, once the run is long enough to need them.
+
+    Args:
+        workers: How many, at least 1, started at once; or `auto`.
+
+    Example: `executor: {name: pool, workers: 4}`.
+    """
 
     workers: int | Literal["auto"] = "auto"
 

@@ -37,7 +37,14 @@ _PATIENCE = 10.0  # seconds for a connection to another machine
 @executors.register("ray")
 @dataclass(frozen=True)
 class Ray:
-    """Ray actors, one CPU each; `address` is null for this machine alone, `auto` or `host:port` for a cluster."""
+    """Ray actors, one CPU each; `address` is null for this machine alone, `auto` or `host:port` for a cluster.
+
+    Args:
+        workers: How many, at least 1; or `auto`: one per CPU.
+        address: null: this machine alone; `auto` or `host:port`: a cluster that is running.
+
+    Example: `executor: {name: ray, workers: 8, address: auto}`.
+    """
 
     workers: int | Literal["auto"] = "auto"
     address: str | None = None

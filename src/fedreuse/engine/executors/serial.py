@@ -23,7 +23,13 @@ __all__ = ["Serial", "SerialExecutor", "play"]
 @executors.register("serial")
 @dataclass(frozen=True)
 class Serial:
-    """Clients one after another in this process; `fast` passes envelopes as objects, `strict` through bytes."""
+    """Clients one after another in this process; `fast` passes envelopes as objects, `strict` through bytes.
+
+    Args:
+        mode: `fast` or `strict`; the results are the same.
+
+    Example: `executor: {name: serial, mode: strict}`.
+    """
 
     mode: Literal["fast", "strict"] = "fast"
 

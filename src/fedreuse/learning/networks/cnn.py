@@ -16,7 +16,14 @@ __all__ = ["Cnn", "CnnModule"]
 @networks.register("cnn")
 @dataclass(frozen=True)
 class Cnn:
-    """conv 32 - BN - pool - conv 64 - BN - pool - fc 128 - fc; 421,834 parameters on 28x28 with 10 classes."""
+    """The paper's CNN, conv 32 - BN - pool - conv 64 - BN - pool - fc 128 - fc; 421,834 parameters (28x28, 10 classes).
+
+    Args:
+        width: Channels of the first convolution, at least 1; the second has twice as many.
+        hidden: Units of the hidden layer, at least 1.
+
+    Example: `network: {name: cnn, width: 16}`.
+    """
 
     width: int = 32
     hidden: int = 128

@@ -17,7 +17,13 @@ __all__ = ["Mlp"]
 @networks.register("mlp")
 @dataclass(frozen=True)
 class Mlp:
-    """Fully connected layers with ReLU between them, for inputs of any shape; the last layer is called fc."""
+    """Fully connected layers with ReLU between them, for inputs of any shape; the last layer is called fc.
+
+    Args:
+        hidden: Units of each hidden layer, at least 1; none is a linear classifier.
+
+    Example: `network: {name: mlp, hidden: [64, 32]}`.
+    """
 
     hidden: tuple[int, ...] = (96,)
 

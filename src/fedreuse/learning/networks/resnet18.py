@@ -16,7 +16,10 @@ __all__ = ["ResNet18", "ResNet18Module"]
 @networks.register("resnet18")
 @dataclass(frozen=True)
 class ResNet18:
-    """ResNet-18 with the 7x7 stem; 11,181,642 parameters with 10 classes."""
+    """ResNet-18 with the 7x7 stem; 11,181,642 parameters with 10 classes.
+
+    Example: `network: resnet18`.
+    """
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """A module for images."""
