@@ -62,7 +62,7 @@ class DgFedReuse(MethodConfig):
     step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
-        """Decays decay, a pull pulls."""
+        """Check the ranges."""
         require(0 <= self.rho <= 1, "method.rho must be in [0, 1]", self.rho)
         require(self.mu >= 0, "method.mu must not be negative", self.mu)
         chosen_step(self.step, self.server_lr)

@@ -49,7 +49,7 @@ class Ditto(MethodConfig):
     step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
-        """A pull pulls; a step is not negative."""
+        """Check the ranges."""
         require(self.pull >= 0, "method.pull must not be negative", self.pull)
         chosen_step(self.step, self.server_lr)
         chosen_aggregator(self.aggregate, self.weighting)

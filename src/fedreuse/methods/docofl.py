@@ -53,7 +53,7 @@ class DoCoFl(Wrapper):
     look_ahead: int = 2
 
     def __post_init__(self) -> None:
-        """The model's way down is free, and somebody is told in time."""
+        """Refuse an inner method with a downlink of its own, and check the ranges."""
         require(self.anchor_every >= 1, "method.anchor_every must be at least 1", self.anchor_every)
         require(self.num_anchors >= 1, "method.num_anchors must be at least 1", self.num_anchors)
         require(self.look_ahead >= 1, "method.look_ahead must be at least 1", self.look_ahead)

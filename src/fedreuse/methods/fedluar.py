@@ -59,7 +59,7 @@ class FedLuar(MethodConfig):
     step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
-        """Counts count, a step is not negative."""
+        """Check the ranges."""
         require(self.delta_layers >= 0, "method.delta_layers must not be negative", self.delta_layers)
         require(self.blocks >= 1, "method.blocks must be at least 1", self.blocks)
         chosen_step(self.step, self.server_lr)

@@ -41,7 +41,7 @@ class FedStale(MethodConfig):
     step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
-        """beta interpolates."""
+        """Check the ranges."""
         require(0 <= self.beta <= 1, "method.beta must be in [0, 1]", self.beta)
         chosen_step(self.step, self.server_lr)
 

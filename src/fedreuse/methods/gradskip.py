@@ -48,7 +48,7 @@ class GradSkip(MethodConfig):
     mode: Mode = "faithful"
 
     def __post_init__(self) -> None:
-        """Coins are coins."""
+        """Check the ranges."""
         require(0 < self.p <= 1, "method.p must be in (0, 1]", self.p)
         chances = self.q if isinstance(self.q, tuple) else (self.q,)
         require(all(0 <= chance <= 1 for chance in chances), "method.q must be in [0, 1]", self.q)

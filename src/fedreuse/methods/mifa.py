@@ -40,7 +40,7 @@ class Mifa(MethodConfig):
     step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
-        """A step is not negative."""
+        """Check the ranges."""
         chosen_step(self.step, self.server_lr)
 
     def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:

@@ -36,7 +36,7 @@ class Movement(Wrapper):
     xi: float = 0.8
 
     def __post_init__(self) -> None:
-        """A past has a length, a weight is not negative."""
+        """Check the ranges."""
         require(self.depth >= 0, "method.depth must not be negative", self.depth)
         require(self.xi >= 0, "method.xi must not be negative", self.xi)
 
@@ -62,7 +62,7 @@ class MovementServer(WrapperServer):
     xi: float
 
     def init(self, model: Model, population: Population) -> MovementState:
-        """Nothing has moved yet."""
+        """The state before the first round: no moves are known."""
         return MovementState(self.inner.init(model, population), ())
 
     def round(self, state: MovementState, cohort: Cohort) -> Conversation[MovementState]:

@@ -59,7 +59,7 @@ class ProxSkip(MethodConfig):
     mode: Mode = "faithful"
 
     def __post_init__(self) -> None:
-        """A coin falls sometimes."""
+        """Check the ranges."""
         require(0 < self.p <= 1, "method.p must be in (0, 1]", self.p)
 
     @property
@@ -108,7 +108,7 @@ class ProxSkipServer(ServerHalf[ProxSkipState]):
         return state.model
 
     def round(self, state: ProxSkipState, cohort: Cohort) -> Conversation[ProxSkipState]:
-        """Everybody takes the same number of steps; whoever answers is averaged, and may have to hear the result."""
+        """All clients take the same number of steps; replies are averaged, and clients may be sent the result."""
         steps = self._steps(cohort)
         request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         replies = yield {

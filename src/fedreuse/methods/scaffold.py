@@ -62,7 +62,7 @@ class Scaffold(MethodConfig):
     step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
-        """Option I's control is a gradient: no function of the update, and not amplified by momentum."""
+        """Check the ranges; refuse option I where its control must follow from the update, or momentum amplifies it."""
         chosen_step(self.step, self.server_lr)
         is_path = self.option == "II"
         require(
@@ -137,7 +137,7 @@ class ScaffoldServer(ServerHalf[ScaffoldState]):
         return state.model
 
     def round(self, state: ScaffoldState, cohort: Cohort) -> Conversation[ScaffoldState]:
-        """Send the model and c; average what comes back."""
+        """Send the model and c; average the replies."""
         groups = {**to_groups(state.model, "model"), "control": state.control}
         request = Message("train", groups, answers=(self._answer(state),))
         replies = yield dict.fromkeys(cohort.clients, request)

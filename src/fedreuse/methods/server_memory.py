@@ -64,7 +64,7 @@ class MemoryServer(ServerHalf[MemoryState]):
     starts_full: bool = False
 
     def init(self, model: Model, population: Population) -> MemoryState:
-        """Nothing is remembered yet."""
+        """The state before the first round: no updates are remembered."""
         del population
         return MemoryState(model, self.step.init(model.weights), IntMap(), zeros(model.weights.schema))
 

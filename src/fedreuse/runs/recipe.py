@@ -45,7 +45,7 @@ class Recipe:
     buffers: BufferPolicy = "dense"
 
     def __post_init__(self) -> None:
-        """What the parts cannot see for themselves."""
+        """Check what concerns several parts."""
         method, uplink = choose_links(self.method, self.uplink, "uplink")
         method, downlink = choose_links(method, self.downlink, "downlink")
         for name, chosen in (("method", method), ("uplink", uplink), ("downlink", downlink)):
