@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.accounting.boundaries import BOUNDARIES
+from fedreuse.accounting.boundaries.boundary import boundary_of
 from fedreuse.accounting.ledger import Ledger, LedgerRow
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import kept_count
@@ -105,7 +105,7 @@ TABLE = [
 def test_a_row_of_the_table(row: Row, network: str) -> None:
     wanted, saving = getattr(row, network)
     found = upload(network, row.link, row.buffers)
-    charged = BOUNDARIES["update_fields"].charge(found)
+    charged = boundary_of("update_fields").charge(found)
     assert charged == wanted
     assert found.group_bytes() == charged
     assert found.total_bytes == charged + found.header_bytes
@@ -151,4 +151,4 @@ def test_a_run_of_the_real_network_costs_the_same(tmp_path: Path) -> None:
     task = {"name": "synthetic", "examples": 80, "test_examples": 20, "classes": 10, "shape": [1, 28, 28], "clients": 2}
     config = tiny("rounds.count=1", "rounds.cohort=2", task=task, network={"name": "cnn"}, method={"name": "fedpaq"})
     rows = [row for row in run(config, tmp_path / "run").ledger() if row.direction == "up"]
-    assert [BOUNDARIES["update_fields"].charge(row) for row in rows] == [215_029, 215_029]
+    assert [boundary_of("update_fields").charge(row) for row in rows] == [215_029, 215_029]

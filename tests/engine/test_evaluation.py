@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from fedreuse.accounting.boundaries import BOUNDARIES, Reference, evaluation_bytes, savings
+from fedreuse.accounting.boundaries.boundary import Reference, modelled
 from fedreuse.accounting.ledger import LedgerRow
+from fedreuse.accounting.traffic import evaluation_bytes, savings
 from fedreuse.accounting.work import total_work
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.local_trainer import Metrics
@@ -194,7 +195,7 @@ def test_evaluation_has_a_purpose_of_its_own_and_lies_outside_every_boundary() -
     work = total_work(session.ledger.rows)
     session.evaluate("fine_tuned")
     after = savings(session.ledger.rows, session.ledger.events, reference)
-    for name in BOUNDARIES:
+    for name in modelled():
         assert after[name].both.tolist() == before[name].both.tolist()
     assert total_work(session.ledger.rows) == work
     rows = [row for row in session.ledger.rows if row.purpose == "evaluation"]

@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fedreuse.accounting.boundaries import Reference, savings
+from fedreuse.accounting.boundaries.boundary import Reference
+from fedreuse.accounting.traffic import savings
 from fedreuse.core.model import Model
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.testing.cases import Case

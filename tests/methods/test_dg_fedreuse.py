@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from fedreuse.accounting.boundaries import BOUNDARIES, Reference, traffic
+from fedreuse.accounting.boundaries.boundary import Reference, boundary_of
+from fedreuse.accounting.traffic import traffic
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import ConfigError
@@ -200,7 +201,7 @@ def test_ages_quota_and_norms() -> None:
 def test_bytes_are_fresh_charges_and_sixteen_per_reuse() -> None:
     session = QuadraticFederation.draw(6, NOISY).play(build("dg_fedreuse", top_k(0.3), gate={"name": "age_only"}), 8)
     reference = Reference(session.schema.dense_bytes, 0, 0)
-    found = traffic(BOUNDARIES["update_fields"], session.ledger.rows, session.ledger.events, reference)
+    found = traffic(boundary_of("update_fields"), session.ledger.rows, session.ledger.events, reference)
     for number in range(1, 9):
         charges = [
             row.group_bytes() for row in session.ledger.rows if row.kind == "update" and row.round_number == number
@@ -212,7 +213,7 @@ def test_bytes_are_fresh_charges_and_sixteen_per_reuse() -> None:
 def test_without_sparsity_and_reuse_nothing_is_saved() -> None:
     session = QuadraticFederation.draw(6).play(build("dg_fedreuse", top_k(1.0), gate="always", buffers="as_weights"), 4)
     reference = Reference(session.schema.dense_bytes, 0, 0)
-    found = traffic(BOUNDARIES["update_fields"], session.ledger.rows, session.ledger.events, reference)
+    found = traffic(boundary_of("update_fields"), session.ledger.rows, session.ledger.events, reference)
     assert found.saving("up") == 0.0
     assert found.mean_saving("up") == 0.0
 

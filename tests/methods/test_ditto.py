@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.accounting.boundaries import Reference, savings
+from fedreuse.accounting.boundaries.boundary import Reference
+from fedreuse.accounting.traffic import savings
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.model import Model
 from fedreuse.core.randomness import stream

@@ -38,8 +38,8 @@ def test_scores_events_and_work(tmp_path: Path) -> None:
     assert result.is_complete
     assert (result.test_score, result.validation_score) == (0.75, 0.6)
     assert (result.rounds, result.planned_rounds) == (2, 2)
-    assert result.events == {"fresh": 2, "fresh (age)": 1, "reused": 1}
-    assert result.reuse_share == 1 / 4
+    assert result.events == {"fresh": 3, "fresh: age": 1, "reused": 1}
+    assert (result.reuse_share, result.lost_share) == (1 / 4, 0)
     assert result.work["flops"] == 3_000_000_000
     assert result.variant == "dg_fedreuse, error_feedback(top_k 0.2)"
     assert json.loads(json.dumps(plain(result), allow_nan=False))["directory"] == str(tmp_path / "run")

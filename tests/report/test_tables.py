@@ -34,13 +34,14 @@ def test_mean_and_spread_over_seeds(result: Result) -> None:
     assert outcome.title == "Outcome (mean ± standard deviation over 2 seeds)"
     assert outcome.rows == (("Top-K", "92.00 ± 2.83", "60.00 ± 0.00", "25.0 ± 0.0", "3.0", "2.00", "0.50"),)
     # 1 - 76/400, 1 - 476/800, 1 - 360/800, 1 - 420/900
-    assert saving.rows == (("Top-K", "81.00 ± 0.00", "40.50 ± 0.00", "55.00 ± 0.00", "53.33 ± 0.00"),)
+    assert saving.rows == (("Top-K", "81.00 ± 0.00", "40.50 ± 0.00", "55.00 ± 0.00", "53.33 ± 0.00", "0.0"),)
     assert saving.headers == (
         "variant",
         "up\nupdate_fields",
         "both\nsymmetric_fields",
         "both\nall_fields",
         "both\nmessages",
+        "lost\nclients %",
     )
 
 
@@ -64,10 +65,11 @@ def test_an_incomplete_run_has_no_place(result: Result) -> None:
 
 
 def test_what_is_missing_is_a_dash(result: Result) -> None:
-    bare = replace(result, test_score=None, validation_score=None, memory_bytes=None, savings={}, reuse_share=None)
+    bare = replace(result, test_score=None, validation_score=None, memory_bytes=None, savings={}, reuse_share=None,
+                   lost_share=None)  # fmt: skip
     outcome, saving = comparison([bare])
     assert outcome.rows == (("Top-K", "-", "-", "-", "3.0", "-", "-"),)
-    assert saving.rows == (("Top-K", "-", "-", "-", "-"),)
+    assert saving.rows == (("Top-K", "-", "-", "-", "-", "-"),)
     assert by_variant([bare])[0].plain()["test_score"] is None
 
 
@@ -88,18 +90,18 @@ def test_plain_variants_name_direction_and_boundary(result: Result) -> None:
 def test_the_savings_of_one_run(result: Result) -> None:
     table = savings_table(result)
     assert [row[0] for row in table.rows] == ["update_fields", "symmetric_fields", "all_fields", "messages"]
-    # cumulative up, down, both; then the means of rounds; then MB
-    assert table.rows[0] == ("update_fields", "81.000 %", "-", "81.000 %", "81.000 %", "-", "81.000 %", "0.00")
+    # cumulative up, down, both; then the means of rounds; then the lost share and MB
+    assert table.rows[0] == ("update_fields", "81.000 %", "-", "81.000 %", "81.000 %", "-", "81.000 %", "0.0 %", "0.00")
     assert table.rows[1][2] == "0.000 %", "no minus before a zero"
 
 
 def test_runs_side_by_side(result: Result) -> None:
     table = runs_table([result, replace(result, is_complete=False, rounds=1, test_score=None, savings={})])
-    assert table.rows[0] == ("run", "Top-K on digits", "1", "2/2", "90.00 %", "60.00 %", "81.00 %")
+    assert table.rows[0] == ("run", "Top-K on digits", "1", "2/2", "90.00 %", "60.00 %", "81.00 %", "0.0 %")
     assert table.rows[1][3:5] == ("1/2 *", "-")
     assert "--resume" in table.legend
     assert runs_table([result]).legend == ""
-    assert "update_fields" in table.headers[-1]
+    assert "update_fields" in table.headers[-2]
 
 
 def test_markdown(result: Result) -> None:
@@ -117,10 +119,10 @@ def test_the_best_come_first_with_every_saving_in_every_direction(result: Result
     assert [row[0] for row in outcome.rows] == [row[0] for row in saving.rows] == ["best *", "Top-K", "blank"]
     assert outcome.title == "Outcome, by test accuracy (one seed)"
     assert saving.headers[1:4] == ("update_fields\nup", "update_fields\ndown", "update_fields\nboth")
-    assert len(saving.headers) == 13
+    assert len(saving.headers) == 14
     # up 76 of 400; then a dense model down for everybody; all_fields: 60 up, 300 down; messages: 90 of 460, 330 of 440
     assert saving.rows[1][1:7] == ("81.0", "-", "81.0", "81.0", "0.0", "40.5")
-    assert saving.rows[1][7:] == ("85.0", "25.0", "55.0", "80.4", "25.0", "53.3")
+    assert saving.rows[1][7:] == ("85.0", "25.0", "55.0", "80.4", "25.0", "53.3", "0.0")
     assert "* outside the method's theory" in saving.legend
     assert "*" not in comparison([result], rank="test")[0].legend
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.accounting.boundaries import Reference
+from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_to_plain
 from fedreuse.core.errors import RunDirectoryError, RunError
 from fedreuse.core.files import beside

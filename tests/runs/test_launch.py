@@ -517,6 +517,22 @@ def check_fates(rows: list[LedgerRow], plan: RandomFaults) -> None:
 
 
 @pytest.mark.slow
+def test_dense_averaging_saves_nothing_however_many_replies_are_lost(go: Go) -> None:
+    found = go(faults={"name": "random", "lost": 0.5}, rounds=MANY).summary["communication"]
+    assert 0.2 < found["update_fields"]["lost_share"] < 0.8
+    for boundary in ("update_fields", "symmetric_fields", "all_fields"):
+        assert found[boundary]["saving"] == pytest.approx(0, abs=1e-12)
+    assert found["messages"]["saving"] == pytest.approx(0, abs=1e-3)
+
+
+def test_a_run_in_which_nothing_was_trained_is_an_error(go: Go, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="nothing was trained: no update of any selected client reached the server"):
+        go(faults={"name": "random", "lost": 1.0})
+    assert not list(tmp_path.rglob("test-opened.json"))
+    assert not list(tmp_path.rglob("summary.json"))
+
+
+@pytest.mark.slow
 def test_lost_and_late_replies_are_what_the_plan_says(go: Go) -> None:
     directory = go(faults=LOSSES, rounds=MANY)
     plan, fates = RandomFaults(0.2, 0.1), set()

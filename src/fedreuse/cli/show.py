@@ -105,7 +105,7 @@ def _show_study(folders: Sequence[Path], results: Sequence[Result]) -> None:
 
 
 def _show_one(result: Result) -> None:
-    from fedreuse.accounting.boundaries import MEASURED
+    from fedreuse.accounting.boundaries.boundary import measured
     from fedreuse.report.measured import event_table
     from fedreuse.report.tables import boundary_legend, savings_table
     from fedreuse.runs.directory import RunDirectory
@@ -119,7 +119,7 @@ def _show_one(result: Result) -> None:
         return
     show_table(savings_table(result))
     show_lines(boundary_legend(result.savings), "")
-    if MEASURED.keys() & result.savings.keys():
+    if measured().keys() & result.savings.keys():
         show_table(event_table(RunDirectory.open(result.directory)))
     show_pairs("Clients, counted once per round in which they were selected", _counted(result.events))
     show_pairs("Work of the clients", _work(result.work))
@@ -184,7 +184,7 @@ def _inline(part: Any) -> str:
 
 
 def _counted(events: Mapping[str, int]) -> Iterable[tuple[str, str]]:
-    total = sum(events.values())
+    total = sum(number for name, number in events.items() if ":" not in name)  # "fresh: age" is part of "fresh"
     yield "selected", f"{total:,}"
     yield from ((name, f"{number:,} ({number / total:.1%})") for name, number in events.items())
 

@@ -45,6 +45,7 @@ _HOMES = {
     "faults": "fedreuse.engine.faults",
     "executors": "fedreuse.engine.executors.executor",
     "listeners": "fedreuse.runs.listening",
+    "boundaries": "fedreuse.accounting.boundaries.boundary",
 }
 """Where each registry is made; it is imported when it is asked for, so that most lists need no torch."""
 _WITH_CARDS = ("methods", "links", "codecs")

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -28,7 +29,8 @@ class Registry(Generic[T]):
 
     Args:
         kind: What the parts are called, such as `codecs`.
-        home: The module whose import registers the parts that come with the package; imported at the first look-up.
+        home: The module or package of the parts that come with fedreuse; it, and every module in it, is imported at the
+            first look-up, so that a new part is one file.
 
     Raises:
         ConfigError: When a name is unknown or already taken; the message has the nearest known name.
@@ -62,6 +64,7 @@ class Registry(Generic[T]):
         self._adapt = adapt
         self._classes: dict[str, type[T]] = {}
         self._refuses: dict[str, Mapping[str, str]] = {}
+        self._is_discovered = False
         REGISTRIES[kind] = self
 
     def register(self, name: str, refuses: Mapping[str, str] | None = None) -> Callable[[type[T]], type[T]]:
@@ -82,12 +85,12 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """Every registered name, sorted."""
-        importlib.import_module(self._home)
+        self._discover()
         return sorted(self._classes)
 
     def get(self, name: str, where: str) -> type[T]:
         """The class behind a registered name."""
-        importlib.import_module(self._home)
+        self._discover()
         try:
             return self._classes[name]
         except KeyError:
@@ -95,6 +98,15 @@ class Registry(Generic[T]):
                 f"{where}: '{name}' is not one of the {self.kind}; {suggest(name, self._classes)} "
                 f"(see `fedreuse list {self.kind}`, or name your own as package.module:Name)"
             ) from None
+
+    def _discover(self) -> None:
+        """Import the home and, of a package, every module in it: each registers its parts."""
+        if self._is_discovered:
+            return
+        home = importlib.import_module(self._home)
+        for file in iter_modules(vars(home).get("__path__", ())):
+            importlib.import_module(f"{self._home}.{file.name}")
+        self._is_discovered = True
 
     def parse(self, spec: object, where: str) -> T:
         """Build the part that a name, or a mapping with a `name`, describes."""

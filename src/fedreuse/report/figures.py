@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.accounting.boundaries import BOUNDARIES, MEASURED
+from fedreuse.accounting.boundaries.boundary import measured, modelled
 from fedreuse.core.errors import RunDirectoryError, UserError, suggest
 from fedreuse.report.tables import Variant, by_variant
 from fedreuse.runs.directory import RunDirectory
@@ -35,7 +35,7 @@ def curve(result: Result, boundary: str) -> tuple[np.ndarray, np.ndarray, np.nda
 
 def accuracy_figure(results: Sequence[Result], path: str | Path, boundary: str = "messages", title: str = "") -> Path:
     """Two panels, one line per variant (mean over seeds, band from the lowest to the highest seed), saved as PNG."""
-    if boundary not in (known := {**BOUNDARIES, **MEASURED}):
+    if boundary not in (known := {**modelled(), **measured()}):
         raise UserError(f"'{boundary}' is not a boundary; {suggest(boundary, known)}")
     variants = by_variant(results)
     if not variants:

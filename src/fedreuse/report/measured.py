@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from fedreuse.accounting.boundaries import BOUNDARIES, MEASURED, REUSE_BYTES
+from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
+from fedreuse.accounting.boundaries.update_fields import REUSE_BYTES
 from fedreuse.report.tables import Table, boundary_legend, megabytes, score
 from fedreuse.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
-    from fedreuse.accounting.boundaries import Boundary
     from fedreuse.report.results import Result
 
 __all__ = ["Cost", "Reached", "event_costs", "event_table", "reached", "target_table"]
@@ -21,7 +21,6 @@ __all__ = ["Cost", "Reached", "event_costs", "event_table", "reached", "target_t
 _NAMES = {"fresh": "fresh update", "reused": "reuse event", "dropped": "dropped client", "lost": "lost client"}
 _IDLE, _ROUND = "client that was not selected", "whole round, all clients"
 _Bytes = dict[tuple[str, str], float]
-_LEVELS = ("all_fields", "messages", *MEASURED)
 
 
 @dataclass(frozen=True)
@@ -36,12 +35,13 @@ class Cost:
 def event_costs(directory: RunDirectory) -> list[Cost]:
     """What a selected client of each outcome cost in its round, all its exchanges together; and a whole round."""
     rows = [row for row in directory.ledger() if row.purpose != "evaluation"]
-    levels = [name for name in _LEVELS if name in BOUNDARIES or any(name in row.fields for row in rows)]
+    levels = [name for name, bound in modelled().items() if bound.counts_every_message]
+    levels += [name for name in measured() if any(name in row.fields for row in rows)]
     cells: defaultdict[tuple[int, int], Counter[tuple[str, str]]] = defaultdict(Counter)
     for row in rows:
         for name in levels:
-            if _boundary(name).is_measured == row.is_measured:
-                cells[row.round_number, row.client][name, row.direction] += _boundary(name).charge(row)
+            if boundary_of(name).is_measured == row.is_measured:
+                cells[row.round_number, row.client][name, row.direction] += boundary_of(name).charge(row)
     outcomes = {(event.round_number, event.client): event.outcome for event in directory.events()}
     keys = [(name, way) for name in levels for way in ("up", "down")]
     kinds = {_NAMES[name]: [key for key, found in outcomes.items() if found == name] for name in _NAMES}
@@ -56,10 +56,6 @@ def _mean(cells: Iterable[Counter[tuple[str, str]]], keys: Sequence[tuple[str, s
     for cell in cells:
         total.update(cell)
     return {key: total[key] / number for key in keys}
-
-
-def _boundary(name: str) -> Boundary:
-    return BOUNDARIES.get(name) or MEASURED[name]
 
 
 def event_table(directory: RunDirectory) -> Table:
@@ -116,7 +112,8 @@ def target_table(results: Sequence[Result], target: float) -> Table:
     """One row per run; one that did not get there says no."""
     found = [reached(result, target) for result in results]
     known = {key for one in found if one is not None for key in one.bytes_of}
-    keys = [(name, way) for name in ("messages", *MEASURED) for way in ("up", "down") if (name, way) in known]
+    serialized = [name for name, bound in {**modelled(), **measured()}.items() if bound.is_serialized]
+    keys = [(name, way) for name in serialized for way in ("up", "down") if (name, way) in known]
     rows = tuple(
         (f"{result.variant}, seed {result.seed}", *_cells(one, keys))
         for result, one in zip(results, found, strict=True)

@@ -9,6 +9,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.accounting.outcomes import count_outcomes
+from fedreuse.accounting.saving import Saving
 from fedreuse.accounting.work import total_work
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.directory import RunDirectory, find_runs
@@ -16,12 +18,9 @@ from fedreuse.runs.directory import RunDirectory, find_runs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fedreuse.accounting.boundaries import Traffic
-    from fedreuse.accounting.ledger import EventRow
 
 __all__ = [
     "Result",
-    "Saving",
     "compared_alike",
     "plain",
     "planned_runs",
@@ -36,30 +35,8 @@ _DECISIVE = ("data", "partition", "validation", "schedule", "schema", "initial_m
 
 
 @dataclass(frozen=True)
-class Saving:
-    """Bytes and savings under one boundary; a direction that the boundary does not count is None."""
-
-    up_bytes: int
-    down_bytes: int
-    up: float | None
-    down: float | None
-    both: float | None
-    mean_round_up: float | None
-    mean_round_down: float | None
-    mean_round_both: float | None
-    dense_up_bytes: int
-    dense_down_bytes: int
-
-    def against(self, dense_up: int, dense_down: int, direction: str) -> float | None:
-        """The saving in one direction, or both, against other dense bytes than those of the same cohorts."""
-        used = {"up": self.up_bytes, "down": self.down_bytes, "both": self.up_bytes + self.down_bytes}
-        dense = {"up": dense_up, "down": dense_down, "both": dense_up + dense_down}
-        return 1 - used[direction] / dense[direction] if dense[direction] else None
-
-
-@dataclass(frozen=True)
 class Result:
-    """One run, complete or not. Scores are fractions; `reuse_share` is that of reused clients among the selected."""
+    """One run, complete or not. Scores are fractions; `reuse_share` and `lost_share` are of all selected clients."""
 
     directory: Path
     run_id: str
@@ -77,6 +54,7 @@ class Result:
     savings: Mapping[str, Saving] = field(default_factory=dict)
     events: Mapping[str, int] = field(default_factory=dict)
     reuse_share: float | None = None
+    lost_share: float | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     work: Mapping[str, float] = field(default_factory=dict)
     memory_bytes: Mapping[str, int] | None = None
@@ -111,9 +89,10 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
         planned_rounds=config["rounds"]["count"],
         test_score=summary.get("test_score"),
         validation_score=scores[-1] if scores else None,
-        savings={name: _saving(traffic) for name, traffic in directory.traffic().items()} if metrics else {},
-        events=_count(events),
+        savings={name: Saving.of(traffic) for name, traffic in directory.traffic().items()} if metrics else {},
+        events=count_outcomes(events),
         reuse_share=sum(event.outcome == "reused" for event in events) / len(events) if events else None,
+        lost_share=sum(event.outcome == "lost" for event in events) / len(events) if events else None,
         counts=summary.get("counts", {}),
         work=asdict(total_work(directory.ledger())) if metrics else {},
         memory_bytes=summary.get("memory_bytes"),
@@ -202,35 +181,6 @@ def _plain(node: Any) -> Any:
     if isinstance(node, float) and not isfinite(node):
         return None
     return str(node) if isinstance(node, Path) else node
-
-
-def _saving(traffic: Traffic) -> Saving:
-    has_down = bool(traffic.dense_down.sum())
-    return Saving(
-        up_bytes=int(traffic.up.sum()),
-        down_bytes=int(traffic.down.sum()),
-        up=_number(traffic.saving("up")),
-        down=_number(traffic.saving("down")) if has_down else None,
-        both=_number(traffic.saving()),
-        mean_round_up=_number(traffic.mean_saving("up")),
-        mean_round_down=_number(traffic.mean_saving("down")) if has_down else None,
-        mean_round_both=_number(traffic.mean_saving()),
-        dense_up_bytes=int(traffic.dense_up.sum()),
-        dense_down_bytes=int(traffic.dense_down.sum()),
-    )
-
-
-def _number(saving: float) -> float | None:
-    """None where nobody was selected, so that nothing could be saved."""
-    return saving if isfinite(saving) else None
-
-
-def _count(events: Sequence[EventRow]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for event in events:
-        name = f"{event.outcome} ({event.reason})" if event.reason else event.outcome
-        counts[name] = counts.get(name, 0) + 1
-    return dict(sorted(counts.items()))
 
 
 def _run_id(directory: RunDirectory) -> str:

@@ -8,13 +8,12 @@ from math import isnan
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.accounting.boundaries import BOUNDARIES, MEASURED
+from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
 __all__ = [
-    "SHOWN",
     "Table",
     "Variant",
     "boundary_legend",
@@ -29,8 +28,6 @@ __all__ = [
     "to_markdown",
 ]
 
-SHOWN = (("update_fields", "up"), ("symmetric_fields", "both"), ("all_fields", "both"), ("messages", "both"))
-"""What a comparison shows: the paper's restricted number, its sensitivity, and the two that count everything."""
 DIRECTIONS = ("up", "down", "both")
 
 
@@ -72,7 +69,7 @@ class Variant:
 
         Against dense FedAvg with the same cohorts and, if the study's `largest` are given, with those too.
         """
-        pairs = [(boundary, direction) for boundary in BOUNDARIES for direction in DIRECTIONS]
+        pairs = [(boundary, direction) for boundary in modelled() for direction in DIRECTIONS]
         savings = {
             f"saving_{direction} ({boundary})": _mean(self.over_seeds(_saving_of(boundary, direction)))
             for boundary, direction in pairs
@@ -94,6 +91,7 @@ class Variant:
             "test_score": _mean(self.over_seeds(lambda result: result.test_score)),
             "validation_score": _mean(self.over_seeds(lambda result: result.validation_score)),
             **savings,
+            "lost_share": _mean(self.over_seeds(lambda result: result.lost_share)),
             "reuse_share": _mean(self.over_seeds(lambda result: result.reuse_share)),
             "client_flops": _mean(self.over_seeds(lambda result: result.work.get("flops"))),
             "server_megabytes": _mean(self.over_seeds(_memory_of("server"))),
@@ -177,26 +175,27 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
         return [outcome, _all_savings(variants, names, starred), *measured]
     saving = Table(
         f"Saving against dense FedAvg in %, all rounds together ({over})",
-        ("variant", *(f"{direction}\n{boundary}" for boundary, direction in SHOWN)),
-        tuple((name, *_savings(variant)) for name, variant in zip(names, variants, strict=True)),
-        "Dense FedAvg with the same cohorts is the reference: one dense model down, one dense update up per client.\n"
-        + boundary_legend(),
+        ("variant", *(f"{bound.headline}\n{name}" for name, bound in modelled().items()), "lost\nclients %"),
+        tuple((name, *_savings(variant), _lost(variant)) for name, variant in zip(names, variants, strict=True)),
+        "Dense FedAvg with the same cohorts and replies is the reference: one dense model down per client, one dense "
+        "update up per client that was not lost.\n" + boundary_legend(),
     )
     return [outcome, saving, *measured]
 
 
 def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> list[Table]:
     """What crossed where a meter stood, beside the messages inside; no table for runs without a meter."""
-    seen = [name for name in MEASURED if any(name in result.savings for one in variants for result in one.results)]
+    seen = [name for name in measured() if any(name in result.savings for one in variants for result in one.results)]
     if not seen:
         return []
-    pairs = [(boundary, direction) for boundary in ("messages", *seen) for direction in ("up", "down")]
+    shown = [name for name, bound in modelled().items() if bound.is_serialized] + seen
+    pairs = [(boundary, direction) for boundary in shown for direction in ("up", "down")]
     rows = tuple(
         (name, *(_number(_mean(variant.over_seeds(_crossed(*pair))), 2) for pair in pairs))
         for name, variant in zip(names, variants, strict=True)
     )
     headers = ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs))
-    legend = boundary_legend(["messages", *seen])
+    legend = boundary_legend(shown)
     return [Table(f"MB that crossed, all rounds together ({over})", headers, rows, legend, is_grouped=True)]
 
 
@@ -208,12 +207,12 @@ def _named(variant: Variant, has_count: bool) -> str:
 def _all_savings(variants: Sequence[Variant], names: Sequence[str], starred: str) -> Table:
     """Every direction under every boundary, means over seeds."""
     largest = Largest.of([result for variant in variants for result in variant.results])
-    pairs = [(boundary, direction) for boundary in BOUNDARIES for direction in DIRECTIONS]
+    pairs = [(boundary, direction) for boundary in modelled() for direction in DIRECTIONS]
     return Table(
         "Saving against dense FedAvg in %: uplink, downlink and both under each boundary, all rounds together",
-        ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs)),
+        ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs), "lost\nclients"),
         tuple(
-            (name, *(_short(_mean(variant.over_seeds(largest.saving_of(*pair)))) for pair in pairs))
+            (name, *(_short(_mean(variant.over_seeds(largest.saving_of(*pair)))) for pair in pairs), _lost(variant))
             for name, variant in zip(names, variants, strict=True)
         ),
         "The reference is dense FedAvg with the largest cohorts of the study: one dense model down, one dense update "
@@ -235,38 +234,42 @@ def savings_table(result: Result) -> Table:
     for name, saving in result.savings.items():
         shown = (saving.up, saving.down, saving.both)
         means = (saving.mean_round_up, saving.mean_round_down, saving.mean_round_both)
-        rows.append(
-            (name, *(_share(number, 3) for number in shown + means), megabytes(saving.up_bytes + saving.down_bytes))
-        )
-    headers = ("boundary", "up", "down", "both", "up\nper round", "down\nper round", "both\nper round", "MB\ncrossed")
+        numbers = [_share(number, 3) for number in shown + means]
+        crossed = megabytes(saving.up_bytes + saving.down_bytes)
+        rows.append((name, *numbers, _share(saving.lost_share, 1), crossed))
+    headers = ("boundary", "up", "down", "both", "up\nper round", "down\nper round", "both\nper round", "lost\nclients",
+               "MB\ncrossed")  # fmt: skip
     legend = (
         "up, down, both: cumulative over all rounds; per round: the mean of each round's own saving; "
-        "-: not counted by this boundary."
+        "-: not counted by this boundary. lost clients: share of the selected; their updates are in neither number."
     )
-    return Table("Saving against dense FedAvg with the same cohorts", headers, tuple(rows), legend)
+    return Table("Saving against dense FedAvg with the same cohorts and replies", headers, tuple(rows), legend)
 
 
 def runs_table(results: Sequence[Result]) -> Table:
     """One row per run."""
+    first = _headlines()[0]
     rows = tuple(
         (
             result.directory.name, f"{result.variant} on {result.dataset}", str(result.seed),
             f"{result.rounds}/{result.planned_rounds}" + ("" if result.is_complete else " *"),
             score(result.test_score, result.metric), score(result.validation_score, result.metric),
-            _share(result.savings["update_fields"].up, 2) if result.savings else "-",
+            _share(_saving_of(*first)(result), 2),
+            _share(result.lost_share, 1),
         )
         for result in results
     )  # fmt: skip
-    headers = ("run", "what", "seed", "rounds", "test", "validation", "saving up\nupdate_fields")
+    headers = (
+        "run", "what", "seed", "rounds", "test", "validation", f"saving {first[1]}\n{first[0]}", "lost\nclients"
+    )  # fmt: skip
     unfinished = any(not result.is_complete for result in results)
     legend = "* not complete; go on with `fedreuse run CONFIG --out RUN --resume`, or the same `fedreuse compare`."
     return Table("Runs", headers, rows, legend if unfinished else "")
 
 
-def boundary_legend(names: Iterable[str] = BOUNDARIES) -> str:
-    """What each boundary counts."""
-    known = {**BOUNDARIES, **MEASURED}
-    return "\n".join(f"{name}: {known[name].meaning}." for name in names)
+def boundary_legend(names: Iterable[str] | None = None) -> str:
+    """What each boundary counts; of those that are counted from messages, unless they are named."""
+    return "\n".join(f"{name}: {boundary_of(name).meaning}." for name in (modelled() if names is None else names))
 
 
 def to_markdown(table: Table) -> str:
@@ -314,7 +317,19 @@ def _outcome(variant: Variant, metric: str) -> tuple[str, ...]:
 
 
 def _savings(variant: Variant) -> tuple[str, ...]:
-    return tuple(_shown(variant.over_seeds(_saving_of(*shown)), 2, 100) for shown in SHOWN)
+    return tuple(_shown(variant.over_seeds(_saving_of(*shown)), 2, 100) for shown in _headlines())
+
+
+def _headlines() -> list[tuple[str, str]]:
+    return [(name, bound.headline) for name, bound in modelled().items()]
+
+
+def _lost(variant: Variant) -> str:
+    return _number(_percent(_mean(variant.over_seeds(lambda result: result.lost_share))), 1)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def _saving_of(boundary: str, direction: str) -> Callable[[Result], float | None]:

@@ -18,8 +18,9 @@ import pyarrow.parquet as pq
 import yaml
 from safetensors.numpy import load_file, save
 
-from fedreuse.accounting.boundaries import Reference, Traffic, savings
+from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
+from fedreuse.accounting.traffic import Traffic, savings
 from fedreuse.core.errors import RunDirectoryError, RunError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.runs.journal import Journal

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.accounting.boundaries import Reference
+from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.model import Model, to_groups
 from fedreuse.learning.data import digest_of

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.work import total_work
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.engine.evaluation import start_evaluator
@@ -23,7 +24,7 @@ from fedreuse.runs.listening import listeners as named_listeners
 from fedreuse.runs.live import LiveRun
 from fedreuse.runs.schedule import load_or_freeze
 from fedreuse.runs.scores import EarlyStopping, Scores
-from fedreuse.runs.summary import arrays_of, count_events, round_row, summarise
+from fedreuse.runs.summary import arrays_of, round_row, summarise
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
@@ -126,12 +127,23 @@ def _go(rounds: _Rounds, heard: Listeners) -> None:
             directory.note_stop(Stopped(live.safe_round, heard.stop.reason))
             heard.tell(Stopped(live.safe_round, heard.stop.reason))
             return
+        _require_training(live)
         summary = summarise(live, rounds.scores.test())
         directory.finish(summary, arrays_of(live.model))
     except BaseException as error:
         heard.tell(Failed(error))
         raise
     heard.tell(Finished(summary))
+
+
+def _require_training(live: LiveRun) -> None:
+    """Refuse to call a run complete in which no update ever reached the server: its model is the initial one."""
+    outcomes = {event.outcome for event in live.ledger.events}
+    if not outcomes & {"fresh", "reused"}:
+        raise RunError(
+            f"nothing was trained: no update of any selected client reached the server in {live.safe_round} rounds "
+            f"({len(live.ledger.events)} selections); lower faults, raise rounds.cohort, or see rounds.availability"
+        )
 
 
 class _Rounds:
@@ -165,7 +177,7 @@ class _Rounds:
         if found:
             heard.tell(Evaluated(self._number, found))
         rows, events = live.ledger.rows[seen[0] :], live.ledger.events[seen[1] :]
-        heard.tell(RoundDone(row, count_events(events), total_work(rows)))
+        heard.tell(RoundDone(row, count_outcomes(events), total_work(rows)))
 
     def _cohort(self) -> Cohort:
         needs, lr_schedule = self._config.method.needs, self._config.local.lr_schedule

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.work import total_work
 from fedreuse.runs.events import Evaluated, RoundDone
-from fedreuse.runs.summary import count_events
 
 if TYPE_CHECKING:
     from fedreuse.accounting.ledger import EventRow, LedgerRow
@@ -36,4 +36,4 @@ def replay(directory: RunDirectory, rows: Sequence[Mapping[str, Any]] | None = N
         scores = {name: value for name, value in row.items() if name.startswith(_SCORES) and value is not None}
         if scores:
             yield Evaluated(number, scores)
-        yield RoundDone(row, count_events(events[number]), total_work(ledger[number]))
+        yield RoundDone(row, count_outcomes(events[number]), total_work(ledger[number]))

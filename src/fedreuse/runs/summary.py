@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from fedreuse.accounting.boundaries import MEASURED, evaluation_bytes, savings
+from fedreuse.accounting.boundaries.boundary import boundary_of
 from fedreuse.accounting.memory import memory_of
+from fedreuse.accounting.outcomes import count_outcomes
+from fedreuse.accounting.saving import Saving
+from fedreuse.accounting.traffic import evaluation_bytes, savings
 from fedreuse.accounting.work import total_work
+from fedreuse.core.message import Outcome
 from fedreuse.core.tensors import to_arrays
 from fedreuse.runs.facts import digest_of_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     import numpy as np
 
-    from fedreuse.accounting.boundaries import Reference
-    from fedreuse.accounting.ledger import EventRow, Ledger
+    from fedreuse.accounting.boundaries.boundary import Reference
+    from fedreuse.accounting.ledger import Ledger
     from fedreuse.core.model import Model
     from fedreuse.runs.live import LiveRun
 
-__all__ = ["arrays_of", "communication", "count_events", "last_of", "round_row", "summarise"]
+__all__ = ["arrays_of", "communication", "last_of", "round_row", "summarise"]
 
 
 def round_row(
@@ -31,13 +35,13 @@ def round_row(
     """One round: its scores, what became of its clients, its seconds, its bytes under every boundary."""
     rows, events = live.ledger.rows[seen[0] :], live.ledger.events[seen[1] :]
     row: dict[str, Any] = {"round": number, **scores}
-    for outcome in ("fresh", "reused", "dropped", "lost"):
+    for outcome in get_args(Outcome):
         row[outcome] = sum(event.outcome == outcome for event in events)
     row["seconds"] = perf_counter() - began
     for name, traffic in savings(rows, events, live.reference, number).items():
         row[f"down_bytes ({name})"] = int(traffic.down[-1])
         row[f"up_bytes ({name})"] = int(traffic.up[-1])
-        if name not in MEASURED:
+        if not boundary_of(name).is_measured:
             row[f"dense_bytes ({name})"] = int(traffic.dense_down[-1] + traffic.dense_up[-1])
     return row
 
@@ -58,7 +62,7 @@ def summarise(live: LiveRun, test: Mapping[str, Any]) -> dict[str, Any]:
         **({"personal_test": test["personal"]} if "personal" in test else {}),
         "communication": communication(ledger, live.reference, len(metrics)),
         "evaluation": evaluation_bytes(ledger.rows),
-        "events": count_events(ledger.events),
+        "events": count_outcomes(ledger.events),
         "counts": ledger.counts,
         "work": asdict(total_work(ledger.rows)),
         "memory_bytes": memory_of(live.record, live.store),
@@ -75,30 +79,8 @@ def arrays_of(model: Model) -> dict[str, np.ndarray]:
 
 def communication(ledger: Ledger, reference: Reference, num_rounds: int) -> dict[str, Any]:
     """Bytes and savings under every boundary, in each direction."""
-    table = {}
-    for name, traffic in savings(ledger.rows, ledger.events, reference, num_rounds).items():
-        has_downlink = bool(traffic.dense_down.sum())
-        table[name] = {
-            "up_bytes": int(traffic.up.sum()),
-            "down_bytes": int(traffic.down.sum()),
-            "dense_up_bytes": int(traffic.dense_up.sum()),
-            "dense_down_bytes": int(traffic.dense_down.sum()),
-            "saving": traffic.saving() if traffic.has_reference else None,
-            "mean_round_saving": traffic.mean_saving() if traffic.has_reference else None,
-            "up_saving": traffic.saving("up") if traffic.has_reference else None,
-            "down_saving": traffic.saving("down") if has_downlink else None,
-        }
-    return table
-
-
-def count_events(events: Iterable[EventRow]) -> dict[str, int]:
-    """How often each outcome came about, in all and by reason."""
-    counts: dict[str, int] = {}
-    for event in events:
-        for key in (event.outcome, f"{event.outcome}: {event.reason}" if event.reason else None):
-            if key is not None:
-                counts[key] = counts.get(key, 0) + 1
-    return counts
+    drawn = savings(ledger.rows, ledger.events, reference, num_rounds)
+    return {name: Saving.of(traffic).to_plain() for name, traffic in drawn.items()}
 
 
 def last_of(metrics: list[dict[str, Any]], name: str) -> float | None:

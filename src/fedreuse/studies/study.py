@@ -22,7 +22,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fedreuse.accounting.boundaries import BOUNDARIES, MEASURED
+from fedreuse.accounting.boundaries.boundary import measured, modelled
 from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.core.registry import parse
@@ -187,7 +187,7 @@ def _plan(
         return None
     plan: Plan = parse(Plan, plain["plan"], f"study {name}, plan")
     try:
-        require_known(plan.boundary, [*BOUNDARIES, *MEASURED], "boundary")
+        require_known(plan.boundary, [*modelled(), *measured()], "boundary")
         seeds = sorted({planned.config.seed for planned in runs})
         plan.check(seeds, {axis: list(labels) for axis, labels in axes.items() if axis != _SEED_AXIS})
     except ConfigError as error:

@@ -7,17 +7,10 @@ from math import isnan
 import numpy as np
 import pytest
 
-from fedreuse.accounting.boundaries import (
-    BOUNDARIES,
-    MEASURED,
-    REUSE_BYTES,
-    Reference,
-    Traffic,
-    evaluation_bytes,
-    savings,
-    traffic,
-)
+from fedreuse.accounting.boundaries.boundary import Reference, boundary_of, measured, modelled
+from fedreuse.accounting.boundaries.update_fields import REUSE_BYTES
 from fedreuse.accounting.ledger import EventRow, LedgerRow
+from fedreuse.accounting.traffic import Traffic, evaluation_bytes, savings, traffic
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
 from tests.federation import build, top_k
 
@@ -53,7 +46,7 @@ EVENTS = [event(1, 0, "fresh"), event(1, 1, "fresh"), event(2, 0, "fresh"), even
 
 
 def found(name: str) -> Traffic:
-    return traffic(BOUNDARIES[name], ROWS, EVENTS, REFERENCE)
+    return traffic(boundary_of(name), ROWS, EVENTS, REFERENCE)
 
 
 def test_update_fields() -> None:
@@ -103,32 +96,51 @@ def test_cumulative_and_per_round_mean_differ_with_the_cohort() -> None:
     rows = [row(1, 0, "up", "update", {"update:pairs": 100})]
     rows += [row(2, client, "up", "update", {"update:dense": 1000}) for client in range(3)]
     events = [event(1, 0, "fresh"), *(event(2, client, "fresh") for client in range(3))]
-    result = traffic(BOUNDARIES["update_fields"], rows, events, REFERENCE)
+    result = traffic(boundary_of("update_fields"), rows, events, REFERENCE)
     assert result.mean_saving() == pytest.approx(0.45)
     assert result.saving() == pytest.approx(0.225)
 
 
 def test_late_and_refused_bytes_crossed() -> None:
     late = LedgerRow(1, 1, 0, "up", "update", "training", "late", {"update:dense": 1000}, 0, 30, 1030)
-    result = traffic(BOUNDARIES["update_fields"], [late], [event(1, 0, "lost")], REFERENCE)
+    result = traffic(boundary_of("update_fields"), [late], [event(1, 0, "lost")], REFERENCE)
     assert result.saving() == 0.0
 
 
+def test_a_lost_reply_is_no_saving() -> None:
+    """Dense FedAvg of which half of the replies are lost saves nothing, under any boundary that has a reference."""
+    rows = [row(1, client, "down", "train", {"model:dense": 1000}) for client in range(4)]
+    rows += [row(1, client, "up", "update", {"update:dense": 1000}) for client in range(2)]
+    events = [event(1, client, "fresh" if client < 2 else "lost") for client in range(4)]
+    drawn = savings(rows, events, Reference(1000, 1030, 1030))
+    for name in modelled():
+        assert (drawn[name].saving(), drawn[name].lost_share) == (0.0, 0.5), name
+    assert drawn["update_fields"].dense_up.tolist() == [2000]
+    assert drawn["messages"].dense_down.tolist() == [4 * 1030]
+
+
+def test_a_score_that_came_before_the_update_was_lost_is_no_update() -> None:
+    rows = [row(1, 0, "up", "score", {}, 4)]
+    result = traffic(boundary_of("update_fields"), rows, [event(1, 0, "lost")], REFERENCE)
+    assert (result.dense_up.tolist(), result.lost_share) == ([0], 1.0)
+    assert isnan(result.saving())
+
+
 def test_rounds_without_clients_count_nothing() -> None:
-    result = traffic(BOUNDARIES["messages"], [], [event(2, 0, "reused")], REFERENCE, num_rounds=3)
+    result = traffic(boundary_of("messages"), [], [event(2, 0, "reused")], REFERENCE, num_rounds=3)
     assert result.up.tolist() == [0, 0, 0]
     assert result.saving() == 1.0
     assert result.mean_saving() == 1.0
-    assert isnan(traffic(BOUNDARIES["messages"], [], [], REFERENCE, num_rounds=2).saving())
-    assert isnan(traffic(BOUNDARIES["messages"], [], [], REFERENCE, num_rounds=2).mean_saving())
+    assert isnan(traffic(boundary_of("messages"), [], [], REFERENCE, num_rounds=2).saving())
+    assert isnan(traffic(boundary_of("messages"), [], [], REFERENCE, num_rounds=2).mean_saving())
     assert isnan(found("update_fields").saving("down"))
 
 
 def test_every_boundary_has_its_name_and_meaning() -> None:
-    assert list(BOUNDARIES) == ["update_fields", "symmetric_fields", "all_fields", "messages"]
-    assert all(bound.name == name and bound.meaning for name, bound in BOUNDARIES.items())
+    assert list(modelled()) == ["update_fields", "symmetric_fields", "all_fields", "messages"]
+    assert all(bound.name == name and bound.meaning for name, bound in modelled().items())
     assert {name: result.boundary for name, result in savings(ROWS, EVENTS, REFERENCE).items()} == {
-        name: name for name in BOUNDARIES
+        name: name for name in modelled()
     }
     assert REUSE_BYTES == 16
 
@@ -168,21 +180,21 @@ def test_without_sparsity_and_reuse_nothing_is_saved_in_any_direction() -> None:
     np.testing.assert_array_equal(results["all_fields"].both, [912, 912, 912])
 
 
-def measured(number: int, client: int, direction: str, **seen: int) -> LedgerRow:
+def seen(number: int, client: int, direction: str, **seen: int) -> LedgerRow:
     return LedgerRow(number, number, client, direction, "", "training", "measured", seen, 0, 0, 0)
 
 
 SEEN = [
-    measured(1, 0, "up", transport=700, interface=900),
-    measured(1, 0, "down", transport=1500, interface=1800),
-    measured(1, 1, "up", transport=50, interface=90),
-    measured(2, 1, "up", transport=60, interface=99),
+    seen(1, 0, "up", transport=700, interface=900),
+    seen(1, 0, "down", transport=1500, interface=1800),
+    seen(1, 1, "up", transport=50, interface=90),
+    seen(2, 1, "up", transport=60, interface=99),
 ]
 
 
 def test_measured_boundaries_are_absent_without_a_meter() -> None:
-    assert list(savings(ROWS, EVENTS, REFERENCE)) == list(BOUNDARIES)
-    assert list(MEASURED) == ["transport", "interface"]
+    assert list(savings(ROWS, EVENTS, REFERENCE)) == list(modelled())
+    assert list(measured()) == ["transport", "interface"]
 
 
 def test_measured_boundaries_by_hand() -> None:
@@ -197,7 +209,7 @@ def test_measured_boundaries_by_hand() -> None:
 
 def test_a_meter_changes_no_other_boundary() -> None:
     with_meter, without = savings([*ROWS, *SEEN], EVENTS, REFERENCE), savings(ROWS, EVENTS, REFERENCE)
-    for name in BOUNDARIES:
+    for name in modelled():
         assert with_meter[name].up.tolist() == without[name].up.tolist()
         assert with_meter[name].down.tolist() == without[name].down.tolist()
     asked = LedgerRow(2, 2, 0, "up", "", "evaluation", "measured", {"transport": 9}, 0, 0, 0)
@@ -205,6 +217,6 @@ def test_a_meter_changes_no_other_boundary() -> None:
 
 
 def test_what_only_a_relay_counted_has_no_packets() -> None:
-    drawn = savings([*ROWS, measured(1, 0, "up", transport=7)], EVENTS, REFERENCE)
+    drawn = savings([*ROWS, seen(1, 0, "up", transport=7)], EVENTS, REFERENCE)
     assert "interface" not in drawn
     assert drawn["transport"].up.tolist() == [7, 0]

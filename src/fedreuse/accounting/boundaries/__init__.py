@@ -1,0 +1,1 @@
+"""Boundaries: what counts as communication, one file each."""

@@ -1,0 +1,33 @@
+"""Whole envelopes in both directions: end to end, as far as a simulation can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from fedreuse.accounting.boundaries.boundary import Boundary, boundaries
+
+if TYPE_CHECKING:
+    from fedreuse.accounting.boundaries.boundary import Reference
+    from fedreuse.accounting.ledger import LedgerRow
+
+__all__ = ["Messages"]
+
+
+@boundaries.register("messages")
+@dataclass(frozen=True)
+class Messages(Boundary):
+    """Serialized envelopes in both directions."""
+
+    meaning: ClassVar[str] = "serialized envelopes in both directions"
+    place: ClassVar[int] = 40
+    counts_every_message: ClassVar[bool] = True
+    is_serialized: ClassVar[bool] = True
+
+    def charge(self, row: LedgerRow) -> int:
+        """The length of the message."""
+        return row.total_bytes
+
+    def reference(self, dense: Reference) -> tuple[int, int]:
+        """A dense request and a dense reply, with headers and checksums."""
+        return dense.request_bytes, dense.reply_bytes

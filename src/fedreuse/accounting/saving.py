@@ -1,0 +1,75 @@
+"""Bytes and savings of a whole run under one boundary, as numbers for summaries and tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedreuse.accounting.traffic import Traffic
+
+__all__ = ["Saving"]
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Bytes and savings under one boundary; a direction that the boundary does not count is None.
+
+    `lost_share`: the share of selected clients that were lost, which no saving counts.
+    """
+
+    up_bytes: int
+    down_bytes: int
+    up: float | None
+    down: float | None
+    both: float | None
+    mean_round_up: float | None
+    mean_round_down: float | None
+    mean_round_both: float | None
+    dense_up_bytes: int
+    dense_down_bytes: int
+    lost_share: float | None = None
+
+    @classmethod
+    def of(cls, traffic: Traffic) -> Saving:
+        """The numbers of a run's traffic."""
+        has_down = bool(traffic.dense_down.sum())
+        return cls(
+            up_bytes=int(traffic.up.sum()),
+            down_bytes=int(traffic.down.sum()),
+            up=_number(traffic.saving("up")),
+            down=_number(traffic.saving("down")) if has_down else None,
+            both=_number(traffic.saving()),
+            mean_round_up=_number(traffic.mean_saving("up")),
+            mean_round_down=_number(traffic.mean_saving("down")) if has_down else None,
+            mean_round_both=_number(traffic.mean_saving()),
+            dense_up_bytes=int(traffic.dense_up.sum()),
+            dense_down_bytes=int(traffic.dense_down.sum()),
+            lost_share=traffic.lost_share,
+        )
+
+    def against(self, dense_up: int, dense_down: int, direction: str) -> float | None:
+        """The saving in one direction, or both, against other dense bytes than those of the same cohorts."""
+        used = {"up": self.up_bytes, "down": self.down_bytes, "both": self.up_bytes + self.down_bytes}
+        dense = {"up": dense_up, "down": dense_down, "both": dense_up + dense_down}
+        return 1 - used[direction] / dense[direction] if dense[direction] else None
+
+    def to_plain(self) -> dict[str, Any]:
+        """As a summary holds it."""
+        return {
+            "up_bytes": self.up_bytes,
+            "down_bytes": self.down_bytes,
+            "dense_up_bytes": self.dense_up_bytes,
+            "dense_down_bytes": self.dense_down_bytes,
+            "saving": self.both,
+            "mean_round_saving": self.mean_round_both,
+            "up_saving": self.up,
+            "down_saving": self.down,
+            "lost_share": self.lost_share,
+        }
+
+
+def _number(saving: float) -> float | None:
+    """None where nothing could be saved, because nothing was asked for or came."""
+    return saving if isfinite(saving) else None

@@ -1,0 +1,131 @@
+"""Bytes per round under a boundary, beside those of dense FedAvg, from the ledger's rows and events.
+
+A saving compares with dense FedAvg for the same cohorts and the same replies: one dense model down per selected client,
+one dense update up per client that was not lost, as far as the boundary counts them. A lost reply saves nothing. A lost
+client whose tensors crossed nevertheless, late or refused, is charged like one that counted. What clients are asked
+for evaluation lies outside every boundary, and is told apart by `evaluation_bytes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.accounting.boundaries.boundary import measured, modelled
+
+if TYPE_CHECKING:
+    from fedreuse.accounting.boundaries.boundary import Boundary, Reference
+    from fedreuse.accounting.ledger import EventRow, LedgerRow
+
+__all__ = ["Traffic", "evaluation_bytes", "savings", "traffic"]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes per round under one boundary, in each direction, and those of dense FedAvg for the same replies.
+
+    `num_selected` and `num_lost` count clients, once per round in which they were selected.
+    """
+
+    boundary: str
+    down: np.ndarray
+    up: np.ndarray
+    dense_down: np.ndarray
+    dense_up: np.ndarray
+    num_selected: int = 0
+    num_lost: int = 0
+
+    @property
+    def lost_share(self) -> float | None:
+        """The share of selected clients that were lost; None where nobody was selected."""
+        return self.num_lost / self.num_selected if self.num_selected else None
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether there is anything to compare with."""
+        return bool(self.dense_down.sum() + self.dense_up.sum())
+
+    @property
+    def both(self) -> np.ndarray:
+        """Bytes per round, both directions."""
+        both: np.ndarray = self.down + self.up
+        return both
+
+    def saving(self, direction: str = "both") -> float:
+        """1 - bytes / dense bytes, summed over all rounds (cumulative)."""
+        used, dense = self._pair(direction)
+        return float(1 - used.sum() / dense.sum()) if dense.sum() else float("nan")
+
+    def mean_saving(self, direction: str = "both") -> float:
+        """The mean over rounds of each round's own saving."""
+        used, dense = self._pair(direction)
+        has_clients = dense > 0
+        return float(np.mean(1 - used[has_clients] / dense[has_clients])) if has_clients.any() else float("nan")
+
+    def _pair(self, direction: str) -> tuple[np.ndarray, np.ndarray]:
+        pairs = {
+            "up": (self.up, self.dense_up),
+            "down": (self.down, self.dense_down),
+            "both": (self.both, self.dense_down + self.dense_up),
+        }
+        return pairs[direction]
+
+
+def traffic(
+    boundary: Boundary,
+    rows: Sequence[LedgerRow],
+    events: Sequence[EventRow],
+    reference: Reference,
+    num_rounds: int | None = None,
+) -> Traffic:
+    """Bytes per round under a boundary."""
+    rounds = num_rounds or max((event.round_number for event in events), default=0)
+    down, up = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
+    for row in rows:
+        if row.purpose == "evaluation" or row.is_measured != boundary.is_measured:
+            continue
+        (down if row.direction == "down" else up)[row.round_number - 1] += boundary.charge(row)
+    selected, answered = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
+    crossed = {(row.round_number, row.client) for row in rows if _is_update(row)}
+    for event in events:
+        selected[event.round_number - 1] += 1
+        answered[event.round_number - 1] += event.outcome != "lost" or (event.round_number, event.client) in crossed
+        if event.outcome == "reused":
+            up[event.round_number - 1] += boundary.per_reuse
+    if boundary.has_dense_downlink:
+        down += selected * reference.dense_bytes
+    dense_down, dense_up = boundary.reference(reference)
+    num_lost = sum(event.outcome == "lost" for event in events)
+    return Traffic(
+        boundary.name, down, up, selected * dense_down, answered * dense_up, num_selected=len(events), num_lost=num_lost
+    )
+
+
+def _is_update(row: LedgerRow) -> bool:
+    """Whether a reply of training brought tensors."""
+    return row.direction == "up" and row.purpose == "training" and not row.is_measured and row.group_bytes() > 0
+
+
+def savings(
+    rows: Sequence[LedgerRow], events: Sequence[EventRow], reference: Reference, num_rounds: int | None = None
+) -> Mapping[str, Traffic]:
+    """Traffic under every boundary, measured ones as far as a meter counted them."""
+    counted = {level for row in rows if row.is_measured for level in row.fields}
+    drawn = {**modelled(), **{name: bound for name, bound in measured().items() if name in counted}}
+    return {name: traffic(bound, rows, events, reference, num_rounds) for name, bound in drawn.items()}
+
+
+def evaluation_bytes(rows: Sequence[LedgerRow]) -> dict[str, dict[str, int]]:
+    """What evaluation by clients cost in each direction, under the boundaries that look at every message."""
+    asked = [row for row in rows if row.purpose == "evaluation" and not row.is_measured]
+    return {
+        name: {
+            f"{direction}_bytes": sum(bound.charge(row) for row in asked if row.direction == direction)
+            for direction in ("up", "down")
+        }
+        for name, bound in modelled().items()
+        if bound.counts_every_message
+    }
