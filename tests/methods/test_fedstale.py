@@ -27,7 +27,7 @@ TWO = Population(np.array([10, 30]))
     ],
 )
 def test_three_rounds_by_hand(weights: str, wanted: list[float]) -> None:
-    server, _ = FedStale(beta=0.5, weights=weights).halves("dense")  # type: ignore[arg-type]
+    server, _ = FedStale(beta=0.5, weighting=weights).halves("dense")  # type: ignore[arg-type]
     state, seen = start(server, TWO), []
     for number, (client, update) in enumerate([(0, 4.0), (1, 8.0), (0, 2.0)], start=1):
         _, state, _ = step(server, state, Cohort(number, (client,), 1, population=TWO), {client: update})
@@ -93,7 +93,7 @@ def test_beta_belongs_to_both_sums(mistake: str) -> None:
 def test_unbiased_over_all_cohorts(beta: float) -> None:
     # N = 5, m = 2, ht: the mean over the ten cohorts of what a round moves is sum alpha_i d_i, whatever is remembered
     population = Population(np.array([3, 1, 4, 1, 5]))
-    server, _ = FedStale(beta=beta, weights="ht").halves("dense")
+    server, _ = FedStale(beta=beta, weighting="ht").halves("dense")
     _, state, _ = step(
         server, start(server, population), Cohort(1, (0, 1, 3), 1, population=population), {0: 7.0, 1: -2.0, 3: 9.0}
     )

@@ -28,7 +28,7 @@ TWO = Population(np.array([10, 30]))
     ],
 )
 def test_three_rounds_by_hand(weights: str, wanted: list[float]) -> None:
-    server, _ = FedVarp(weights=weights).halves("dense")  # type: ignore[arg-type]
+    server, _ = FedVarp(weighting=weights).halves("dense")  # type: ignore[arg-type]
     state, seen = start(server, TWO), []
     for number, (client, update) in enumerate([(0, 4.0), (1, 8.0), (0, 2.0)], start=1):
         _, state, _ = step(server, state, Cohort(number, (client,), 1, population=TWO), {client: update})
@@ -58,7 +58,7 @@ def test_no_variance_when_the_memory_is_right(weights: str) -> None:
     # every client would send again what is remembered of it: the move is sum alpha_i d_i for every cohort
     population = Population(np.array([3, 1, 4, 1, 5]))
     updates = dict(enumerate([1.0, -3.0, 5.0, 8.0, 2.0]))
-    server, _ = FedVarp(weights=weights).halves("dense")  # type: ignore[arg-type]
+    server, _ = FedVarp(weighting=weights).halves("dense")  # type: ignore[arg-type]
     everybody = Cohort(1, tuple(range(5)), 1, population=population)
     _, state, _ = step(server, start(server, population), everybody, updates)
     exact = sum(population.share(i) * updates[i] for i in updates)
@@ -71,7 +71,7 @@ def test_no_variance_when_the_memory_is_right(weights: str) -> None:
 def test_unbiased_over_all_cohorts() -> None:
     # N = 5, m = 2, ht: the mean over the ten cohorts is sum alpha_i d_i, whatever is remembered
     population = Population(np.array([3, 1, 4, 1, 5]))
-    server, _ = FedVarp(weights="ht").halves("dense")
+    server, _ = FedVarp(weighting="ht").halves("dense")
     _, state, _ = step(
         server, start(server, population), Cohort(1, (0, 2), 1, population=population), {0: 7.0, 2: -2.0}
     )
