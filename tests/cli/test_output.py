@@ -92,3 +92,10 @@ def test_the_program_is_named_as_it_can_be_typed(monkeypatch, tmp_path):
     assert program() == ".venv/bin/fedreuse"
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     assert program() == "fedreuse"
+
+
+def test_arguments_become_options() -> None:
+    from fedreuse.cli.output import command_words
+
+    told = "x holds an unfinished run; go on with resume=True, or choose another `out`"
+    assert command_words(told) == "x holds an unfinished run; go on with --resume, or choose another --out"

@@ -22,7 +22,7 @@ def test_a_new_directory_gets_the_resolved_configuration(tmp_path):
 def test_an_unfinished_run_wants_to_be_resumed(tmp_path):
     directory = claimed(tmp_path)
     (tmp_path / "checkpoint.sqlite").touch()
-    with pytest.raises(RunDirectoryError, match="holds an unfinished run; go on with --resume"):
+    with pytest.raises(RunDirectoryError, match="holds an unfinished run; go on with resume=True"):
         claim(directory, load(PLAIN), resume=False)
     assert claim(directory, load(PLAIN), resume=True) is directory
 

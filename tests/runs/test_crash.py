@@ -275,7 +275,7 @@ def test_a_full_disk_loses_nothing(driver: Driver, tmp_path: Path, name: str) ->
         assert str(out) in report["message"]
         assert "File too large" in report["message"] or "disk I/O error" in report["message"]
         assert "disk" in report["message"]
-        assert "--resume" in report["message"]
+        assert "resume=True" in report["message"]
         assert [row["round"] for row in RunDirectory.open(out).metrics()] == list(range(1, number + 1))
         assert driver.play(out, config)["error"] is None
         assert results(out) == results(whole)
@@ -288,6 +288,6 @@ def test_a_disk_that_is_full_from_the_start(driver: Driver, tmp_path: Path, limi
     report = driver.play(tmp_path / "run", config, limit=limit)
     assert report["error"] in ("RunError", "RunDirectoryError"), report
     assert str(tmp_path / "run") in report["message"]
-    assert "--resume" in report["message"] or "--out" in report["message"]
+    assert "resume=True" in report["message"] or "`out`" in report["message"]
     assert driver.play(tmp_path / "run", config)["error"] is None
     assert results(tmp_path / "run") == results(whole)

@@ -72,7 +72,7 @@ def test_a_run_in_progress_can_be_read(begun: RunDirectory) -> None:
         assert reader.events() == EVENTS
         assert reader.metrics() == METRICS
         assert not reader.is_complete
-        with pytest.raises(RunDirectoryError, match=r"run is incomplete; go on with `fedreuse run \.\.\. --resume`"):
+        with pytest.raises(RunDirectoryError, match=r"run is incomplete; go on with resume=True"):
             reader.summary  # noqa: B018
         with pytest.raises(RunDirectoryError, match=r"run has no trained model yet; go on with"):
             reader.model()
@@ -172,7 +172,7 @@ def test_runs_below_a_folder(tmp_path: Path) -> None:
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     first, second = RunDirectory(tmp_path / "run"), RunDirectory(tmp_path / "run")
     first.lock()
-    message = rf"run is in use by process {os.getpid()}; wait for it to end, or choose another --out"
+    message = rf"run is in use by process {os.getpid()}; wait for it to end, or choose another `out`"
     with pytest.raises(RunDirectoryError, match=message):
         second.lock()
     first.release()
@@ -192,7 +192,7 @@ def test_a_writer_that_died_holds_nothing(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(RunDirectoryError, match=r"file/run cannot be written \(.*\); choose another --out"):
+    with pytest.raises(RunDirectoryError, match=r"file/run cannot be written \(.*\); choose another `out`"):
         RunDirectory(tmp_path / "file" / "run").lock()
 
 
@@ -217,7 +217,9 @@ def test_a_file_is_there_whole_or_as_it_was(tmp_path: Path) -> None:
 )
 def test_a_full_disk_at_the_end_leaves_the_run_to_be_finished(begun: RunDirectory, name: str) -> None:
     full_disk(beside(begun.path / name))
-    with pytest.raises(RunError, match=r"could not be written \(.*No space left.*\); free some disk space, .*--resume"):
+    with pytest.raises(
+        RunError, match=r"could not be written \(.*No space left.*\); free some disk space, .*resume=True"
+    ):
         begun.finish(SUMMARY, MODEL)
     begun.release()
     reader = RunDirectory.open(begun.path)

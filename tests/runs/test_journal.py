@@ -82,7 +82,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     assert "j.sqlite: the checkpoint of round 4 could not be written" in message
     assert "full" in message
     assert "rounds up to 3 are safe" in message
-    assert "Free some disk space, then go on with --resume" in message
+    assert "Free some disk space, then go on with resume=True" in message
     assert journal.round_number == 3
     assert journal.blobs() == {("server", 0): b"3"}
     assert journal.rows("metrics") == [{"round": 1}, {"round": 2}, {"round": 3}]
@@ -108,7 +108,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> No
     path = tmp_path / "j.sqlite"
     path.write_bytes(content)
     with pytest.raises(
-        RunDirectoryError, match=r"j\.sqlite is not a checkpoint of fedreuse \(.*\); choose another --out, or"
+        RunDirectoryError, match=r"j\.sqlite is not a checkpoint of fedreuse \(.*\); choose another `out`, or"
     ):
         Journal(path)
 

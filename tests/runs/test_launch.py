@@ -852,7 +852,7 @@ def test_going_on_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(Crash):
         run(tiny(), tmp_path / "run", listeners=[CrashAfter(1)])
     with pytest.raises(
-        RunDirectoryError, match=r"holds an unfinished run; go on with --resume, or choose another --out"
+        RunDirectoryError, match=r"holds an unfinished run; go on with resume=True, or choose another `out`"
     ):
         run(tiny(), tmp_path / "run")
     assert run(tiny(), tmp_path / "run", resume=True).is_complete

@@ -39,7 +39,7 @@ def test_a_folder_of_another_plan_is_refused_and_amended_on_demand(tmp_path: Pat
     register(tmp_path, PLAN, RUNS, [])
     second = Contrast("A", "C")
     changed = Plan((FIRST, second), factorials=(("a", "b"),), targets=(0.9,))
-    with pytest.raises(RunDirectoryError, match=r"begun with another plan .* Choose another --out.*--amend"):
+    with pytest.raises(RunDirectoryError, match=r"begun with another plan .* Choose another `out`.*--amend"):
         register(tmp_path, changed, RUNS, [])
     assert read_plan(tmp_path) == register(tmp_path, PLAN, RUNS, [])
     record = register(tmp_path, changed, RUNS, ["a"], amend=True)

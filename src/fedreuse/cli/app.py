@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import fedreuse
+from fedreuse.cli.output import command_words
 from fedreuse.core.errors import FedreuseError, UserError
 from fedreuse.core.own_code import own_code_error
 
@@ -92,7 +93,7 @@ def on_interrupt(context: typer.Context, advice: str) -> None:
 
 def _explain(error: Exception) -> str:
     if isinstance(error, FedreuseError):
-        return str(error)
+        return command_words(str(error))
     if isinstance(error, OSError):
         return f"the system refused: {error}"
     return f"internal error ({type(error).__name__}: {error}); re-run with --debug to see where"

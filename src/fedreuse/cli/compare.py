@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedreuse.cli.app import AsJson, app, on_interrupt
-from fedreuse.cli.output import counted, say, show_json, show_lines, show_table
+from fedreuse.cli.output import command_words, counted, say, show_json, show_lines, show_table
 from fedreuse.core.errors import RunError
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def run_all(
                 watchers[number].done()
             if outcome.error:
                 failed.append(outcome)
-                watcher.say(f"{title}: failed: {outcome.error}")
+                watcher.say(f"{title}: failed: {command_words(outcome.error)}")
                 continue
             result = read_run(outcome.directory)
             if outcome.directory.state == "stopped":

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "command_line",
+    "command_words",
     "console",
     "counted",
     "program",
@@ -73,6 +74,11 @@ def show_lines(*lines: str) -> None:
     """Paragraphs, folded by the terminal alone, so that paths and commands can be copied."""
     for line in lines:
         say(line)
+
+
+def command_words(message: str) -> str:
+    """A message that names arguments of Python's functions, with the options of the command line instead."""
+    return message.replace("resume=True", "--resume").replace("`out`", "--out")
 
 
 def say(line: str, err: bool = False) -> None:

@@ -100,7 +100,7 @@ class DiskStore:
             write_whole(path, write_state(record, self._schema))
         except OSError as error:
             raise RunError(
-                f"{path} could not be written ({error}); free some disk space, then go on with --resume"
+                f"{path} could not be written ({error}); free some disk space, then go on with resume=True"
             ) from None
 
     def commit(self, acks: Mapping[int, int]) -> None:

@@ -81,7 +81,7 @@ class TensorStore:
             write_whole(path, write_state(entry, self._schema))
         except OSError as error:
             raise RunError(
-                f"{path} could not be written ({error}); free some disk space, then go on with --resume"
+                f"{path} could not be written ({error}); free some disk space, then go on with resume=True"
             ) from None
         return StoredFile(path, nbytes(entry), self._schema)
 

@@ -207,7 +207,7 @@ def _one_version(results: Sequence[Result]) -> str:
         listed = "; ".join(f"{version}: {len(names)} runs, such as {names[0]}" for version, names in made.items())
         raise RunDirectoryError(
             f"the runs of the plan come from {len(made)} versions of the code ({listed}), so that a difference may be "
-            "that of the code; run them all with one version, in another --out (nothing is deleted)"
+            "that of the code; run them all with one version, in another `out` (nothing is deleted)"
         )
     return next(iter(made))
 

@@ -36,7 +36,7 @@ def check_ours(place: Path) -> None:
         shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
         raise RunDirectoryError(
             f"{place} is no run directory and not empty ({shown}), so nothing is written there; choose a new or empty "
-            "folder with --out"
+            "folder as `out`"
         )
 
 
@@ -74,12 +74,12 @@ def check_free(directory: RunDirectory, config: RunConfig, resume: bool) -> None
     if has_config and directory.is_complete:
         raise RunDirectoryError(
             f"{directory.path} holds a complete run; see it with `fedreuse show {directory.path}`, "
-            "or choose another --out"
+            "or choose another `out`"
         )
     has_begun = has_config and (directory.path / JOURNAL).exists()  # not if its data was missing
     if has_begun and not resume:
         raise RunDirectoryError(
-            f"{directory.path} holds an unfinished run; go on with --resume, or choose another --out"
+            f"{directory.path} holds an unfinished run; go on with resume=True, or choose another `out`"
         )
     if has_config and resume:
         check_same(config, directory)
@@ -93,7 +93,7 @@ def check_same(config: RunConfig, directory: RunDirectory) -> None:
         differing = [key for key in sorted(mine.keys() | theirs.keys()) if mine.get(key) != theirs.get(key)]
         shown = ", ".join(f"{key} is {mine.get(key)!r} here and {theirs.get(key)!r} there" for key in differing[:3])
         raise RunDirectoryError(
-            f"{directory.path} belongs to another configuration: {shown}; choose another --out, or the configuration "
+            f"{directory.path} belongs to another configuration: {shown}; choose another `out`, or the configuration "
             f"in {directory.path / 'config.yaml'}"
         )
 

@@ -118,7 +118,7 @@ class RunDirectory:
     def summary(self) -> dict[str, Any]:
         """The result of a complete run."""
         if not self.is_complete:
-            raise RunDirectoryError(f"{self.path} is incomplete; go on with `fedreuse run ... --resume`")
+            raise RunDirectoryError(f"{self.path} is incomplete; go on with resume=True")
         return self._read_json("summary.json")
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -176,7 +176,7 @@ class RunDirectory:
         """The trained network's tensors by name."""
         path = self.path / "model.safetensors"
         if not path.exists():
-            raise RunDirectoryError(f"{self.path} has no trained model yet; go on with `fedreuse run ... --resume`")
+            raise RunDirectoryError(f"{self.path} has no trained model yet; go on with resume=True")
         arrays: dict[str, np.ndarray] = load_file(path)
         return arrays
 
@@ -221,7 +221,7 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock = (self.path / "LOCK").open("a+")
         except OSError as error:
-            raise RunDirectoryError(f"{self.path} cannot be written ({error}); choose another --out") from None
+            raise RunDirectoryError(f"{self.path} cannot be written ({error}); choose another `out`") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -230,14 +230,14 @@ class RunDirectory:
             self._lock.close()
             self._lock = None
             raise RunDirectoryError(
-                f"{self.path} is in use by process {owner}; wait for it to end, or choose another --out"
+                f"{self.path} is in use by process {owner}; wait for it to end, or choose another `out`"
             ) from None
         try:
             os.ftruncate(self._lock.fileno(), 0)
             os.write(self._lock.fileno(), str(os.getpid()).encode())
         except OSError as error:
             self.release()
-            raise RunDirectoryError(f"{self.path} cannot be written ({error}); choose another --out") from None
+            raise RunDirectoryError(f"{self.path} cannot be written ({error}); choose another `out`") from None
         # somebody else may have made it, and even run there, before it was locked
         return is_new and [path.name for path in self.path.iterdir()] == ["LOCK"]
 
@@ -263,7 +263,7 @@ class RunDirectory:
             self._write_bytes(name, text.encode())
         except OSError as error:
             raise RunError(
-                f"{self.path / name} could not be written ({error}); free some disk space, then go on with --resume"
+                f"{self.path / name} could not be written ({error}); free some disk space, then go on with resume=True"
             ) from None
 
     def _write_bytes(self, name: str, data: bytes) -> None:
@@ -300,7 +300,7 @@ class RunDirectory:
                 file.write(text)
         except OSError as error:
             raise RunError(
-                f"{path} could not be written ({error}); free some disk space, then go on with --resume"
+                f"{path} could not be written ({error}); free some disk space, then go on with resume=True"
             ) from None
 
     def finish(self, summary: Mapping[str, Any], model: Mapping[str, np.ndarray]) -> None:
@@ -314,7 +314,7 @@ class RunDirectory:
             self._write_bytes("model.safetensors", save(tensors))
         except OSError as error:
             raise RunError(
-                f"{self.path}: the results could not be written ({error}); free some disk space, then --resume"
+                f"{self.path}: the results could not be written ({error}); free some disk space, then resume=True"
             ) from None
         self.write_json("summary.json", summary)
         self.write_text(_COMPLETE, "")

@@ -38,11 +38,11 @@ class Journal:
         except sqlite3.OperationalError as error:
             raise RunError(
                 f"{path} could not be opened ({error}); if the disk is full, free some space, then go on with "
-                "--resume, or choose another --out"
+                "resume=True, or choose another `out`"
             ) from None
         except sqlite3.DatabaseError as error:
             raise RunDirectoryError(
-                f"{path} is not a checkpoint of fedreuse ({error}); choose another --out, or delete that directory"
+                f"{path} is not a checkpoint of fedreuse ({error}); choose another `out`, or delete that directory"
             ) from None
 
     def commit(
@@ -69,7 +69,7 @@ class Journal:
                 self._database.execute("ROLLBACK")
             raise RunError(
                 f"{self._path}: the checkpoint of round {round_number} could not be written ({error}); rounds up to "
-                f"{self.round_number} are safe. Free some disk space, then go on with --resume"
+                f"{self.round_number} are safe. Free some disk space, then go on with resume=True"
             ) from None
 
     @property

@@ -93,7 +93,7 @@ def _storing(directory: RunDirectory) -> Iterator[None]:
     except OSError as error:
         raise RunError(
             f"{directory.path}: {error}; what is already written is safe. Mend that (often the disk is full), "
-            "then go on with --resume"
+            "then go on with resume=True"
         ) from error
 
 

@@ -82,7 +82,7 @@ def register(
     if known is not None and not amend:
         raise RunDirectoryError(
             f"{folder} was begun with another plan ({known.current.digest[:12]} of {known.current.registered}; "
-            f"this is {digest[:12]}). Choose another --out, go back to the plan in {folder / PLAN_FILE}, or go on "
+            f"this is {digest[:12]}). Choose another `out`, go back to the plan in {folder / PLAN_FILE}, or go on "
             "with `fedreuse confirm ... --amend`: complete runs are kept, and the report marks every contrast that was "
             "not in the first plan"
         )
@@ -96,7 +96,7 @@ def register(
     except OSError as error:
         raise RunDirectoryError(
             f"{folder / PLAN_FILE} cannot be written ({error}); nothing was started. Free some disk space, or choose "
-            "another --out"
+            "another `out`"
         ) from None
     return record
 
@@ -134,5 +134,5 @@ def _entry(plain: Mapping[str, Any]) -> Entry:
 def _damaged(path: Path, why: str) -> RunDirectoryError:
     return RunDirectoryError(
         f"{path} is not as it was written ({why}), so that nothing can be confirmed by it; bring it back from a copy, "
-        "or start the study again in another --out"
+        "or start the study again in another `out`"
     )

@@ -97,14 +97,14 @@ class Study:
         known = out / "study.json"
         if known.exists() and '"study"' not in known.read_text(errors="replace"):
             raise RunDirectoryError(
-                f"{known} is not the list of a study's runs and is not overwritten; choose another --out"
+                f"{known} is not the list of a study's runs and is not overwritten; choose another `out`"
             )
         content = json.dumps({"study": self.name, "rank": self.rank, "runs": entries}, indent=2) + "\n"
         try:
             out.mkdir(parents=True, exist_ok=True)
             write_whole(out / "study.json", content.encode())
         except OSError as error:
-            raise RunDirectoryError(f"{out} cannot be written ({error}); choose another --out") from None
+            raise RunDirectoryError(f"{out} cannot be written ({error}); choose another `out`") from None
 
 
 def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:

@@ -78,7 +78,7 @@ def test_a_worker_that_dies_is_replaced_and_its_client_redone(tmp_path):
 def test_a_worker_that_dies_again_on_the_same_client_ends_the_run_with_its_name(tmp_path):
     client = FEDERATION.cohort(2, 3).clients[0]
     wrap = partial(DyingSetup, folder=str(tmp_path), round_number=2, client=client, num_deaths=9)
-    with pytest.raises(RunError, match=rf"round 2: a second worker died on client {client} .*--resume"):
+    with pytest.raises(RunError, match=rf"round 2: a second worker died on client {client} .*resume=True"):
         play(METHODS["scaffold"], executor=Pool(2), wrap_setup=wrap)
 
 

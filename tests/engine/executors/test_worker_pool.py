@@ -131,7 +131,7 @@ def test_a_dead_workers_client_is_done_again_and_the_run_says_so():
 
 def test_two_deaths_of_one_client_end_the_run_with_its_name():
     client = FEDERATION.cohort(1, 4).clients[2]
-    with pytest.raises(RunError, match=rf"round 1: a second worker died on client {client} .*--resume"):
+    with pytest.raises(RunError, match=rf"round 1: a second worker died on client {client} .*resume=True"):
         play(Here(2, dying=(client, client)))
 
 

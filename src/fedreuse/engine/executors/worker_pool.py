@@ -203,7 +203,7 @@ class WorkerPoolExecutor(RunExecutor):
         if deaths[str(job)] > _MOST_DEATHS:
             raise WorkersLost(
                 f"{at}a second worker died on {job} (often that means out of memory). Earlier rounds are safe: "
-                "make room, or have fewer workers (executor.workers), then go on with --resume"
+                "make room, or have fewer workers (executor.workers), then go on with resume=True"
             )
         self._site.warn(f"{at}a worker died on {job}; another one does it again")
 
