@@ -38,7 +38,8 @@ def test_every_part_has_a_description(kind: str) -> None:
 
 
 DOCUMENTED = (
-    "codecs", "links", "gates", "networks", "optimizers", "learning_rates", "executors", "faults", "availabilities",
+    "methods", "codecs", "links", "gates", "networks", "optimizers", "learning_rates", "executors", "faults",
+    "availabilities",
 )  # fmt: skip
 
 

@@ -62,7 +62,15 @@ def _estimates(agg: Estimates, server_lr: float) -> MethodConfig:
 @alias("fedavg")
 @dataclass(frozen=True)
 class FedAvg(Alias):
-    """Average the selected clients' updates, weighted by their examples, and add them to the model."""
+    """Average the selected clients' updates, weighted by their examples, and add them to the model.
+
+    Args:
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+
+    Example: `method: fedavg`.
+    """
 
     server_lr: float = 1.0
     weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
@@ -75,7 +83,16 @@ class FedAvg(Alias):
 @alias("fedprox")
 @dataclass(frozen=True)
 class FedProx(Alias):
-    """FedAvg with a pull of strength mu towards the received model in every local step."""
+    """FedAvg with a pull of strength mu towards the received model in every local step.
+
+    Args:
+        mu: Strength of the pull towards the received model in every local step, not negative.
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+
+    Example: `method: {name: fedprox, mu: 0.01}`.
+    """
 
     mu: float = 5e-4
     server_lr: float = 1.0
@@ -89,7 +106,15 @@ class FedProx(Alias):
 @alias("fedavgm")
 @dataclass(frozen=True)
 class FedAvgM(Alias):
-    """FedAvg whose average update passes through momentum at the server."""
+    """FedAvg whose average update passes through momentum at the server.
+
+    Args:
+        server_lr: Factor on the direction that the server adds, not negative.
+        beta: Momentum at the server, in [0, 1).
+        nesterov: Nesterov's form of it.
+
+    Example: `method: {name: fedavgm, beta: 0.9}`.
+    """
 
     server_lr: float = 0.3
     beta: float = 0.9
@@ -103,7 +128,18 @@ class FedAvgM(Alias):
 @alias("fedadam")
 @dataclass(frozen=True)
 class FedAdam(Alias):
-    """FedAvg whose average update passes through Adam at the server."""
+    """FedAvg whose average update passes through Adam at the server.
+
+    Args:
+        server_lr: The server's learning rate, not negative.
+        beta1: Decay of the mean of directions, in [0, 1).
+        beta2: Decay of the mean of squares, in [0, 1).
+        tau: Added to the root of the mean of squares, positive.
+        v0: First value of the mean of squares; null is tau squared.
+        bias_correction: Divide both means by what the decays leave of a constant, as Adam does.
+
+    Example: `method: {name: fedadam, server_lr: 0.01}`.
+    """
 
     server_lr: float = 0.01
     beta1: float = 0.9
@@ -121,7 +157,18 @@ class FedAdam(Alias):
 @alias("fedyogi")
 @dataclass(frozen=True)
 class FedYogi(Alias):
-    """FedAvg whose average update passes through Yogi at the server."""
+    """FedAvg whose average update passes through Yogi at the server.
+
+    Args:
+        server_lr: The server's learning rate, not negative.
+        beta1: Decay of the mean of directions, in [0, 1).
+        beta2: Decay of the mean of squares, in [0, 1).
+        tau: Added to the root of the mean of squares, positive.
+        v0: First value of the mean of squares; null is tau squared.
+        bias_correction: Divide both means by what the decays leave of a constant, as Adam does.
+
+    Example: `method: {name: fedyogi, server_lr: 0.01}`.
+    """
 
     server_lr: float = 0.01
     beta1: float = 0.9
@@ -139,7 +186,18 @@ class FedYogi(Alias):
 @alias("fedadagrad")
 @dataclass(frozen=True)
 class FedAdagrad(Alias):
-    """FedAvg whose average update passes through Adagrad at the server."""
+    """FedAvg whose average update passes through Adagrad at the server.
+
+    Args:
+        server_lr: The server's learning rate, not negative.
+        beta1: Decay of the mean of directions, in [0, 1).
+        beta2: Decay of the mean of squares, in [0, 1).
+        tau: Added to the root of the mean of squares, positive.
+        v0: First value of the mean of squares; null is tau squared.
+        bias_correction: Divide both means by what the decays leave of a constant, as Adam does.
+
+    Example: `method: {name: fedadagrad, server_lr: 0.01}`.
+    """
 
     server_lr: float = 0.01
     beta1: float = 0.0
@@ -160,7 +218,17 @@ class FedAdagrad(Alias):
 @alias("fedpaq")
 @dataclass(frozen=True)
 class FedPaq(Alias):
-    """FedAvg with updates rounded at random to a few levels per bucket: unbiased, no memory at either end."""
+    """FedAvg with updates rounded at random to a few levels per bucket: unbiased, no memory at either end.
+
+    Args:
+        bits: Bits per coordinate with the sign, from 2 to 8.
+        bucket: Coordinates that share one scale, at least 1.
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+
+    Example: `method: {name: fedpaq, bits: 4}`.
+    """
 
     bits: int = 4
     bucket: int = 512
@@ -180,7 +248,17 @@ class FedPaq(Alias):
 @alias("fed_ef")
 @dataclass(frozen=True)
 class FedEf(Alias):
-    """FedAvg on compressed updates; what the codec drops is added to the client's next update."""
+    """FedAvg on compressed updates; what the codec drops is added to the client's next update.
+
+    Args:
+        codec: What is sent; anything that drops or rounds, as long as it contracts.
+        decay: Share of the residual that is kept at each participation, in (0, 1].
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+
+    Example: `method: {name: fed_ef, codec: {name: top_k, ratio: 0.1}}`.
+    """
 
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
     decay: float = 1.0
@@ -200,7 +278,16 @@ class FedEf(Alias):
 @alias("stc_up")
 @dataclass(frozen=True)
 class StcUp(Alias):
-    """FedAvg with sparse ternary updates; what is dropped waits at the client. The model travels dense."""
+    """FedAvg with sparse ternary updates; what is dropped waits at the client. The model travels dense.
+
+    Args:
+        ratio: Share of the coordinates that is sent, in (0, 1].
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+
+    Example: `method: {name: stc_up, ratio: 0.05}`.
+    """
 
     ratio: float = 0.2
     server_lr: float = 1.0
@@ -219,7 +306,17 @@ class StcUp(Alias):
 @alias("stc_updown")
 @dataclass(frozen=True)
 class StcUpDown(Alias):
-    """Sparse ternary updates up and sparse ternary steps of the model, with error feedback at both ends."""
+    """Sparse ternary updates up and sparse ternary steps of the model, with error feedback at both ends.
+
+    Args:
+        ratio: Share of the coordinates that a client sends, in (0, 1].
+        server_ratio: Share of the coordinates that the server moves in a round, in (0, 1].
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+
+    Example: `method: {name: stc_updown, ratio: 0.05}`.
+    """
 
     ratio: float = 0.2
     server_ratio: float = 0.2
@@ -244,7 +341,17 @@ class StcUpDown(Alias):
 @alias("lbgm")
 @dataclass(frozen=True)
 class Lbgm(Alias):
-    """FedAvg; a tensor whose update has hardly turned since it was last sent travels as one number."""
+    """FedAvg; a tensor whose update has hardly turned since it was last sent travels as one number.
+
+    Args:
+        threshold: The largest squared sine between two directions at which one number stands for a tensor.
+        granularity: Decide for each `tensor`, or once for the whole `model`.
+        codec: How a tensor is sent when it is sent.
+        residual: Remember what did not get through and add it to the next update.
+        server_lr: Factor on the direction that the server adds, not negative.
+
+    Example: `method: {name: lbgm, threshold: 0.2}`.
+    """
 
     threshold: float = 0.2
     granularity: Literal["tensor", "model"] = "tensor"
@@ -270,7 +377,12 @@ class Lbgm(Alias):
 class Ef21(Alias):
     """Average estimates of the clients' updates, which compressed differences keep up to date.
 
-    `agg`: participants averages the estimates of the cohort, all those of every client.
+    Args:
+        agg: `participants` averages the estimates of the cohort, `all` those of every client.
+        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
+        server_lr: Factor on the direction that the server adds, not negative.
+
+    Example: `method: {name: ef21, codec: {name: top_k, ratio: 0.1}}`.
     """
 
     agg: Estimates = "participants"
@@ -292,8 +404,14 @@ class Ef21(Alias):
 class Clag(Alias):
     """Average estimates that clients correct only when they are off by more than zeta times the update's movement.
 
-    `agg`: participants averages the estimates of the cohort, all those of every client. `max_lag`: a client sends at
-    least in every so many participations; None never forces it.
+    Args:
+        zeta: How much an estimate may be off before anything is sent, not negative.
+        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
+        max_lag: Send at least in every so many participations, at least 1; null never forces it.
+        agg: `participants` averages the estimates of the cohort, `all` those of every client.
+        server_lr: Factor on the direction that the server adds, not negative.
+
+    Example: `method: {name: clag, zeta: 4}`.
     """
 
     zeta: float = 1.0
@@ -323,6 +441,16 @@ class Laq(Alias):
 
     The paper steps by a sum, theta <- theta - a sum_m Q_m, and compares gradients with moves / (a M)^2. In updates,
     delta_m = -(a M / server_lr) g_m, that is moves / server_lr^2.
+
+    Args:
+        bits: Bits per coordinate, from 1 to 32.
+        depth: How many of the model's last moves count, at least 1.
+        xi: Their weight in all, not negative.
+        max_lag: Send at least in every so many participations, at least 1; null never forces it.
+        agg: `participants` averages the estimates of the cohort, `all` those of every client.
+        server_lr: Factor on the direction that the server adds, not negative.
+
+    Example: `method: {name: laq, bits: 4}`.
     """
 
     bits: int = 4
@@ -354,7 +482,15 @@ class Laq(Alias):
 @alias("fedvarp")
 @dataclass(frozen=True)
 class FedVarp(Alias):
-    """Fresh updates corrected by what absent clients last sent, as SAGA does with gradients."""
+    """Fresh updates corrected by what absent clients last sent, as SAGA does with gradients.
+
+    Args:
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+
+    Example: `method: fedvarp`.
+    """
 
     server_lr: float = 1.0
     weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")

@@ -48,7 +48,22 @@ __all__ = ["DgClient", "DgFedReuse", "DgServer", "DgState", "Signature", "score"
 @methods.register("dg_fedreuse")
 @dataclass(frozen=True)
 class DgFedReuse(MethodConfig):
-    """Reuse a client's cached update, decayed by age, while its head gradient keeps its direction."""
+    """Reuse a client's cached update, decayed by age, while its head gradient keeps its direction.
+
+    Args:
+        gate: Decides who trains, and when a cached update is too old.
+        rho: Factor on a cached update for each round of its age, in [0, 1].
+        mu: Strength of the pull towards the received model in every local step, not negative.
+        server_lr: Factor on the direction that the server adds, not negative.
+        renormalise: Divide by the sum of the decayed weights, so that reuse does not shrink the step.
+        reused: `contribute` adds the cached update; `drop` leaves reused clients out of the mean.
+        cover_lost: Use the cache of a client whose reply did not come, unless it is too old.
+        signature_ema: Share of the old signature that is kept at each training, in [0, 1).
+        aggregate: Another rule for the updates of a round; null is the weighted mean.
+        step: Another server step; null is `sgd` with `server_lr`.
+
+    Example: `method: {name: dg_fedreuse, rho: 0.8, gate: {name: proxy, quota: 0.5}}`.
+    """
 
     gate: Gate = part(gates, "proxy")
     rho: float = 0.7279635

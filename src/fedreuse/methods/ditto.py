@@ -40,6 +40,17 @@ class Ditto(MethodConfig):
     """FedAvg, and a personal model at every client that is pulled towards the shared one.
 
     `pull` is the paper's lambda: 0 trains alone, more stays closer to the shared model.
+
+    Args:
+        pull: The paper's lambda, not negative: 0 trains the personal model alone, more stays closer to the
+            shared one.
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+        aggregate: Another rule for the updates of a round; null is the weighted mean.
+        step: Another server step; null is `sgd` with `server_lr`.
+
+    Example: `method: {name: ditto, pull: 0.5}`.
     """
 
     pull: float = 1.0

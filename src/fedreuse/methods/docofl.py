@@ -44,7 +44,18 @@ Fetching = Generator[Requests, Replies, dict[int, int]]
 @methods.register("docofl", refuses=dict.fromkeys(("aggregate", "step", "prox"), OF_INNER))
 @dataclass(frozen=True)
 class DoCoFl(Wrapper):
-    """Any method, whose clients fetch a compressed anchor beforehand and then receive only a low-bit correction."""
+    """Any method, whose clients fetch a compressed anchor beforehand and then receive only a low-bit correction.
+
+    Args:
+        inner: The method whose model is sent this way.
+        anchor: Codec of the anchors.
+        correction: Codec of the difference between model and anchor.
+        anchor_every: Rounds between two anchors, at least 1.
+        num_anchors: Anchors that the server keeps, at least 1.
+        look_ahead: Rounds before its own in which a client may fetch an anchor, at least 1.
+
+    Example: `method: {name: docofl, inner: fedprox}`.
+    """
 
     anchor: Codec = part(codecs, {"name": "ecuq", "bits": 4.0})
     correction: Codec = part(codecs, {"name": "ecuq", "bits": 3.0})

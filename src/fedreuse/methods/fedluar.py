@@ -48,8 +48,14 @@ __all__ = ["FedLuar", "Layer", "LuarClient", "LuarServer", "LuarState", "layers_
 class FedLuar(MethodConfig):
     """Leave out the layers that change least and repeat their last update at the server.
 
-    `delta_layers`: how many layers are recycled in each round. `blocks`: into how many blocks the rows of the largest
-    layer are split, for networks with one dominant layer; 1 is the paper's method.
+    Args:
+        delta_layers: Layers that are recycled in each round, at least 0.
+        blocks: Blocks into which the rows of the largest layer are split, at least 1; 1 is the paper's method.
+        server_lr: Factor on the direction that the server adds, not negative.
+        aggregate: Another rule for the updates of a round; null is the weighted mean.
+        step: Another server step; null is `sgd` with `server_lr`.
+
+    Example: `method: {name: fedluar, delta_layers: 2}`.
     """
 
     delta_layers: int = 1

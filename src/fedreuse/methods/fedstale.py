@@ -33,7 +33,17 @@ __all__ = ["FedStale", "Stale"]
 @methods.register("fedstale", refuses={"aggregate": "its direction is a sum of corrections to what was sent before"})
 @dataclass(frozen=True)
 class FedStale(MethodConfig):
-    """Fresh updates plus a share beta of what absent clients last sent."""
+    """Fresh updates plus a share beta of what absent clients last sent.
+
+    Args:
+        beta: Share of what absent clients last sent, in [0, 1]; 0 is FedAvg, 1 is FedVARP.
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+        step: Another server step; null is `sgd` with `server_lr`.
+
+    Example: `method: {name: fedstale, beta: 0.5}`.
+    """
 
     beta: float = 0.5
     server_lr: float = 1.0

@@ -40,7 +40,12 @@ __all__ = ["GradSkip", "GradSkipClient", "GradSkipServer"]
 class GradSkip(MethodConfig):
     """ProxSkip whose clients stop computing when a private coin falls: fewer gradients for the same communication.
 
-    `q`: probability to go on at a step, one for all clients or one for each. `mode` as in proxskip.
+    Args:
+        p: Probability of communicating after a step, in (0, 1].
+        q: Probability of going on at a step, in [0, 1]; one for all clients, or one for each.
+        mode: `faithful` is the paper's method; `partial` a heuristic for cohorts and for momentum.
+
+    Example: `method: {name: gradskip, p: 0.04}`.
     """
 
     p: float = 0.04

@@ -31,8 +31,13 @@ __all__ = ["Mifa", "Remembered"]
 class Mifa(MethodConfig):
     """Apply the mean of every client's last update, in every round.
 
-    `start`: zero counts clients not yet seen as zero; full asks everybody in the first round; seen divides by the
-    examples of those seen so far. `step`: another server step; None is sgd with `server_lr`.
+    Args:
+        start: `zero`: clients not yet seen count as zero; `full`: everybody is asked in the first round;
+            `seen`: divide by the examples of those seen so far.
+        server_lr: Factor on the direction that the server adds, not negative.
+        step: Another server step; null is `sgd` with `server_lr`.
+
+    Example: `method: {name: mifa, start: full}`.
     """
 
     start: Literal["zero", "full", "seen"] = "zero"

@@ -30,6 +30,13 @@ class Movement(Wrapper):
     """Any method, whose requests also say how far the model moved in the last `depth` rounds.
 
     Each squared move counts xi / depth.
+
+    Args:
+        inner: The method whose requests say more.
+        depth: How many of the model's last moves count, at least 1.
+        xi: Their weight in all, not negative.
+
+    Example: `method: {name: movement, inner: fedavg}`.
     """
 
     depth: int = 10

@@ -52,7 +52,12 @@ PLAIN_MEAN = "the shifts of all clients sum to zero only if the model moves by t
 class ProxSkip(MethodConfig):
     """Local steps with shifts that cancel the clients' drift; communication after every step with probability p.
 
-    `mode`: faithful is the paper's method; partial is a heuristic for cohorts and for momentum, with round(1/p) steps.
+    Args:
+        p: Probability of communicating after a step, in (0, 1].
+        mode: `faithful` is the paper's method; `partial` a heuristic for cohorts and for momentum, with
+            round(1/p) steps.
+
+    Example: `method: {name: proxskip, p: 0.04}`.
     """
 
     p: float = 0.04

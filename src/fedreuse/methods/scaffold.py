@@ -48,9 +48,16 @@ __all__ = ["Control", "Scaffold", "ScaffoldClient", "ScaffoldServer", "ScaffoldS
 class Scaffold(MethodConfig):
     """Control variates at server and clients correct the drift of local steps.
 
-    `wire`: literal sends both changes; derived sends only the update and one number, from which the server knows the
-    change of the control (option II only). `controls`: weighted by examples, like the objective, or uniform as printed.
-    `aggregate` and `step`: another rule and another step for the updates; the control stays the mean of all c_i.
+    Args:
+        option: `I`: the control is the gradient at the received model; `II`: it follows from the update.
+        momentum: Where the correction enters: `inside` the momentum buffer, or `outside`, after it.
+        wire: `literal` sends update and change of the control; `derived` the update and one number (option II).
+        controls: The mean of controls `weighted` by examples, or `uniform` as printed.
+        server_lr: Factor on the direction that the server adds, not negative.
+        aggregate: Another rule for the updates of a round; null is the weighted mean.
+        step: Another server step; null is `sgd` with `server_lr`.
+
+    Example: `method: {name: scaffold, wire: derived}`.
     """
 
     option: Literal["I", "II"] = "II"
