@@ -22,6 +22,7 @@ COMMANDS = [
     "run",
     "compare",
     "confirm",
+    "gate",
     "show",
     "list",
     "describe",
@@ -34,7 +35,7 @@ COMMANDS = [
 FLOWER_COMMANDS = ["superlink", "supernode"]
 """They become a program of Flower's, which speaks for itself."""
 BENCH_COMMANDS = ["engine", "peers", "codecs", "scale", "memory", "intervals"]
-DATA_COMMANDS = ["list", "fetch", "check"]
+DATA_COMMANDS = ["list", "fetch", "check", "show", "split"]
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
 
 

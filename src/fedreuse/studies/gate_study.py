@@ -1,0 +1,157 @@
+"""Does the gate see anything? Repeated scores at fixed states, and what reuse would have cost there.
+
+At the start of chosen rounds of a run every client with a usable cache is looked at, selected or not: its score is
+taken again and again, and it is trained afresh anyway. Nothing of this touches the run, which goes on with the same
+bits.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedreuse.core.corrections import proximal
+from fedreuse.core.errors import ConfigError, require
+from fedreuse.core.local_trainer import BatchPlan
+from fedreuse.core.model import Model, apply, combine, difference
+from fedreuse.core.randomness import stream
+from fedreuse.core.tensors import Tensors, dot, sub
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.engine.records import ClientMemory
+from fedreuse.gates.proxy import Proxy
+from fedreuse.methods.dg_fedreuse import DgFedReuse, DgState, Signature, score
+from fedreuse.runs.assembly import Federation, assemble
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.gate_probe import Probe
+from fedreuse.runs.live import LiveRun
+from fedreuse.runs.schedule import Schedule
+
+if TYPE_CHECKING:
+    from fedreuse.runs.config import RunConfig
+
+__all__ = ["gate_study"]
+
+
+def gate_study(
+    config: RunConfig, at: Sequence[int], repeats: int = 10, tell: Callable[[str], object] = str
+) -> list[Probe]:
+    """Play a configuration up to the last of the rounds, and look at every usable cache at the start of each.
+
+    Args:
+        config: A run of `dg_fedreuse` with the gate `proxy`, and validation examples.
+        at: Rounds, from 2 on: before, nobody has a cache.
+        repeats: How often each score is taken, at least 2.
+        tell: Is told what is going on.
+
+    Raises:
+        ConfigError: Another method or gate, no validation examples, or rounds that the run does not have.
+    """
+    method = config.method
+    if not isinstance(method, DgFedReuse) or not isinstance(method.gate, Proxy):
+        raise ConfigError("a gate study needs method dg_fedreuse with the gate proxy: method={name: dg_fedreuse}")
+    wrong = [number for number in at if not 2 <= number <= config.rounds.count]
+    require(bool(at) and not wrong, f"rounds from 2 to {config.rounds.count} expected", list(at))
+    require(repeats > 1, "repeats must be at least 2", repeats)
+    federation = assemble(config)
+    require(federation.num_validation > 0, "task.validation must hold out examples", federation.num_validation)
+    with tempfile.TemporaryDirectory() as folder:
+        return _play(federation, sorted(set(at)), repeats, Path(folder), tell)
+
+
+def _play(
+    federation: Federation, at: Sequence[int], repeats: int, folder: Path, tell: Callable[[str], object]
+) -> list[Probe]:
+    config = federation.config
+    rounds = config.rounds
+    schedule = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed)
+    directory = RunDirectory(folder)
+    directory.lock()
+    probes: list[Probe] = []
+    models: dict[int, Model] = {}
+    with ExitStack() as stack:
+        stack.callback(directory.release)
+        live = LiveRun(federation, directory)
+        executor = stack.enter_context(closing(Serial().start(live.site)))
+        for number in range(1, at[-1] + 1):
+            models[number] = live.model
+            if number in at:
+                tell(f"round {number}: every usable cache")
+                probes += _Look(federation, live, number, repeats, models).probes()
+            factor = config.local.lr_schedule.factor(number)
+            cohort = schedule.cohort(number, config.method.needs.look_ahead)
+            live.converse(replace(cohort, lr_factor=factor, population=federation.population), executor)
+            live.checkpoint(number)
+    return probes
+
+
+class _Look:
+    """One round's states, and what can be asked of them."""
+
+    def __init__(
+        self, federation: Federation, live: LiveRun, number: int, repeats: int, models: dict[int, Model]
+    ) -> None:
+        self._federation, self._live, self._number, self._repeats = federation, live, number, repeats
+        method, state = federation.config.method, live.record.state
+        assert isinstance(method, DgFedReuse)
+        assert isinstance(method.gate, Proxy)
+        assert isinstance(state, DgState)
+        self._method, self._gate, self._state, self._models = method, method.gate, state, models
+
+    def probes(self) -> list[Probe]:
+        ages = {client: self._number - self._state.rounds[client] for client in self._state.cache}
+        usable = sorted(client for client, age in ages.items() if age < self._gate.max_age)
+        found = [(client, self._signature(client)) for client in usable]
+        return [self._probe(client, head, ages[client]) for client, head in found if head is not None]
+
+    def _signature(self, client: int) -> Tensors | None:
+        contact = self._live.record.contacts.get(client)
+        first = ClientMemory(Signature(None))
+        memory = self._live.store.load(client).resolve(0 if contact is None else contact.ack, first)
+        head: Tensors | None = memory.state.head
+        return head
+
+    def _probe(self, client: int, signature: Tensors, age: int) -> Probe:
+        model, cached = self._state.model, self._state.cache[client]
+        trainer = self._federation.trainer.for_client(client, self._number)
+        head, plan = self._federation.schema.head(), BatchPlan(self._gate.batches, self._gate.batch)
+        whole = BatchPlan(None, self._gate.batch, is_deterministic=True)
+        names = [spec.name for spec in model.weights.schema]
+        scores = tuple(
+            score(trainer.gradient(model, head, plan, f"gate proxy{f', repeat {number}' if number else ''}"), signature)
+            for number in range(self._repeats)  # the first is the one that the run takes
+        )
+        downhill = trainer.gradient(model, names, plan, "gate study")
+        trained = trainer.train(model, proximal(model.weights, self._method.mu)).model
+        fresh = replace(difference(trained, model), buffers=cached.buffers, counters=cached.counters)
+        moved = sub(model.weights, self._models[self._number - age].weights)
+        return Probe(
+            self._number, client, age, scores,
+            fixed_score=score(trainer.gradient(model, head, whole, "fixed proxy"), signature),
+            threshold=self._gate.threshold(self._number),
+            drift=_norm(moved),
+            against_update=1 + _cosine(downhill, cached.weights),
+            chance=float(stream(self._federation.config.seed, "gate study", self._number, client).random()),
+            cosine=_cosine(cached.weights, fresh.weights),
+            norm_ratio=_norm(cached.weights) / max(_norm(fresh.weights), 1e-12),
+            harm=self._loss(client, cached, self._method.rho**age) - self._loss(client, fresh, 1.0),
+        )  # fmt: skip
+
+    def _loss(self, client: int, update: Model, decay: float) -> float:
+        """Validation loss after one step with this update alone, weighted as in an average cohort."""
+        sizes = self._federation.prepared.training.sizes
+        weight = decay * sizes[client] / (sizes.mean() * self._federation.config.rounds.cohort)
+        moved, _ = apply(self._state.model, combine([(float(weight), update)], self._federation.schema))
+        return self._federation.validate(moved, 0, self._federation.num_validation).mean_loss
+
+
+def _norm(tensors: Tensors) -> float:
+    return sqrt(dot(tensors, tensors))
+
+
+def _cosine(left: Tensors, right: Tensors) -> float:
+    return dot(left, right) / max(_norm(left) * _norm(right), 1e-12)

@@ -1,0 +1,35 @@
+"""`fedreuse gate` from a configuration to its tables."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+from typer.testing import CliRunner
+
+from fedreuse.cli import app
+from tests.studies.test_gate_study import SMALL
+
+RUNNER = CliRunner(env={"COLUMNS": "160"})
+
+
+def test_tables_and_json(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump(SMALL))
+    words = ["gate", str(path), "--at", "3", "--repeats", "2"]
+    shown = RUNNER.invoke(app, words)
+    assert shown.exit_code == 0, shown.output
+    assert "Reliability of the gate's score" in shown.stdout
+    assert "Does the score foretell harm by reuse?" in shown.stdout
+    probes = json.loads(RUNNER.invoke(app, [*words, "--json"]).stdout)["probes"]
+    assert {probe["round_number"] for probe in probes} == {3}
+    assert list(tmp_path.iterdir()) == [path]  # nothing is left behind
+
+
+def test_another_method_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(yaml.safe_dump({**SMALL, "method": "fedavg"}))
+    refused = RUNNER.invoke(app, ["gate", str(path)])
+    assert refused.exit_code == 2
+    assert "needs method dg_fedreuse" in refused.output
