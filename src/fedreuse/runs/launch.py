@@ -104,6 +104,8 @@ def _prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConf
         raise ConfigError("rounds.patience needs validation examples, but every client is too small to hold any out")
     schedule = _freeze(config, directory)
     write_facts(federation, schedule, directory)
+    for note in federation.prepared.data.notes:
+        directory.log(f"data: {note}")
     live = LiveRun(federation, directory)
     site = live.site
     executor = stack.enter_context(closing((elsewhere or config.executor).start(site)))

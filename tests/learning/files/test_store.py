@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedreuse.core.errors import DataError
 from fedreuse.learning.files.store import Arrays, New, convert, place_for, read_stored
 
 
@@ -38,6 +39,13 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="disk full"):
         convert(tmp_path / "converted/key", fail)
     assert list((tmp_path / "converted").iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "converted").mkdir()
+    (tmp_path / "converted/key").write_text("a file in the way")
+    with pytest.raises(DataError, match="cannot be put there; make room"):
+        convert(tmp_path / "converted/key", lambda new: Arrays({"labels": np.arange(2)}, {}))
 
 
 def test_another_file_or_setting_is_another_place(tmp_path: Path) -> None:

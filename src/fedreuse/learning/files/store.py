@@ -6,11 +6,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from fedreuse.core.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,12 +72,13 @@ def convert(place: Path, build: Callable[[New], Arrays]) -> Arrays:
                 file.unlink()
         facts = {"facts": dict(built.facts), "arrays": list(built.arrays)}
         (work / _FACTS).write_text(json.dumps(facts), encoding="utf-8")
-        if not (place / _FACTS).exists():  # another process may have been first, with the same result
+        with suppress(OSError):  # another process may have been first, with the same result
             work.rename(place)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     stored = read_stored(place)
-    assert stored is not None
+    if stored is None:
+        raise DataError(f"{place}: the converted arrays cannot be put there; make room, or set FEDREUSE_DATA elsewhere")
     return stored
 
 
