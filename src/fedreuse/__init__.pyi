@@ -36,6 +36,8 @@ from .core.method import Link as Link
 from .core.method import LinkContext as LinkContext
 from .codecs.codec import Codec as Codec
 from .gates.gate import Gate as Gate
+from .aggregators.aggregator import Aggregator as Aggregator
+from .server_steps.server_step import ServerStep as ServerStep
 
 # Tensors
 from .core.tensors import Tensors as Tensors

@@ -91,15 +91,19 @@ class Aggregator(Protocol):
     Running statistics and counters are part of a contribution; `with_buffers` averages them as FedAvg does.
 
     Example:
-        >>> @aggregators.register("largest")
-        ... @dataclass(frozen=True)
-        ... class Largest:
+        >>> from dataclasses import dataclass
+        >>> from fedreuse import Aggregator
+        >>> from fedreuse.aggregators.aggregator import Aggregated, Statistics, with_buffers
+        >>> @dataclass(frozen=True)
+        ... class Largest(Aggregator):
         ...     def aggregate(self, contributions, cohort, schema):
         ...         chosen = max(contributions, key=lambda client: contributions[client].weight)
         ...         kept = {chosen: contributions[chosen]}
         ...         direction = with_buffers(kept[chosen].update.weights, kept, schema)
         ...         verdicts = {client: "left out by largest" for client in contributions if client != chosen}
         ...         return Aggregated(direction, Statistics(contributions, {chosen: 1.0}), verdicts)
+        >>> Largest()
+        Largest()
     """
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:

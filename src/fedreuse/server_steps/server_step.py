@@ -21,13 +21,20 @@ class ServerStep:
     A step is a frozen dataclass. `init` and `evaluated` may stay as they are; `step` must be defined.
 
     Example:
-        >>> @server_steps.register("clipped")
-        ... @dataclass(frozen=True)
+        >>> from dataclasses import dataclass
+        >>> import numpy as np
+        >>> from fedreuse import Schema, ServerStep, Tensors, TensorSpec
+        >>> from fedreuse.core.tensors import dot, scale
+        >>> @dataclass(frozen=True)
         ... class Clipped(ServerStep):
         ...     limit: float = 1.0
+        ...
         ...     def step(self, direction, state, statistics):
         ...         length = dot(direction, direction) ** 0.5
         ...         return (direction if length <= self.limit else scale(direction, self.limit / length)), state
+        >>> direction = Tensors(Schema((TensorSpec("w", (2,)),)), np.float32([3, 4]))
+        >>> Clipped(limit=2.5).step(direction, None, statistics=None)[0].values.tolist()
+        [1.5, 2.0]
     """
 
     def init(self, like: Tensors) -> Any:
