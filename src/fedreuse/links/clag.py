@@ -50,7 +50,7 @@ class Clag(Link):
     Args:
         zeta: How much the estimate may be off before anything is sent, not negative; 0 sends whenever it is.
         codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
-        max_lag: Send at least in every so many participations, at least 1; null never forces it.
+        max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
 
     Example: `uplink: {update: {name: clag, zeta: 4, codec: {name: top_k, ratio: 0.1}}}`.
     """

@@ -48,7 +48,7 @@ class Laq(Link):
 
     Args:
         bits: Bits per coordinate, from 1 to 32.
-        max_lag: Send at least in every so many participations, at least 1; null never forces it.
+        max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
 
     Example: `method: {name: laq, bits: 4}`.
     """

@@ -407,7 +407,7 @@ class Clag(Alias):
     Args:
         zeta: How much an estimate may be off before anything is sent, not negative.
         codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
-        max_lag: Send at least in every so many participations, at least 1; null never forces it.
+        max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
         agg: `participants` averages the estimates of the cohort, `all` those of every client.
         server_lr: Factor on the direction that the server adds, not negative.
 
@@ -446,7 +446,7 @@ class Laq(Alias):
         bits: Bits per coordinate, from 1 to 32.
         depth: How many of the model's last moves count, at least 1.
         xi: Their weight in all, not negative.
-        max_lag: Send at least in every so many participations, at least 1; null never forces it.
+        max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
         agg: `participants` averages the estimates of the cohort, `all` those of every client.
         server_lr: Factor on the direction that the server adds, not negative.
 
