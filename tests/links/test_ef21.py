@@ -7,7 +7,7 @@ import pytest
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK
-from fedreuse.core.errors import WireError
+from fedreuse.core.errors import ConfigError, WireError
 from fedreuse.core.tensors import is_equal, to_dense
 from fedreuse.links.ef21 import Ef21
 from fedreuse.links.link import parse_link
@@ -72,3 +72,10 @@ def test_silence_is_refused() -> None:
 
 def test_by_name() -> None:
     assert parse_link({"name": "ef21", "codec": "dense"}, "uplink.update") == Ef21(Dense())
+
+
+def test_a_codec_that_expands_is_refused() -> None:
+    for name in ("ef21", "clag", "three_pc"):
+        with pytest.raises(ConfigError, match=rf"{name}\.codec must not err by more than the tensor's own size"):
+            parse_link({"name": name, "codec": {"name": "rand_k", "ratio": 0.2}}, "uplink.update")
+    parse_link({"name": "three_pc", "variant": "v2", "base": "rand_k"}, "uplink.update")  # Q may be unbiased

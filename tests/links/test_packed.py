@@ -22,7 +22,9 @@ from tests.federation import NOISY, build, is_same
 def test_the_model_is_the_same_bit_for_bit_and_silence_stays_silence() -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     link = {"name": "packed", "link": {"name": "laq", "bits": 3}, "least": 0}
-    bare, packed = (federation.play(build("laq", uplink, bits=3, xi=5.0), 8) for uplink in (None, link))
+    bare, packed = (
+        federation.play(build("laq", uplink, bits=3, xi=5.0, agg="participants"), 8) for uplink in (None, link)
+    )
     assert all(is_same(*pair) for pair in zip(bare.models, packed.models, strict=True))
     sent = [
         [bool(row.group_bytes("update")) for row in one.ledger.rows if row.direction == "up"] for one in (bare, packed)

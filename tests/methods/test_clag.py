@@ -23,7 +23,7 @@ def test_two_rounds_by_hand() -> None:
     # Round 3: x = -0.08 w, h = -0.1 w, y = -0.09 w: 4e-4 > 1e-4: sent, w3 = 0.72 w
     federation = one_bowl()
     # in floating point the tie of round 2 is a coin's throw: a zeta just above 1 decides it
-    session = federation.play(build("clag", codec="dense", zeta=1.0001), 3, Setting(cohort=1))
+    session = federation.play(build("clag", agg="participants", codec="dense", zeta=1.0001), 3, Setting(cohort=1))
     w = federation.initial.weights.values
     for model, factor in zip(session.models[1:], (0.9, 0.8, 0.72), strict=True):
         np.testing.assert_allclose(model.weights.values, factor * w, rtol=1e-12)
@@ -45,7 +45,7 @@ def test_lag_at_zero_with_everybody_is_fedavg() -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     lag, plain = (
         federation.play(method, 6, Setting(cohort=8))
-        for method in (build("clag", codec="dense", zeta=0.0), build("fedavg"))
+        for method in (build("clag", agg="participants", codec="dense", zeta=0.0), build("fedavg"))
     )
     for one, other in zip(lag.models, plain.models, strict=True):
         np.testing.assert_allclose(one.weights.values, other.weights.values, rtol=1e-12, atol=1e-14)
@@ -62,7 +62,7 @@ def test_lag_at_zero_over_all_is_mifa_from_zero() -> None:
 
 def test_a_large_zeta_uploads_once_per_client() -> None:
     federation = QuadraticFederation.draw(6, NOISY)
-    session = federation.play(build("clag", codec=top_k(0.3), zeta=1e30, max_lag=None), 20)
+    session = federation.play(build("clag", agg="participants", codec=top_k(0.3), zeta=1e30, max_lag=None), 20)
     told = [client for round_ in senders(session) for client in round_]
     assert sorted(told) == list(range(6))
 
@@ -73,7 +73,7 @@ def test_uploads_fall_as_zeta_grows() -> None:
     federation = QuadraticFederation.draw(9)
     counts = []
     for zeta in (0.0, 1.0, 2.0, 8.0, 32.0):
-        method = build("clag", codec=top_k(0.3), zeta=zeta, max_lag=None)
+        method = build("clag", agg="participants", codec=top_k(0.3), zeta=zeta, max_lag=None)
         counts.append(sum(map(len, senders(federation.play(method, 20, Setting(cohort=9))))))
     assert counts[0] == 180
     assert counts == sorted(counts, reverse=True)
@@ -82,7 +82,7 @@ def test_uploads_fall_as_zeta_grows() -> None:
 
 def test_silence_in_the_ledger() -> None:
     federation = QuadraticFederation.draw(6, NOISY)
-    session = federation.play(build("clag", codec=top_k(0.3), zeta=2.0), 12)
+    session = federation.play(build("clag", agg="participants", codec=top_k(0.3), zeta=2.0), 12)
     full = {row.group_bytes("update") for row in federation.play(build("fedavg", top_k(0.3)), 1).ledger.rows} - {0}
     ups = [row for row in session.ledger.rows if row.direction == "up"]
     assert {row.group_bytes("update") for row in ups} == {0, *full}
@@ -98,13 +98,17 @@ def test_silence_in_the_ledger() -> None:
 
 def test_the_lag_forces_an_upload() -> None:
     federation = QuadraticFederation.draw(4, NOISY)
-    session = federation.play(build("clag", codec=top_k(0.3), zeta=1e30, max_lag=3), 9, Setting(cohort=4))
+    session = federation.play(
+        build("clag", agg="participants", codec=top_k(0.3), zeta=1e30, max_lag=3), 9, Setting(cohort=4)
+    )
     assert senders(session) == [(0, 1, 2, 3) if number % 3 == 0 else () for number in range(9)]
 
 
 def test_a_diverged_client_does_not_hide_in_silence() -> None:
     federation = QuadraticFederation.draw(4, NOISY)
-    session = with_poison(federation, (3, 2)).play(build("clag", codec=top_k(0.3), zeta=5.0), 6, Setting(cohort=4))
+    session = with_poison(federation, (3, 2)).play(
+        build("clag", agg="participants", codec=top_k(0.3), zeta=5.0), 6, Setting(cohort=4)
+    )
     lost = [(event.round_number, event.client) for event in session.ledger.events if event.outcome == "lost"]
     assert lost == [(3, 2)]
     assert np.isfinite(session.model.weights.values).all()

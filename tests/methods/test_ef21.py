@@ -22,7 +22,7 @@ def test_two_rounds_by_hand() -> None:
     # Round 1: the larger moves, g = -0.1 w there; round 2: the larger lacks 0.01 w, the smaller 0.1 w, so unless it is
     # ten times smaller it is the smaller's turn; the larger moves by its old estimate -0.1 w once more.
     federation = one_bowl()
-    session = federation.play(build("ef21", codec=top_k(0.3)), 2, Setting(cohort=1))
+    session = federation.play(build("ef21", agg="participants", codec=top_k(0.3)), 2, Setting(cohort=1))
     w = federation.initial.weights.values[10:]
     big, small = (0, 1) if abs(w[0]) > abs(w[1]) else (1, 0)
     assert abs(w[small]) > abs(w[big]) / 10
@@ -33,7 +33,9 @@ def test_two_rounds_by_hand() -> None:
 
 def test_a_lossless_codec_over_the_cohort_is_fedavg() -> None:
     federation = QuadraticFederation.draw(training=NOISY)
-    estimates, plain = (federation.play(method, 6) for method in (build("ef21", codec="dense"), build("fedavg")))
+    estimates, plain = (
+        federation.play(method, 6) for method in (build("ef21", agg="participants", codec="dense"), build("fedavg"))
+    )
     assert is_same(estimates.models[1], plain.models[1])  # g = 0: the first is exact
     for one, other in zip(estimates.models, plain.models, strict=True):
         np.testing.assert_allclose(one.weights.values, other.weights.values, rtol=1e-12, atol=1e-14)
@@ -74,7 +76,7 @@ def test_both_ends_hold_the_same_estimate() -> None:
 def test_one_full_step_of_everybody_is_ef21_on_gradient_descent() -> None:
     # g_i <- g_i + C(-lr grad F_i(w) - g_i),  w <- w + sum alpha_i g_i
     federation = replace(QuadraticFederation.draw(has_buffers=False), steps=np.ones(8, np.int64))
-    session = federation.play(build("ef21", codec=top_k(0.3)), 40, Setting(cohort=8))
+    session = federation.play(build("ef21", agg="participants", codec=top_k(0.3)), 40, Setting(cohort=8))
     alpha = federation.examples / federation.examples.sum()
     w, g = federation.initial.weights.values, np.zeros((8, 12))
     for _ in range(40):
@@ -90,7 +92,9 @@ def test_it_reaches_the_optimum_of_heterogeneous_clients() -> None:
     federation = replace(
         QuadraticFederation.draw(3, QuadraticTraining(lr=0.1), has_buffers=False), steps=np.ones(3, np.int64)
     )
-    session = federation.play(build("ef21", codec=top_k(0.3)), 300, Setting(cohort=3, checkpoint_every=1000))
+    session = federation.play(
+        build("ef21", agg="participants", codec=top_k(0.3)), 300, Setting(cohort=3, checkpoint_every=1000)
+    )
     alpha = (federation.examples / federation.examples.sum())[:, None]
     optimum = (alpha * federation.curvatures * federation.optima).sum(0) / (alpha * federation.curvatures).sum(0)
     np.testing.assert_allclose(session.model.weights.values, optimum, atol=1e-6)
@@ -100,7 +104,7 @@ def test_bytes_are_those_of_the_codec() -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     sizes = [
         [row.group_bytes("update") for row in federation.play(method, 4).ledger.rows if row.direction == "up"]
-        for method in (build("ef21", codec=top_k(0.3)), build("fedavg", top_k(0.3)))
+        for method in (build("ef21", agg="participants", codec=top_k(0.3)), build("fedavg", top_k(0.3)))
     ]
     assert sizes[0] == sizes[1]
 

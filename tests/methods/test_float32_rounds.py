@@ -32,7 +32,7 @@ def model_of(
         (1, [{"name": "fedvarp"}, HALF], [{"name": "fedavg"}, HALF]),
         (3, [{"name": "fed_ef", "codec": DENSE}], [{"name": "fedavg"}]),
         (3, [{"name": "fed_ef", "codec": HALF}], [{"name": "fedavg"}, {"name": "error_feedback", "codec": HALF}]),
-        (1, [{"name": "ef21", "codec": DENSE}], [{"name": "fedavg"}]),
+        (1, [{"name": "ef21", "agg": "participants", "codec": DENSE}], [{"name": "fedavg"}]),
         (1, [{"name": "ef21", "codec": DENSE, "agg": "all"}], [{"name": "mifa"}]),
         (3, [{"name": "clag", "codec": HALF, "zeta": 0.0}], [{"name": "ef21", "codec": HALF}]),
         (
@@ -41,7 +41,7 @@ def model_of(
             [{"name": "ef21", "codec": HALF, "agg": "all"}],
         ),
         (3, [{"name": "movement", "depth": 2}, HALF], [{"name": "fedavg"}, HALF]),
-        (3, [{"name": "laq", "depth": 2}], [{"name": "movement", "depth": 2}, {"name": "laq"}]),
+        (3, [{"name": "laq", "agg": "participants", "depth": 2}], [{"name": "movement", "depth": 2}, {"name": "laq"}]),
     ],
     ids=lambda side: f"{side[0]['name']}" if isinstance(side, list) else str(side),
 )

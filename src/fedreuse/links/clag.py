@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.core.errors import require
 from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
@@ -63,6 +63,7 @@ class Clag(Link):
 
     def __post_init__(self) -> None:
         """Check the ranges."""
+        require_contraction(self.codec, "clag")
         require(self.zeta >= 0, "clag.zeta must not be negative", self.zeta)
         require(self.max_lag is None or self.max_lag >= 1, "clag.max_lag must be at least 1 (or null)", self.max_lag)
 

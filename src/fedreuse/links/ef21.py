@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.core.errors import WireError
 from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
@@ -37,6 +37,10 @@ class Ef21(Link):
     has_memory: ClassVar[bool] = True
 
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+
+    def __post_init__(self) -> None:
+        """Refuse a codec whose errors grow: the estimate follows its own errors."""
+        require_contraction(self.codec, "ef21")
 
     def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
         """Send the difference to the estimate, and move the estimate by what will be decoded."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.errors import ConfigError, WireError, require
 from fedreuse.core.method import Link, LinkContext
@@ -72,6 +72,7 @@ class ThreePc(Link):
                 "three_pc.variant: v1 sends C(x - y), so the server would have to know y, the client's last update in "
                 "full, which costs a dense upload in every round; choose v2, v3, v4 or v5"
             )
+        require_contraction(self.codec, "three_pc")
         require(self.zeta >= 0, "three_pc.zeta must not be negative", self.zeta)
         require(0 < self.probability <= 1, "three_pc.probability must be in (0, 1]", self.probability)
 

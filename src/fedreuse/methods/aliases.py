@@ -378,14 +378,15 @@ class Ef21(Alias):
     """Average estimates of the clients' updates, which compressed differences keep up to date.
 
     Args:
-        agg: `participants` averages the estimates of the cohort, `all` those of every client.
+        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+            does not converge at partial participation.
         codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
         server_lr: Factor on the direction that the server adds, not negative.
 
     Example: `method: {name: ef21, codec: {name: top_k, ratio: 0.1}}`.
     """
 
-    agg: Estimates = "participants"
+    agg: Estimates = "all"
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
     server_lr: float = 1.0
 
@@ -408,7 +409,8 @@ class Clag(Alias):
         zeta: How much an estimate may be off before anything is sent, not negative.
         codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
         max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
-        agg: `participants` averages the estimates of the cohort, `all` those of every client.
+        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+            does not converge at partial participation.
         server_lr: Factor on the direction that the server adds, not negative.
 
     Example: `method: {name: clag, zeta: 4}`.
@@ -417,7 +419,7 @@ class Clag(Alias):
     zeta: float = 1.0
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
     max_lag: int | None = 10
-    agg: Estimates = "participants"
+    agg: Estimates = "all"
     server_lr: float = 1.0
 
     @property
@@ -435,10 +437,6 @@ class Clag(Alias):
 class Laq(Alias):
     """Average estimates that clients correct by quantised innovations, and not at all while these are small.
 
-    `depth` and `xi`: how many of the model's last moves count, and their weight in all. `max_lag`: a client sends at
-    least in every so many participations; None never forces it. `agg`: participants averages the estimates of the
-    cohort, all those of every client.
-
     The paper steps by a sum, theta <- theta - a sum_m Q_m, and compares gradients with moves / (a M)^2. In updates,
     delta_m = -(a M / server_lr) g_m, that is moves / server_lr^2.
 
@@ -447,7 +445,8 @@ class Laq(Alias):
         depth: How many of the model's last moves count, at least 1.
         xi: Their weight in all, not negative.
         max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
-        agg: `participants` averages the estimates of the cohort, `all` those of every client.
+        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+            does not converge at partial participation.
         server_lr: Factor on the direction that the server adds, not negative.
 
     Example: `method: {name: laq, bits: 4}`.
@@ -457,7 +456,7 @@ class Laq(Alias):
     depth: int = 10
     xi: float = 0.8
     max_lag: int | None = 100
-    agg: Estimates = "participants"
+    agg: Estimates = "all"
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
