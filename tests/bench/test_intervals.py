@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from fedreuse.bench import intervals
-from fedreuse.bench.report import HOMES
+from fedreuse.bench.report import fill
+from fedreuse.bench.results import read
 
 
 def test_every_case_has_a_row_and_a_line() -> None:
@@ -16,5 +19,7 @@ def test_every_case_has_a_row_and_a_line() -> None:
     assert table.rows[0][2] == f"{100 * rows[0]['t']:.1f}"
 
 
-def test_documents_find_it() -> None:
-    assert HOMES["intervals"] == "intervals"
+def test_the_document_shows_the_stored_results() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    text = (docs / "confirming.md").read_text(encoding="utf-8")
+    assert fill(text, {"intervals": read(docs / "bench" / "intervals.json")}) == (text, ["intervals"])

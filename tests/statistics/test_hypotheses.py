@@ -30,8 +30,8 @@ def test_equivalence_is_the_tost_of_statsmodels(margin) -> None:
     assert p == max(lower[1], upper[1])
 
 
-def test_the_worked_example_of_tost() -> None:
-    # TOSTER's paired example on Student's sleep data, bounds -0.5 and 0.5: t(9) = 2.777 away from the upper bound
+def test_tost_worked_by_hand() -> None:
+    # Student's sleep data, bounds -0.5 and 0.5: the harder bound is the upper, t(9) = (1.58 - 0.5) / 0.3890 = 2.777
     assert t_p(SLEEP, Hypothesis("equivalence", margin=0.5)) == pytest.approx(stats.t.cdf(2.777, 9), abs=1e-4)
 
 
