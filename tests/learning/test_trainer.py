@@ -611,9 +611,9 @@ def test_one_thread() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ({"epochs": 0}, r"local: epochs must be at least 1, got 0"),
-        ({"batch": 1}, r"local: batch must be at least 2, got 1"),
-        ({"clip_norm": 0}, r"local: clip_norm must be positive, got 0"),
+        ({"epochs": 0}, r"local\.epochs must be at least 1, got 0"),
+        ({"batch": 1}, r"local\.batch must be at least 2, .*got 1"),
+        ({"clip_norm": 0}, r"local\.clip_norm must be positive, got 0"),
         ({"optimizer": {"name": "sgd", "lr": 0}}, r"local\.optimizer: .*lr must be positive.*, got 0"),
         ({"optimizer": "sdg"}, r"local\.optimizer: 'sdg' is not one of the optimizers; did you mean 'sgd'\?"),
         ({"epoch": 1}, r"local\.epoch: unknown key; did you mean 'epochs'\?"),
