@@ -18,19 +18,24 @@ from fedreuse.core.errors import ConfigError, RunError, WireError
 from tests.cli.conftest import Invoke, heed_ctrl_c
 
 COMMANDS = [
-    "demo",
-    "run",
+    "clean",
     "compare",
     "confirm",
-    "gate",
-    "show",
-    "list",
-    "describe",
-    "export",
-    "sizes",
-    "new-method",
-    "wire",
+    "demo",
     "deploy",
+    "describe",
+    "doctor",
+    "export",
+    "figure",
+    "gate",
+    "init",
+    "list",
+    "new-method",
+    "run",
+    "schema",
+    "show",
+    "sizes",
+    "wire",
 ]
 FLOWER_COMMANDS = ["superlink", "supernode"]
 """They become a program of Flower's, which speaks for itself."""

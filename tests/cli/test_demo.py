@@ -11,6 +11,7 @@ import pytest
 import fedreuse.cli.demo as demo
 from fedreuse.report.results import read_run
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.shipped import find_config
 from fedreuse.studies.study import load_study
 from tests.cli.conftest import Invoke
 
@@ -20,8 +21,7 @@ NAMES = ["dense FedAvg", "Top-K FedAvg", "Top-K + error feedback", "DG-FedReuse 
 
 
 def test_the_packaged_study_is_the_one_in_configs() -> None:
-    packaged = ROOT / "src" / "fedreuse" / "studies" / "demo.yaml"
-    assert packaged.read_text() == (ROOT / "configs" / "demo.yaml").read_text()
+    assert find_config("demo").read_text() == (ROOT / "configs" / "demo.yaml").read_text()
 
 
 def test_it_compares_four_methods_with_batchnorm() -> None:

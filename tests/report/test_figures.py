@@ -45,15 +45,17 @@ def test_a_png_with_labels_units_and_the_boundary(
     monkeypatch.setattr(Figure, "savefig", lambda figure, *a, **k: (kept.append(figure), save(figure, *a, **k)))
     path = accuracy_figure(results, tmp_path / "deep" / "figure.png", title="demo")
     assert path.read_bytes().startswith(b"\x89PNG")
-    over_rounds, over_bytes = kept[0].axes
+    over_bytes, over_rounds = kept[0].axes
     assert over_rounds.get_xlabel() == "round"
-    assert over_rounds.get_ylabel() == "validation accuracy (%)"
+    assert over_bytes.get_ylabel() == "validation accuracy (%)"
+    assert over_bytes.get_xscale() == "log"
+    assert all(float(tick).is_integer() for tick in over_rounds.get_xticks())
     assert "MB" in over_bytes.get_xlabel()
     assert "`messages`" in over_bytes.get_xlabel()
     (line,) = over_rounds.get_lines()
     # means over two seeds: (40 + 20) / 2 and (60 + 80) / 2
     np.testing.assert_allclose(line.get_ydata(), [30, 70])
-    assert [text.get_text() for text in kept[0].legends[0].get_texts()] == ["Top-K [0.2]"]
+    assert [text.get_text() for text in over_rounds.texts] == ["Top-K [0.2]"], "its name stands at its line"
 
 
 def test_mistakes(results: list[Result], tmp_path: Path) -> None:
@@ -63,3 +65,30 @@ def test_mistakes(results: list[Result], tmp_path: Path) -> None:
         accuracy_figure(results, tmp_path / "x.png", "transport")
     with pytest.raises(RunDirectoryError, match="at least one complete run"):
         accuracy_figure([replace(result, is_complete=False) for result in results], tmp_path / "x.png")
+
+
+@pytest.mark.parametrize(("ending", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_other_forms_by_ending(results: list[Result], tmp_path: Path, ending: str, begins: bytes) -> None:
+    written = accuracy_figure(results, tmp_path / f"figure.{ending}").read_bytes()
+    assert written.startswith(begins)
+    assert ending == "pdf" or b">Top-K [0.2]<" in written, "text stays text"
+    with pytest.raises(UserError, match="png, svg, pdf, not as 'gif'"):
+        accuracy_figure(results, tmp_path / "figure.gif")
+
+
+def test_many_variants_are_spread_over_rows_and_none_shares_its_look(
+    results: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[Figure] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_a, **_k: kept.append(figure))
+    many = [replace(result, variant=f"variant {number}") for number in range(20) for result in results]
+    accuracy_figure(many, tmp_path / "figure.png")
+    panels = kept[0].axes
+    assert len(panels) == 2 * 3
+    named: list[str] = []
+    for panel in panels[1::2]:
+        own = [line for line in panel.get_lines() if line.get_marker() != "None"]
+        assert len({(line.get_color(), line.get_marker()) for line in own}) == len(own)
+        assert len(panel.get_lines()) == 20, "the others stand behind, in grey"
+        named += [text.get_text() for text in panel.texts]
+    assert sorted(named) == sorted(f"variant {number}" for number in range(20))

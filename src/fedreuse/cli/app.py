@@ -55,7 +55,6 @@ app = typer.Typer(
     name="fedreuse",
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
     suggest_commands=False,  # click suggests already
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,8 +43,7 @@ def demo_command(
     """
     from fedreuse.studies.study import load_study
 
-    with as_file(files("fedreuse.studies") / "demo.yaml") as file:
-        study = load_study(file, overrides or [])
+    study = load_study("demo", overrides or [])
     if fresh:
         _delete_runs(study, out)
     on_interrupt(context, "the rounds so far are safe; `fedreuse demo` goes on from there")

@@ -9,20 +9,26 @@ from typing import Annotated
 
 import typer
 
+from fedreuse.cli import completion
 from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.list_runs import RUNS, list_runs
 from fedreuse.cli.output import show_json, show_lines, show_table
 from fedreuse.core.catalog import Description, card_facts, describe, registry_of, summary_of
 
 __all__ = ["cite", "describe_command", "list_command"]
 
-_RUNS = Path("runs")
 _WITH_CARDS = ("methods", "links", "codecs")
 
 
 @app.command("list", epilog="Example: fedreuse list methods")
 def list_command(
-    kind: Annotated[str, typer.Argument(help="What to list.", show_default=False)],
-    folder: Annotated[Path, typer.Argument(help="For `list runs`: where to look.")] = _RUNS,
+    kind: Annotated[str, typer.Argument(help="What to list.", show_default=False, autocompletion=completion.kinds)],
+    folder: Annotated[Path, typer.Argument(help="For `list runs`: where to look.")] = RUNS,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="For `list runs`: a text that must occur, such as complete; again for more."),
+    ] = None,
+    sort: Annotated[str, typer.Option("--sort", help="For `list runs`: date, name, score, bytes or size.")] = "date",
     as_json: AsJson = False,
 ) -> None:
     """List what can be named in a configuration, or the runs in a folder.
@@ -32,7 +38,7 @@ def list_command(
     or runs (FOLDER says where they are).
     """
     if kind == "runs":
-        _list_runs(folder, as_json)
+        list_runs(folder, only or (), sort, as_json)
         return
     from fedreuse.report.tables import Table
 
@@ -53,7 +59,10 @@ def list_command(
 
 @app.command("describe", epilog="Example: fedreuse describe top_k")
 def describe_command(
-    name: Annotated[str, typer.Argument(help="A name that `fedreuse list` shows.", show_default=False)],
+    name: Annotated[
+        str,
+        typer.Argument(help="A name that `fedreuse list` shows.", show_default=False, autocompletion=completion.names),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Describe everything of this NAME: what it is, its fields with types and defaults, its card's summary."""
@@ -84,21 +93,6 @@ def _facts(name: str, registry: str) -> dict[str, str]:
         "kind": own or facts.get("kind", "method"),
         "cost": facts.get("cost") or "",
     }
-
-
-def _list_runs(folder: Path, as_json: bool) -> None:
-    from fedreuse.report.results import plain, read_run
-    from fedreuse.report.tables import runs_table
-    from fedreuse.runs.directory import find_runs
-
-    is_usual = folder == _RUNS and not folder.exists()  # nothing has run yet, which is no mistake
-    results = [] if is_usual else [read_run(directory) for directory in find_runs(folder)]
-    if as_json:
-        show_json([plain(result) for result in results])
-    elif results:
-        show_table(runs_table(results))
-    else:
-        show_lines(f"no runs in {folder} yet; start one with `fedreuse run configs/digits.yaml` or `fedreuse demo`")
 
 
 def _show(described: Description) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedreuse.cli import completion
 from fedreuse.cli.app import AsJson, app, on_interrupt
 from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs, show_table
 from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
@@ -20,10 +21,22 @@ __all__ = ["run_command", "tell_result"]
 @app.command("run", epilog="Example: fedreuse run configs/digits.yaml rounds.count=10 seed=202 --out runs/mine")
 def run_command(
     context: typer.Context,
-    config: Annotated[Path, typer.Argument(help="A YAML file.", show_default=False)],
+    config: Annotated[
+        Path,
+        typer.Argument(
+            help="A YAML file, or a shipped configuration such as paper/mnist.",
+            show_default=False,
+            autocompletion=completion.configs,
+        ),
+    ],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as task.partition.alpha=0.1", show_default=False),
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Changes, such as task.partition.alpha=0.1",
+            show_default=False,
+            autocompletion=completion.overrides,
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The run directory (default: runs/ and the run's own name).")

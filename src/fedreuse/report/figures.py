@@ -1,8 +1,9 @@
-"""Figures from run directories: accuracy over rounds, and over the bytes that have crossed under a named boundary."""
+"""Figures of several runs: validation score over bytes under a named boundary, and over rounds, a line per variant."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,33 @@ import numpy as np
 
 from fedreuse.accounting.boundaries.boundary import measured, modelled
 from fedreuse.core.errors import RunDirectoryError, UserError, suggest
+from fedreuse.report.axes import COLOURS, MARKERS, bytes_axis, label_lines, new_figure, rounds_axis, save, score_range
 from fedreuse.report.tables import Variant, by_variant
 from fedreuse.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
-__all__ = ["accuracy_figure", "curve"]
+__all__ = ["Line", "accuracy_figure", "curve", "line_of"]
 
-_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#999999")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_PER_ROW = len(COLOURS)
+_GREY = "#BBBBBB"
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """One variant: rounds that all its seeds evaluated, scores by seed and round (accuracy in percent), MB crossed."""
+
+    name: str
+    rounds: np.ndarray
+    scores: np.ndarray
+    megabytes: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The score over seeds."""
+        found: np.ndarray = self.scores.mean(0)
+        return found
 
 
 def curve(result: Result, boundary: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -33,65 +51,92 @@ def curve(result: Result, boundary: str) -> tuple[np.ndarray, np.ndarray, np.nda
     return rounds, scores, crossed[rounds - 1]
 
 
+def line_of(variant: Variant, boundary: str) -> Line | None:
+    """A variant's line; None if its seeds have no evaluated round in common."""
+    curves = [curve(result, boundary) for result in variant.results]
+    shared = np.array(sorted(set.intersection(*(set(rounds.tolist()) for rounds, _, _ in curves))), np.int64)
+    if not len(shared):
+        return None
+    at = [np.searchsorted(rounds, shared) for rounds, _, _ in curves]
+    factor = 100 if variant.results[0].metric == "accuracy" else 1
+    scores = np.stack([values[place] for (_, values, _), place in zip(curves, at, strict=True)]) * factor
+    crossed = np.stack([crossed[place] for (_, _, crossed), place in zip(curves, at, strict=True)])
+    return Line(variant.name, shared, scores, crossed)
+
+
 def accuracy_figure(results: Sequence[Result], path: str | Path, boundary: str = "messages", title: str = "") -> Path:
-    """Two panels, one line per variant (mean over seeds, band from the lowest to the highest seed), saved as PNG."""
+    """Draw validation scores of complete runs over bytes and over rounds, and save them.
+
+    One line per variant with its name at its end (mean over seeds, band from the lowest to the highest seed). More
+    than eight variants are spread over several rows of panels, each with the others in grey behind.
+
+    Args:
+        results: Runs as `read_runs` gives them; incomplete ones are left out.
+        path: Where to write; the ending says how: png, svg or pdf.
+        boundary: At which boundary bytes are counted (see `fedreuse.accounting.boundaries`).
+        title: The first line above the panels.
+
+    Raises:
+        UserError: An unknown boundary or one that was not measured, or an ending of another kind.
+        RunDirectoryError: No run is complete.
+
+    Example:
+        >>> accuracy_figure(read_runs("runs/demo"), "demo.svg", boundary="all_fields")
+    """
     if boundary not in (known := {**modelled(), **measured()}):
         raise UserError(f"'{boundary}' is not a boundary; {suggest(boundary, known)}")
     variants = by_variant(results)
     if not variants:
         raise RunDirectoryError("a figure needs at least one complete run, and there is none here")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 4.6), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    over_rounds, over_bytes = figure.subplots(1, 2, sharey=True)
-    lowest = min(_draw(variant, number, boundary, over_rounds, over_bytes) for number, variant in enumerate(variants))
+    lines = [line for variant in variants if (line := line_of(variant, boundary)) is not None]
+    rows = [lines[start : start + _PER_ROW] for start in range(0, len(lines), _PER_ROW)] or [[]]
+    figure = new_figure(11.5, 4.4 if len(rows) == 1 else 3.2 * len(rows))
+    panels = figure.subplots(len(rows), 2, sharey=True, sharex="col", squeeze=False)
+    bottom, top = score_range([line.mean for line in lines])
+    for own, (over_bytes, over_rounds) in zip(rows, panels, strict=True):
+        others = [line for line in lines if line not in own]
+        _row(own, others, over_bytes, over_rounds)
+        over_rounds.set_ylim(bottom, top)
+        over_bytes.set_xlim(*_visible_bytes(lines, bottom))
+        label_lines(over_rounds, [(line.name, float(line.mean[-1])) for line in own])
     metric = variants[0].results[0].metric
-    _label(over_rounds, "round", f"validation {metric}" + (" (%)" if metric == "accuracy" else ""))
-    _label(over_bytes, f"bytes crossed, both directions (MB, boundary `{boundary}`)", "")
-    over_rounds.set_ylim(bottom=lowest)
-    over_bytes.set_xlim(left=0)
-    handles, labels = over_rounds.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False, fontsize=10)
+    for over_bytes, _ in panels:
+        over_bytes.set_ylabel(f"validation {metric}" + (" (%)" if metric == "accuracy" else ""))
+    panels[-1][0].set_xlabel(f"MB crossed, both directions (boundary `{boundary}`, logarithmic)")
+    panels[-1][1].set_xlabel("round")
     has_seeds = any(len(variant.results) > 1 for variant in variants)
-    bands = "lines: mean over seeds; bands: lowest to highest seed" if has_seeds else ""
-    figure.suptitle("\n".join(text for text in (title, bands) if text), fontsize=11)
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(target)
-    return target
+    notes = [title, "lines: mean over seeds; bands: lowest to highest seed" if has_seeds else "", _below(lines, bottom)]
+    figure.suptitle("\n".join(note for note in notes if note), fontsize=11)
+    return save(figure, path)
 
 
-def _draw(variant: Variant, number: int, boundary: str, over_rounds: Any, over_bytes: Any) -> float:
-    """One variant in both panels; returns a good lower end of the scale for it."""
-    curves = [curve(result, boundary) for result in variant.results]
-    shared = sorted(set.intersection(*(set(rounds.tolist()) for rounds, _, _ in curves)))
-    if not shared:
-        return 0.0
-    at = [np.searchsorted(rounds, shared) for rounds, _, _ in curves]
-    factor = 100 if variant.results[0].metric == "accuracy" else 1
-    scores = np.stack([values[place] for (_, values, _), place in zip(curves, at, strict=True)]) * factor
-    crossed = np.stack([megabytes[place] for (_, _, megabytes), place in zip(curves, at, strict=True)])
-    look: dict[str, Any] = {
-        "color": _COLOURS[number % len(_COLOURS)],
-        "marker": _MARKERS[number % len(_MARKERS)],
-        "markersize": 4,
-        "markevery": max(1, len(shared) // 12),
-        "linewidth": 1.8,
-        "label": variant.name,
-    }
-    over_rounds.plot(shared, scores.mean(0), **look)
-    over_bytes.plot(crossed.mean(0), scores.mean(0), **look)
-    if len(curves) > 1:
-        band: dict[str, Any] = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
-        over_rounds.fill_between(shared, scores.min(0), scores.max(0), **band)
-        over_bytes.fill_between(crossed.mean(0), scores.min(0), scores.max(0), **band)
-    return float(min(0.0, scores.min()))
+def _row(own: Sequence[Line], others: Sequence[Line], over_bytes: Any, over_rounds: Any) -> None:
+    """Some variants in their colours, the others in grey behind them."""
+    bytes_axis(over_bytes)
+    rounds_axis(over_rounds)
+    for line in others:
+        over_bytes.plot(line.megabytes.mean(0), line.mean, color=_GREY, linewidth=0.7, zorder=1)
+        over_rounds.plot(line.rounds, line.mean, color=_GREY, linewidth=0.7, zorder=1)
+    for number, line in enumerate(own):
+        look = {"color": COLOURS[number], "marker": MARKERS[number], "markersize": 4, "linewidth": 1.6, "zorder": 3}
+        look |= {"markevery": max(1, len(line.rounds) // 12), "label": line.name}
+        over_bytes.plot(line.megabytes.mean(0), line.mean, **look)
+        over_rounds.plot(line.rounds, line.mean, **look)
+        if len(line.scores) > 1:
+            band: dict[str, Any] = {"color": COLOURS[number], "alpha": 0.15, "linewidth": 0, "zorder": 2}
+            ends = line.scores.min(0), line.scores.max(0)
+            over_bytes.fill_between(line.megabytes.mean(0), *ends, **band)
+            over_rounds.fill_between(line.rounds, *ends, **band)
 
 
-def _label(axes: Any, horizontal: str, vertical: str) -> None:
-    axes.set_xlabel(horizontal)
-    axes.set_ylabel(vertical)
-    axes.grid(alpha=0.3)
-    axes.spines[["top", "right"]].set_visible(False)
+def _visible_bytes(lines: Sequence[Line], bottom: float) -> tuple[float, float]:
+    """The megabytes of points that lie on the scale, with a little room."""
+    shown = [line.megabytes.mean(0)[line.mean >= bottom] for line in lines]
+    all_ = np.concatenate([part[part > 0] for part in shown]) if shown else np.empty(0)
+    return (float(all_.min()) / 1.2, float(all_.max()) * 1.2) if len(all_) else (0.1, 1.0)
+
+
+def _below(lines: Sequence[Line], bottom: float) -> str:
+    """Who lies wholly below the scale; a reader must not take them for absent."""
+    hidden = [f"{line.name} (at most {line.mean.max():.1f})" for line in lines if line.mean.max() < bottom]
+    return f"below the scale: {', '.join(hidden)}" if hidden else ""

@@ -26,6 +26,7 @@ from fedreuse.runs.changes import apply_changes, tree_of
 from fedreuse.runs.listening import ListenerConfig, listeners, parse_listeners
 from fedreuse.runs.recipe import Recipe, parse_links
 from fedreuse.runs.schedule import Availability, availabilities
+from fedreuse.runs.shipped import find_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -214,6 +215,7 @@ def load(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file that holds a mapping."""
+    path = find_config(path)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -27,6 +27,7 @@ from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.core.registry import parse
 from fedreuse.runs.config import RunConfig, load, read_yaml, with_changes, with_overrides
+from fedreuse.runs.shipped import find_config
 from fedreuse.statistics.claims import require_known
 from fedreuse.statistics.plan import Plan
 from fedreuse.studies.changes import points
@@ -128,7 +129,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
         >>> [planned.variant for planned in load_study("study.yaml", ["rounds.count=10"]).runs]
         ['plain', 'pulled']
     """
-    file = Path(path)
+    file = find_config(path)
     return expand(read_yaml(file), file.stem, file.parent, overrides)
 
 

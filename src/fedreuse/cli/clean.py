@@ -1,0 +1,96 @@
+"""`fedreuse clean`: remove what can be rebuilt or is no longer needed, after showing what that would be."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.core.errors import RunDirectoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fedreuse.runs.directory import RunDirectory
+
+__all__ = ["Leftover", "clean_command", "leftovers"]
+
+_OF_COMPLETE = ("checkpoint.sqlite*", "server")
+"""What only a run in progress needs: its journal, and the server's entries on disk."""
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """A file or folder that may go, and why."""
+
+    path: str
+    bytes: int
+    why: str
+
+
+@app.command("clean", epilog="Example: fedreuse clean runs --yes")
+def clean_command(
+    folder: Annotated[Path, typer.Argument(help="A run directory, or a folder of them.")] = Path("runs"),
+    yes: Annotated[bool, typer.Option("--yes", help="Remove what is shown.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what can go from run directories, and remove it with --yes.
+
+    Checkpoints of complete runs and half-written files go. Results, models, clients' memories on disk, and whatever a
+    run needs to go on, stay.
+    """
+    from fedreuse.report.tables import Table
+    from fedreuse.runs.directory import find_runs
+
+    runs = find_runs(folder)
+    if not runs:
+        raise RunDirectoryError(f"{folder}: no run directory here, nor in the folders below")
+    found = [leftover for run in runs for leftover in leftovers(run)]
+    if yes:
+        for run in runs:
+            _remove(run)
+    total = sum(leftover.bytes for leftover in found)
+    if as_json:
+        show_json({"removed": yes, "bytes": total, "found": [asdict(leftover) for leftover in found]})
+        return
+    if not found:
+        show_lines(f"nothing to remove in {len(runs)} run directories")
+        return
+    rows = tuple((one.path, f"{one.bytes / 1e6:,.2f}", one.why) for one in found)
+    show_table(Table("Removed" if yes else "What can go", ("path", "MB", "why"), rows))
+    show_lines(f"{total / 1e6:,.2f} MB " + ("removed" if yes else "in all; remove it with --yes"))
+
+
+def leftovers(run: RunDirectory) -> Iterator[Leftover]:
+    """What may go from one run directory."""
+    if run.is_complete:
+        for pattern in _OF_COMPLETE:
+            for path in sorted(run.path.glob(pattern)):
+                yield Leftover(str(path), size_of(path), "the run is complete")
+    for path in sorted(run.path.glob("*.part")):
+        yield Leftover(str(path), size_of(path), "half written")
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all files below a folder."""
+    if path.is_file():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+
+
+def _remove(run: RunDirectory) -> None:
+    """Under the run's lock, so that nothing is taken from a run at work."""
+    if not list(leftovers(run)):
+        return
+    run.lock()
+    try:
+        for leftover in list(leftovers(run)):
+            path = Path(leftover.path)
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    finally:
+        run.release()

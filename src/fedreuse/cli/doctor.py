@@ -1,0 +1,128 @@
+"""`fedreuse doctor`: what this machine has and lacks, and what to do about each."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import show_json, show_lines, show_table
+
+__all__ = ["Finding", "doctor_command", "examine"]
+
+_NEEDED = ("numpy", "torch", "pyarrow", "matplotlib", "pandas")
+_EXTRAS = {
+    "deploy": ("flwr", "real federations on Flower"),
+    "cluster": ("ray", "`executor: ray`"),
+    "track": ("mlflow-skinny", "the listeners `tensorboard` and `mlflow`"),
+}
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
+_LITTLE_MEMORY, _LITTLE_DISK = 2e9, 2e9
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; `advice` is empty where nothing need be done."""
+
+    what: str
+    found: str
+    is_good: bool = True
+    advice: str = ""
+
+
+@app.command("doctor", epilog="Example: fedreuse doctor")
+def doctor_command(as_json: AsJson = False) -> None:
+    """Look at versions, cores, memory, disk, data, extras, browser and network namespaces, and say what to do.
+
+    Nothing is changed and nothing is fetched. What is optional and absent is no error: the exit code is 0.
+    """
+    from fedreuse.report.tables import Table
+
+    findings = list(examine())
+    if as_json:
+        show_json([asdict(finding) for finding in findings])
+        return
+    rows = tuple((one.what, "good" if one.is_good else "-", one.found, one.advice or "-") for one in findings)
+    show_table(Table("This machine", ("what", "state", "found", "what to do"), rows))
+    lacking = sum(not one.is_good for one in findings)
+    show_lines(
+        "everything is here" if not lacking else f"{lacking} of {len(findings)} could be better; see the last column"
+    )
+
+
+def examine() -> Iterator[Finding]:
+    """Everything that is worth knowing before a run, in the order of a table."""
+    import fedreuse
+
+    yield Finding(
+        "fedreuse", f"{fedreuse.__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}"
+    )
+    yield from _packages()
+    yield Finding("cores", f"{len(os.sched_getaffinity(0))} for this process, {os.cpu_count()} in the machine")
+    yield _room(
+        "memory", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"), _LITTLE_MEMORY, "lower executor.workers"
+    )
+    yield _room(
+        "disk here", shutil.disk_usage(Path.cwd()).free, _LITTLE_DISK, "see `fedreuse clean`, or choose another --out"
+    )
+    yield from _data()
+    yield _browser()
+    yield _namespaces()
+
+
+def _packages() -> Iterator[Finding]:
+    for name in _NEEDED:
+        found = _version(name)
+        advice = f"reinstall: pip install --force-reinstall {name}"
+        yield Finding(name, found or "absent", found is not None, "" if found else advice)
+    for extra, (name, purpose) in _EXTRAS.items():
+        found = _version(name)
+        advice = f"for {purpose}: pip install 'fedreuse[{extra}]'"
+        yield Finding(
+            f"extra {extra}", f"{name} {found}" if found else "absent", found is not None, "" if found else advice
+        )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _room(what: str, free: int, little: float, advice: str) -> Finding:
+    is_good = free >= little
+    return Finding(what, f"{free / 1e9:,.1f} GB free", is_good, "" if is_good else advice)
+
+
+def _data() -> Iterator[Finding]:
+    from fedreuse.learning.datasets.facts import FACTS
+    from fedreuse.learning.datasets.fetch import available
+
+    for name in FACTS:
+        is_here = available(name, None)
+        advice = "" if is_here else f"when you need it: fedreuse data fetch {name}"
+        yield Finding(f"data {name}", "here" if is_here else "absent", is_here, advice)
+
+
+def _browser() -> Finding:
+    found = next((path for name in _BROWSERS if (path := shutil.which(name)) is not None), None)
+    return Finding(
+        "browser",
+        found or "none on the search path",
+        found is not None,
+        "" if found else "to look at reports: install chromium",
+    )
+
+
+def _namespaces() -> Finding:
+    from fedreuse.deploy.meter.namespaces import why_not
+
+    reason = why_not()
+    advice = "for `deploy --meter namespace`: run as root on Linux; `--meter relay` needs no rights"
+    return Finding("network namespaces", reason or "can be made", reason is None, "" if reason is None else advice)

@@ -1,0 +1,64 @@
+"""`fedreuse figure`: a figure of one run, or of several beside each other, as png, svg or pdf."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import show_json, show_lines
+from fedreuse.core.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fedreuse.report.results import Result
+
+__all__ = ["figure_command"]
+
+
+@app.command("figure", epilog="Example: fedreuse figure runs/demo --only Top-K --out demo.svg")
+def figure_command(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Run directories, or folders of them.", show_default=False, metavar="RUN..."),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The file; its ending says the form: png, svg or pdf.")] = Path(
+        "figure.png"
+    ),
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", help="Only variants whose name contains this text; again for more.", show_default=False),
+    ] = None,
+    boundary: Annotated[str, typer.Option("--boundary", help="At which boundary bytes are counted.")] = "messages",
+    title: Annotated[str, typer.Option("--title", help="The first line above the panels.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Draw runs: one alone with its score, bytes and clients by round; several as score over bytes and over rounds.
+
+    Lines are means over seeds. More than eight variants are spread over several rows of panels.
+    """
+    from fedreuse.report.figures import accuracy_figure
+    from fedreuse.report.gather import gather
+    from fedreuse.report.run_figure import run_figure
+
+    results = chosen(gather(runs), only or ())
+    if len(results) == 1:
+        path = run_figure(results[0], out, boundary, title)
+    else:
+        path = accuracy_figure(results, out, boundary, title)
+    if as_json:
+        show_json({"figure": str(path), "runs": [str(result.directory) for result in results]})
+    else:
+        show_lines(f"figure: {path}")
+
+
+def chosen(results: Sequence[Result], only: Sequence[str]) -> list[Result]:
+    """The runs whose variant contains one of these texts; all of them without a text."""
+    found = [result for result in results if not only or any(text in result.variant for text in only)]
+    if not found:
+        known = ", ".join(dict.fromkeys(result.variant for result in results))
+        raise UserError(f"--only {' --only '.join(only)}: no variant contains that; known: {known}")
+    return found

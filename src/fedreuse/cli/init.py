@@ -1,0 +1,91 @@
+"""`fedreuse init`: a first configuration, after three questions or from options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import Template
+from typing import Annotated, Any
+
+import click
+import typer
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import command_line, show_json, show_lines
+from fedreuse.core.catalog import registry_of
+from fedreuse.core.errors import UserError
+
+__all__ = ["init_command"]
+
+_TEXT = Template("""\
+# yaml-language-server: $$schema=fedreuse.schema.json
+# Made by `fedreuse init`. `fedreuse schema > fedreuse.schema.json` lets your editor complete and check this file.
+task:
+  name: $dataset                 # fedreuse list datasets; your own as package.module:Name
+  clients: $clients
+  partition: {name: dirichlet, alpha: 0.5, min_examples: 5}   # how examples are dealt; a small alpha is uneven
+  validation: 0.1                # share of every client's examples that is held out
+network: $network
+local: {epochs: 2, batch: $batch, optimizer: {name: sgd, lr: $lr, momentum: 0.9}}
+method: $method                  # fedreuse describe $method
+rounds: {count: $rounds, cohort: $cohort, evaluate_every: 5}
+seed: 101
+""")
+_SMALL = {"digits": (30, 16, 0.02), "synthetic": (30, 32, 0.02)}
+"""Clients, batch and learning rate for data of a few thousand examples; other data gets the usual ones."""
+_USUAL = (50, 128, 0.05)
+
+
+@app.command("init", epilog="Example: fedreuse init first.yaml --dataset digits --method dg_fedreuse --rounds 20")
+def init_command(
+    file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("config.yaml"),
+    dataset: Annotated[str | None, typer.Option("--dataset", help="What is learnt (default: asks).")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="The federated method (default: asks).")] = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="How many rounds (default: asks).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a first configuration, with comments: three questions, each answered by its option beforehand.
+
+    A file that is there already is left alone.
+    """
+    from fedreuse.runs.config import load
+
+    if file.exists():
+        raise UserError(f"{file} is there already and is not overwritten; name another file")
+    dataset = dataset or _ask("Which dataset?", "digits", registry_of("datasets").names())
+    method = method or _ask("Which method?", "dg_fedreuse", registry_of("methods").names())
+    rounds = rounds or typer.prompt("How many rounds?", default=20, type=click.IntRange(min=1), err=True)
+    text = _fill(dataset, method, rounds)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    try:
+        load(file)
+    except UserError:
+        file.unlink()
+        raise
+    steps = [command_line("run", file)]
+    if _must_be_fetched(dataset):
+        steps.insert(0, command_line("data", "fetch", dataset))
+    if as_json:
+        show_json({"file": str(file), "next": steps})
+    else:
+        show_lines(f"wrote {file}", "next:", *(f"  {step}" for step in steps))
+
+
+def _ask(question: str, usual: str, names: list[str]) -> str:
+    typer.echo(f"{question} {', '.join(names)}", err=True)
+    answer: str = typer.prompt("  name", default=usual, err=True)
+    return answer
+
+
+def _fill(dataset: str, method: str, rounds: int) -> str:
+    clients, batch, lr = _SMALL.get(dataset, _USUAL)
+    network = "resnet18" if dataset.startswith("cifar") else "cnn"
+    words: dict[str, Any] = {"dataset": dataset, "method": method, "rounds": rounds, "clients": clients, "batch": batch}
+    return _TEXT.substitute(words, lr=lr, network=network, cohort=10)
+
+
+def _must_be_fetched(dataset: str) -> bool:
+    from fedreuse.learning.datasets.facts import FACTS
+    from fedreuse.learning.datasets.fetch import available
+
+    return dataset in FACTS and not available(dataset, None)

@@ -1,0 +1,39 @@
+"""The configurations that come with the package, by name: `paper/fashion_mnist`, wherever the program runs."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+__all__ = ["find_config", "shipped_configs"]
+
+_FOLDER = "configs"
+
+
+def shipped_configs() -> dict[str, Path]:
+    """Name and file of every configuration and study that comes with the package.
+
+    Example:
+        >>> "paper/fashion_mnist" in shipped_configs()
+        True
+    """
+    folder = Path(str(files("fedreuse"))) / _FOLDER
+    return {file.relative_to(folder).with_suffix("").as_posix(): file for file in sorted(folder.rglob("*.yaml"))}
+
+
+def find_config(source: str | Path) -> Path:
+    """The file that a person means: the one at that path or, if there is none, the shipped one of that name.
+
+    Args:
+        source: A path, or a shipped name with or without `configs/` in front and `.yaml` behind.
+
+    Example:
+        >>> find_config("digits").name
+        'digits.yaml'
+    """
+    path = Path(source)
+    if path.exists():
+        return path
+    inside = path.relative_to(_FOLDER) if path.parts[:1] == (_FOLDER,) else path
+    name = inside.with_suffix("") if inside.suffix in (".yaml", ".yml") else inside
+    return shipped_configs().get(name.as_posix(), path)

@@ -1,0 +1,27 @@
+"""`fedreuse figure`: one run, several runs, some of them, and a name that is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Invoke
+
+
+def test_one_run_as_svg(invoke: Invoke, stopped: Path, tmp_path: Path) -> None:
+    shown = invoke("figure", stopped, "--out", tmp_path / "one.svg")
+    assert shown.exit_code == 0, shown.stderr
+    assert "selected clients" in (tmp_path / "one.svg").read_text()
+
+
+def test_several_runs_or_some_of_them(invoke: Invoke, complete: Path, stopped: Path, tmp_path: Path) -> None:
+    told = json.loads(invoke("figure", complete, stopped, "--out", tmp_path / "two.pdf", "--json").stdout)
+    assert told["runs"] == [str(complete), str(stopped)]
+    assert (tmp_path / "two.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("words", [["--only", "absent"], ["--out", "x.gif"], ["--boundary", "message"]])
+def test_mistakes(invoke: Invoke, complete: Path, in_folder: Path, words: list[str]) -> None:
+    assert invoke("figure", complete, *words).exit_code == 2

@@ -1,0 +1,39 @@
+"""`fedreuse init`: three questions or three options make a configuration that is read at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from fedreuse import load
+from fedreuse.cli import app
+from tests.cli.conftest import Invoke
+
+
+def test_three_questions(in_folder: Path) -> None:
+    shown = CliRunner().invoke(app, ["init"], input="digits\nfedprox\n7\n")
+    assert shown.exit_code == 0, shown.stderr
+    config = load("config.yaml")
+    assert (config.rounds.count, config.to_plain()["method"]["name"]) == (7, "fedprox")
+    assert "fedreuse run config.yaml" in shown.stdout
+
+
+def test_options_ask_nothing_and_data_is_fetched_first(invoke: Invoke, in_folder: Path, monkeypatch) -> None:
+    monkeypatch.setenv("FEDREUSE_DATA", str(in_folder))
+    words = ["--dataset", "cifar10", "--method", "dg_fedreuse", "--rounds", "3", "--json"]
+    told = json.loads(invoke("init", "my file.yaml", *words).stdout)
+    assert told["next"] == ["fedreuse data fetch cifar10", "fedreuse run 'my file.yaml'"]
+    assert load("my file.yaml").to_plain()["network"]["name"] == "resnet18"
+
+
+def test_nothing_is_overwritten_and_a_wrong_name_leaves_nothing(invoke: Invoke, in_folder: Path) -> None:
+    (in_folder / "config.yaml").write_text("mine")
+    words = ["--dataset", "digits", "--rounds", "3"]
+    assert invoke("init", *words, "--method", "fedavg").exit_code == 2
+    assert (in_folder / "config.yaml").read_text() == "mine"
+    shown = invoke("init", "other.yaml", *words, "--method", "fedavgg")
+    assert shown.exit_code == 2
+    assert "did you mean 'fedavg'?" in shown.stderr
+    assert not (in_folder / "other.yaml").exists()

@@ -1,0 +1,42 @@
+"""`fedreuse list runs`: state, score, bytes, size and date of every run; filtered and sorted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Invoke
+
+
+@pytest.fixture
+def runs(complete: Path, incomplete: Path, tmp_path: Path) -> Path:
+    shutil.copytree(complete, tmp_path / "complete")
+    return tmp_path
+
+
+def test_a_row_has_state_score_bytes_size_and_date(invoke: Invoke, runs: Path) -> None:
+    told = {Path(one["directory"]).name: one for one in json.loads(invoke("list", "runs", runs, "--json").stdout)}
+    assert told["complete"]["state"] == "complete"
+    assert told["incomplete"]["state"] == "1/2 rounds"
+    size = sum(file.stat().st_size for file in (runs / "complete").rglob("*"))
+    assert told["complete"]["disk_bytes"] == size
+    assert told["complete"]["changed"].startswith("20")
+    shown = " ".join(invoke("list", "runs", runs).stdout.split())
+    assert "1/2 rounds" in shown
+    assert "fedavg, top_k 0.2" in shown
+
+
+def test_filter_and_sort(invoke: Invoke, runs: Path) -> None:
+    def found(*words: str) -> list[str]:
+        told = json.loads(invoke("list", "runs", runs, "--json", *words).stdout)
+        return [Path(one["directory"]).name for one in told]
+
+    assert found("--only", "1/2") == ["incomplete"]
+    assert found("--only", "digits", "--only", "absent") == []
+    assert found("--sort", "name") == ["complete", "incomplete"]
+    assert found("--sort", "bytes") == ["incomplete", "complete"]
+    assert "did you mean 'score'?" in invoke("list", "runs", runs, "--sort", "scor").stderr
+    assert "match absent" in invoke("list", "runs", runs, "--only", "absent").stdout

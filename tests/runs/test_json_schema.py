@@ -1,0 +1,64 @@
+"""The schema accepts what the program accepts: every shipped file; and refuses what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from fedreuse.runs.config import load, read_yaml
+from fedreuse.runs.json_schema import run_schema, study_schema
+from fedreuse.runs.shipped import shipped_configs
+
+RUN, STUDY = Draft202012Validator(run_schema()), Draft202012Validator(study_schema())
+PLAIN: dict[str, Any] = {"task": {"name": "digits"}}
+
+
+def test_they_are_schemas() -> None:
+    Draft202012Validator.check_schema(run_schema())
+    Draft202012Validator.check_schema(study_schema())
+
+
+@pytest.mark.parametrize("name", shipped_configs())
+def test_every_shipped_file_is_valid(name: str) -> None:
+    file: Path = shipped_configs()[name]
+    plain = read_yaml(file)
+    validator = STUDY if "axes" in plain else RUN
+    assert [error.message for error in validator.iter_errors(plain)] == []
+
+
+@pytest.mark.parametrize("name", ["digits", "paper/cifar10"])
+def test_a_resolved_configuration_is_valid(name: str) -> None:
+    assert RUN.is_valid(load(name).to_plain())
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"method": {"name": "dg_fedreuse", "gate": {"quota": 0.5}}},
+        {"method": "my.module:Method"},
+        {"network": {"name": "my.module:Net", "depth": 3}},
+        {"uplink": {"update": {"name": "error_feedback", "codec": "top_k"}}},
+        {"uplink": None},
+    ],
+)
+def test_what_may_be_written(part: dict[str, Any]) -> None:
+    assert RUN.is_valid({**PLAIN, **part})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {**PLAIN, "methodd": "fedavg"},
+        {**PLAIN, "method": "fedavgg"},
+        {**PLAIN, "method": {"name": "fedavg", "mu": 1}},
+        {**PLAIN, "rounds": {"count": "many"}},
+        {"task": {"name": "digits", "clientz": 3}},
+        {**PLAIN, "uplink": {"update": {"name": "top_k", "ration": 0.2}}},
+    ],
+)
+def test_what_is_refused(wrong: dict[str, Any]) -> None:
+    assert not RUN.is_valid(wrong)
