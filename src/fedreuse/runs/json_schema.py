@@ -10,8 +10,9 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter
 
 from fedreuse.codecs.codec import codecs
+from fedreuse.core.catalog import registries
 from fedreuse.core.fields import meanings, range_of
-from fedreuse.core.registry import REGISTRIES, Registry, named_plain, to_plain
+from fedreuse.core.registry import Registry, named_plain, to_plain
 from fedreuse.learning.data import datasets
 from fedreuse.learning.task import Task, parse_task
 from fedreuse.links.link import links
@@ -68,7 +69,7 @@ def study_schema() -> Json:
 
 def _definitions() -> Json:
     """Every registry that a configuration can reach, by its kind."""
-    found = {kind: _registry(registry) for kind, registry in REGISTRIES.items() if kind != datasets.kind}
+    found = {kind: _registry(registry) for kind, registry in registries.items() if kind != datasets.kind}
     return {**found, "task": _task(), "links by group": _links()}
 
 
