@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from fedreuse.accounting.ledger import EventRow, LedgerRow
-from fedreuse.core.errors import ConfigError, DataError, RunDirectoryError, RunError
+from fedreuse.core.errors import ConfigError, DataError, OwnCodeError, RunDirectoryError, RunError
 from fedreuse.core.local_trainer import Trained
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.learning.data import digest_of
@@ -377,7 +377,7 @@ def test_workers_that_cannot_start_leave_no_process_behind(tmp_path: Path, monke
     monkeypatch.setenv("RUN_PROCESS", str(os.getpid()))
     before = children()
     config = tiny(network={"name": "fails_elsewhere:Net"}, executor={"name": "pool", "workers": 2})
-    with pytest.raises(RunError, match=r"(?s)a worker failed:.*this network cannot be built here"):
+    with pytest.raises(OwnCodeError, match=r"fails_elsewhere\.py, line 9, .*this network cannot be built here"):
         run(config, tmp_path / "run")
     assert children() == before
 

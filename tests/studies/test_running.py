@@ -12,6 +12,7 @@ import pytest
 
 from fedreuse.core.errors import RunError
 from fedreuse.engine.executors.pool import Pool
+from fedreuse.listeners import Listener, RoundDone, Started
 from fedreuse.report.results import read_runs
 from fedreuse.studies import running as module
 from fedreuse.studies.running import run_study
@@ -73,15 +74,15 @@ def test_side_by_side_ends_in_the_bits_of_one_after_another(tmp_path: Path, monk
     told: list[str] = []
     rounds: dict[int, list[int]] = {}
 
-    class Watcher:
+    class Watcher(Listener):
         def __init__(self, number: int) -> None:
             self.number = number
 
-        def started(self, config: Any, directory: Any, first_round: int) -> None:
+        def started(self, event: Started) -> None:
             rounds[self.number] = []
 
-        def round_done(self, row: Any) -> None:
-            rounds[self.number].append(row["round"])
+        def round_done(self, event: RoundDone) -> None:
+            rounds[self.number].append(event.round_number)
 
     beside = list(run_study(study, tmp_path / "beside", lambda number, _: Watcher(number), 2, told.append))
     assert sorted(outcome.number for outcome in beside) == [1, 2, 3, 4]
