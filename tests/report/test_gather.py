@@ -53,3 +53,9 @@ def test_a_place_without_a_run(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(RunDirectoryError, match="empty: no run directory here"):
         gather([tmp_path / "a", tmp_path / "empty"])
+
+
+def test_the_rounds_of_a_run_as_a_frame(tmp_path: Path) -> None:
+    frame = write_run(tmp_path / "a", scores=(None, 0.6)).frame()
+    assert frame.index.tolist() == [1, 2]
+    assert frame["validation_score"].dropna().to_dict() == {2: 0.6}

@@ -102,3 +102,18 @@ def test_mistakes_name_axis_and_label(plain: dict[str, Any], text: str, tmp_path
     with pytest.raises(ConfigError) as refused:
         expand(plain, "s", tmp_path)
     assert text in str(refused.value)
+
+
+def test_a_frame_has_a_row_per_run_and_only_complete_ones_have_scores(tmp_path):
+    study = expand(
+        {"base": {"task": {"name": "digits"}}, "axes": {"method": {"a": {"method": "fedavg"}}, "seed": [1, 2]}}, "s"
+    )
+    done = tmp_path / study.runs[0].folder
+    done.mkdir()
+    (done / "COMPLETE").touch()
+    (done / "summary.json").write_text('{"rounds": 2, "test_score": 0.5, "validation_score": 0.25}')
+    frame = study.frame(tmp_path)
+    assert frame["method"].tolist() == ["a", "a"]
+    assert frame["seed"].tolist() == [1, 2]
+    assert frame["is_complete"].tolist() == [True, False]
+    assert frame["test_score"].dropna().tolist() == [0.5]

@@ -147,6 +147,19 @@ class RunDirectory:
         rounds, values = zip(*taken, strict=True) if taken else ((), ())
         return np.array(rounds, dtype=np.int64), np.array(values, dtype=np.float64)
 
+    def frame(self) -> Any:
+        """The metrics as a pandas table with a row per round.
+
+        Returns:
+            A `pandas.DataFrame` indexed by `round`; a metric that was not taken in a round is missing there.
+
+        Example:
+            >>> RunDirectory.open("runs/mine").frame()["validation_score"].dropna()  # doctest: +SKIP
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.metrics()).set_index("round") if self.metrics() else pd.DataFrame()
+
     def ledger(self) -> list[LedgerRow]:
         """One row per envelope."""
         if self._has_journal:

@@ -27,6 +27,7 @@ from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.core.registry import parse
 from fedreuse.runs.config import RunConfig, load, read_yaml, with_changes, with_overrides
+from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.shipped import find_config
 from fedreuse.statistics.claims import require_known
 from fedreuse.statistics.plan import Plan
@@ -88,6 +89,30 @@ class Study:
     runs: tuple[StudyRun, ...]
     rank: str | None = None
     plan: Plan | None = None
+
+    def frame(self, out: str | Path) -> Any:
+        """The study's runs in a folder as a pandas table with a row per run.
+
+        Args:
+            out: The folder of the runs, as `fedreuse compare --out` named it.
+
+        Returns:
+            A `pandas.DataFrame` with the label of every axis, `seed`, `folder`, `is_complete`, and, where a run is
+            complete, `rounds`, `test_score` and `validation_score` (fractions).
+
+        Example:
+            >>> load_study("demo").frame("runs/demo").groupby("method")["test_score"].mean()  # doctest: +SKIP
+        """
+        import pandas as pd
+
+        rows = []
+        for planned in self.runs:
+            directory = RunDirectory(Path(out) / planned.folder)
+            summary = directory.summary if directory.is_complete else {}
+            scores = {key: summary.get(key) for key in ("rounds", "test_score", "validation_score")}
+            head = {**planned.labels, "seed": planned.config.seed, "folder": planned.folder}
+            rows.append({**head, "is_complete": directory.is_complete, **scores})
+        return pd.DataFrame(rows)
 
     def write(self, out: Path) -> None:
         """The list of runs, by which a report finds them and knows their names."""
