@@ -35,6 +35,7 @@ COMMANDS = [
     "schema",
     "show",
     "sizes",
+    "unseal",
     "wire",
 ]
 FLOWER_COMMANDS = ["superlink", "supernode"]

@@ -36,6 +36,12 @@ def test_it_shows_first_and_removes_when_asked(invoke: Invoke, runs: Path) -> No
     assert "nothing to remove in 2 run directories" in invoke("clean", runs).stdout
 
 
+def test_a_sealed_run_keeps_what_its_opening_needs(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
+    assert invoke("run", tiny, "rounds.count=1", "test=sealed", "--out", tmp_path / "sealed").exit_code == 0
+    assert invoke("clean", tmp_path / "sealed", "--yes").exit_code == 0
+    assert invoke("unseal", tmp_path / "sealed").exit_code == 0
+
+
 def test_a_run_at_work_is_left_alone(invoke: Invoke, runs: Path) -> None:
     busy = RunDirectory(runs / "done")
     busy.lock()

@@ -167,7 +167,7 @@ def test_a_folder_that_cannot_be_written(invoke: Invoke, study: Path, tmp_path: 
 def test_a_ranking_fits_the_page(invoke: Invoke, study: Path, tmp_path: Path) -> None:
     shown = invoke("compare", study, "axes.seed=[1]", "accept_approximation=true", "--rank", "--out", tmp_path / "out")
     assert shown.exit_code == 0, shown.stderr
-    first = shown.stdout.index("Outcome, by test accuracy (one seed)")
+    first = shown.stdout.index("Outcome, by validation accuracy (one seed)")
     table = [line for line in shown.stdout[first:].splitlines() if not line.startswith(("run dir", "figure"))]
     assert max(map(len, table)) <= 100
     assert any(line.split() == ["variant", *["up", "down", "both"] * 4] for line in table)
@@ -175,11 +175,11 @@ def test_a_ranking_fits_the_page(invoke: Invoke, study: Path, tmp_path: Path) ->
     assert "dense *" in shown.stdout
     assert "* outside the method's theory" in shown.stdout
     again = invoke("show", tmp_path / "out")
-    assert "by test accuracy" in again.stdout
+    assert "by validation accuracy" in again.stdout
     told = json.loads(invoke("compare", study, "axes.seed=[1]", "accept_approximation=true", "--rank", "--json",
                              "--out", tmp_path / "out").stdout)  # fmt: skip
-    assert told["rank"] == "test"
-    scores = [variant["test_score"] for variant in told["variants"]]
+    assert told["rank"] == "validation"
+    scores = [variant["validation_score"] for variant in told["variants"]]
     assert scores == sorted(scores, reverse=True)
     assert all(variant["is_approximate"] for variant in told["variants"])
     assert {"saving_down (messages)", "client_flops", "server_megabytes"} <= set(told["variants"][0])

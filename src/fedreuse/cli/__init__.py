@@ -20,6 +20,7 @@ from fedreuse.cli import (
     schema,
     show,
     sizes,
+    unseal,
     wire,
 )
 from fedreuse.cli.app import app, main
@@ -46,5 +47,6 @@ __all__ = [
     "schema",
     "show",
     "sizes",
+    "unseal",
     "wire",
 ]

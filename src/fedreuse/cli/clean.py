@@ -68,7 +68,7 @@ def clean_command(
 
 def leftovers(run: RunDirectory) -> Iterator[Leftover]:
     """What may go from one run directory."""
-    if run.is_complete:
+    if run.is_complete and not run.is_sealed:
         for pattern in _OF_COMPLETE:
             for path in sorted(run.path.glob(pattern)):
                 yield Leftover(str(path), size_of(path), "the run is complete")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,7 +48,10 @@ def compare_command(
         Path | None, typer.Option("--out", help="The folder of the runs (default: runs/ and the study's name).")
     ] = None,
     rank: Annotated[
-        bool, typer.Option("--rank", help="Sort by test score, and show the savings in every direction.")
+        bool,
+        typer.Option(
+            "--rank", help="Sort by validation score (or as the study says), and show the savings in every direction."
+        ),
     ] = False,
     jobs: Jobs = None,
     as_json: AsJson = False,
@@ -60,13 +63,13 @@ def compare_command(
     folders of them, instead of a study, it compares those and runs nothing.
     """
     if study.is_dir():
-        _compare_runs([study, *map(Path, overrides or [])], out, "test" if rank else None, as_json)
+        _compare_runs([study, *map(Path, overrides or [])], out, "validation" if rank else None, as_json)
         return
     from fedreuse.studies.study import load_study
 
     planned = load_study(study, overrides or [])
-    if rank:
-        planned = replace(planned, rank="test")
+    if rank and planned.rank is None:
+        planned = replace(planned, rank="validation")
     place = out or Path("runs") / planned.name
     on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
     failed = run_all(planned, place, as_json, jobs=jobs)
@@ -119,7 +122,7 @@ def run_all(
     """Run what is incomplete, and tell how it goes; returns the runs that failed."""
     from fedreuse.listeners.progress import Watcher, duration
     from fedreuse.report.results import read_run
-    from fedreuse.report.tables import score
+    from fedreuse.report.tables import tested
     from fedreuse.runs.directory import RunDirectory
     from fedreuse.studies.running import run_study
 
@@ -149,7 +152,7 @@ def run_all(
                 watcher.say(f"{title}: stopped after round {result.rounds}: {outcome.directory.stop_reason}")
                 continue
             how = "complete already" if outcome.was_complete else f"done in {duration(result.seconds)}"
-            watcher.say(f"{title}: {how}, test {result.metric} {score(result.test_score, result.metric)}")
+            watcher.say(f"{title}: {how}, test {result.metric} {tested(result)}")
     return sorted(failed, key=lambda outcome: outcome.number)
 
 
@@ -189,6 +192,7 @@ def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) 
     """What a comparison comes to, as JSON holds it."""
     from fedreuse.report.results import plain, same_models
     from fedreuse.report.tables import Largest, by_variant, ranked
+    from fedreuse.runs.openings import openings_behind
 
     variants = by_variant(results) if rank is None else ranked(by_variant(results), rank)
     largest = Largest.of(results)
@@ -196,6 +200,7 @@ def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) 
         "figure": None if figure is None else str(figure),
         "variants": [variant.plain(largest) for variant in variants],
         "same_models": [{"seed": seed, "variants": list(names)} for seed, names in same_models(results)],
+        "test_openings": [asdict(one) for one in openings_behind([result.directory for result in results])],
         "runs": [plain(result) for result in results],
     }
 

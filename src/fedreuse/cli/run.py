@@ -86,13 +86,13 @@ def _require_begun(place: Path) -> None:
 def tell_result(result: Result) -> None:
     """What a run came to, for people."""
     from fedreuse.listeners.progress import duration
-    from fedreuse.report.tables import savings_table, score
+    from fedreuse.report.tables import savings_table, score, tested
 
     show_lines("")
     show_pairs(
         f"{result.variant} on {result.dataset}",
         [
-            (f"test {result.metric}", score(result.test_score, result.metric)),
+            (f"test {result.metric}", tested(result)),
             (f"validation {result.metric}", score(result.validation_score, result.metric)),
             ("rounds", str(result.rounds)),
             ("time", duration(result.seconds)),
@@ -104,4 +104,5 @@ def tell_result(result: Result) -> None:
         "next:",
         f"  {command_line('show', result.directory)}",
         f"  {command_line('export', result.directory)}",
+        *([f"  {command_line('unseal', result.directory)}"] if result.is_sealed else []),
     )

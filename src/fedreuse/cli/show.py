@@ -109,8 +109,11 @@ def _show_one(result: Result) -> None:
     from fedreuse.report.measured import event_table
     from fedreuse.report.tables import boundary_legend, savings_table
     from fedreuse.runs.directory import RunDirectory
+    from fedreuse.runs.openings import openings_behind, told
 
     show_pairs(str(result.directory), _outcome(result))
+    if result.test_score is not None:
+        show_lines(told(openings_behind([result.directory])), "")
     show_pairs("Configuration", _essentials(RunDirectory.open(result.directory).config))
     if result.personal_test is not None:
         show_table(_personal(result.personal_test, result.metric))
@@ -129,7 +132,7 @@ def _show_one(result: Result) -> None:
 
 def _outcome(result: Result) -> Iterable[tuple[str, str]]:
     from fedreuse.listeners.progress import duration
-    from fedreuse.report.tables import score
+    from fedreuse.report.tables import score, tested
 
     state = "complete" if result.is_complete else "incomplete; go on with the same `fedreuse run`, --out and --resume"
     yield "state", state
@@ -137,8 +140,7 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
     yield "rounds", f"{result.rounds} of {result.planned_rounds}"
     yield (
         f"test {result.metric}",
-        score(result.test_score, result.metric)
-        + ("" if result.is_complete else " (the test split is opened once, at the end)"),
+        tested(result) + ("" if result.is_complete else " (the test split is opened once, at the end)"),
     )
     yield f"validation {result.metric}", score(result.validation_score, result.metric)
     yield "time", duration(result.seconds)

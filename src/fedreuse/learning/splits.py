@@ -124,11 +124,12 @@ class SealedSplit:
         """The count and nothing else."""
         return f"SealedSplit({len(self)} examples)"
 
-    def open(self, record: Path, model_digest: str) -> Opening:
+    def open(self, record: Path, model_digest: str, note: Callable[[str], object] = str) -> Opening:
         """Record the opening, for one model, and hand out the split; a second opening is refused.
 
         A run that crashed between the opening and its result comes back with the same model, bit for bit, and may
-        finish the same look: nothing can be learnt from it that the first look did not show.
+        finish the same look: nothing can be learnt from it that the first look did not show. `note` is told the digest
+        of the examples before anything is opened, to count openings elsewhere; if it fails the split stays closed.
         """
         if self.__split is None:
             raise RunDirectoryError(f"{record}: this test split is open already; one run evaluates on it once")
@@ -139,6 +140,7 @@ class SealedSplit:
             "examples": len(split),
             "model": model_digest,
         }
+        note(str(content["digest"]))
         found = _write_record(record, content)
         self.__split = None
         return Opening(split, record, found or content)

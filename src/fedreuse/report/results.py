@@ -66,6 +66,11 @@ class Result:
     downlink: str = "dense"
     model_digest: str = ""
 
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the run is complete and its test split was not opened."""
+        return self.is_complete and self.test_score is None
+
 
 def read_run(directory: RunDirectory, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
     """Everything that tables show of one run; of an incomplete run, what there is so far."""

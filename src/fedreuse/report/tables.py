@@ -9,6 +9,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
+from fedreuse.runs.openings import openings_behind, told
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -25,6 +26,7 @@ __all__ = [
     "runs_table",
     "savings_table",
     "score",
+    "tested",
     "to_markdown",
 ]
 
@@ -159,6 +161,7 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
     names = [_named(variant, has_count=len(counts) > 1) for variant in variants]
     outside = "\n* outside the method's theory (accept_approximation)."
     starred = outside if any(variant.is_approximate for variant in variants) else ""
+    opened = _openings(variants)
     metrics = {result.metric for variant in variants for result in variant.results}
     metric = metrics.pop() if len(metrics) == 1 else "score"
     unit = " %" if metric == "accuracy" else ""
@@ -168,7 +171,7 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
          "client work\nGFLOP", "server\nMB", "clients\nMB"),
         tuple((name, *_outcome(variant, metric)) for name, variant in zip(names, variants, strict=True)),
         "test: one look at the end; validation: the last evaluation; reuse share: of all selected clients; "
-        "server, clients: memory that lasts from round to round (all clients together)." + starred,
+        "server, clients: memory that lasts from round to round (all clients together)." + starred + opened,
     )  # fmt: skip
     measured = _measured(variants, names, over)
     if rank is not None:
@@ -181,6 +184,13 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
         "update up per client that was not lost.\n" + boundary_legend(),
     )
     return [outcome, saving, *measured]
+
+
+def _openings(variants: Sequence[Variant]) -> str:
+    """How often the test splits were opened behind the scores of a table, as a line of its legend."""
+    places = [result.directory for variant in variants for result in variant.results if result.test_score is not None]
+    text = told(openings_behind(places))
+    return f"\n{text}" if text else ""
 
 
 def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> list[Table]:
@@ -253,7 +263,7 @@ def runs_table(results: Sequence[Result]) -> Table:
         (
             result.directory.name, f"{result.variant} on {result.dataset}", str(result.seed),
             f"{result.rounds}/{result.planned_rounds}" + ("" if result.is_complete else " *"),
-            score(result.test_score, result.metric), score(result.validation_score, result.metric),
+            tested(result), score(result.validation_score, result.metric),
             _share(_saving_of(*first)(result), 2),
             _share(result.lost_share, 1),
         )
@@ -289,6 +299,11 @@ def score(number: float | None, metric: str) -> str:
     if number is None:
         return "-"
     return f"{100 * number:.2f} %" if metric == "accuracy" else f"{number:.4f}"
+
+
+def tested(result: Result) -> str:
+    """The test score of a run, or that it is still sealed."""
+    return "sealed" if result.is_sealed else score(result.test_score, result.metric)
 
 
 def megabytes(number: float) -> str:

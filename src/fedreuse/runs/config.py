@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
 
-_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners")
+_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test")
 _IDENTITY_IF_SET = ("max_norm",)
 
 
@@ -81,6 +81,8 @@ class RunConfig:
         max_norm: The largest Euclidean norm of a group in a reply; a longer one is refused. None: no bound.
         seed: Not negative; every random stream follows from it.
         listeners: Who hears the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); does not change the result.
+        test: `open` tests the model once after the last round; `sealed` leaves the test split closed until `unseal`.
+            Model, ledger and metrics are the same.
 
     Raises:
         ConfigError: If parts do not fit each other, for example a cohort larger than the population.
@@ -110,6 +112,7 @@ class RunConfig:
     max_norm: float | None = None
     seed: int = 101
     listeners: tuple[ListenerConfig, ...] = field(default=(), metadata={"parse": parse_listeners})
+    test: Literal["open", "sealed"] = "open"
 
     def __post_init__(self) -> None:
         """Check what concerns several parts."""
@@ -158,6 +161,7 @@ class RunConfig:
             "max_norm": self.max_norm,
             "seed": self.seed,
             "listeners": [named_plain(listeners, one) for one in self.listeners],
+            "test": self.test,
         }
 
     @property

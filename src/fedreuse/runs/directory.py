@@ -90,6 +90,11 @@ class RunDirectory:
         return (self.path / _COMPLETE).exists()
 
     @property
+    def is_sealed(self) -> bool:
+        """Whether the run is complete and its test split was never opened; such a run keeps its journal."""
+        return self.is_complete and self.summary["test_score"] is None
+
+    @property
     def state(self) -> Literal["absent", "unfinished", "stopped", "complete"]:
         """How far the run came; `stopped` is what a listener asked for, `unfinished` runs now or was interrupted."""
         if self.is_complete:
@@ -316,8 +321,8 @@ class RunDirectory:
                 f"{path} could not be written ({error}); free some disk space, then go on with resume=True"
             ) from None
 
-    def finish(self, summary: Mapping[str, Any], model: Mapping[str, np.ndarray]) -> None:
-        """Tables, model, summary, and the marker as the last write; then the journal is no longer needed."""
+    def finish(self, summary: Mapping[str, Any], model: Mapping[str, np.ndarray], is_sealed: bool = False) -> None:
+        """Tables, model, summary, and the marker as the last write; a sealed run keeps its journal to be opened."""
         journal = self.journal
         try:
             self._write_table("ledger", journal.rows("ledger") + journal.rows(FINAL_LEDGER), _LEDGER)
@@ -332,6 +337,8 @@ class RunDirectory:
         self.write_json("summary.json", summary)
         self.write_text(_COMPLETE, "")
         self.release()
+        if is_sealed:
+            return
         for leftover in self.path.glob(f"{JOURNAL}*"):
             leftover.unlink()
         shutil.rmtree(self.path / SERVER_FOLDER, ignore_errors=True)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fedreuse.engine.executors.executor import ExecutorConfig, RunExecutor
     from fedreuse.runs.schedule import Schedule
 
-__all__ = ["run"]
+__all__ = ["finish", "prepare", "run", "storing"]
 
 
 def run(
@@ -79,14 +79,14 @@ def run(
     heard = Listeners([*listeners, *(settings.start() for settings in named)], directory.log)
     with ExitStack() as stack:
         stack.enter_context(hold(directory, config, resume))
-        stack.enter_context(_storing(directory))
-        rounds = _prepare(config, directory, executor, stack)
+        stack.enter_context(storing(directory))
+        rounds = prepare(config, directory, executor, stack)
         _go(rounds, heard)
     return directory
 
 
 @contextmanager
-def _storing(directory: RunDirectory) -> Iterator[None]:
+def storing(directory: RunDirectory) -> Iterator[None]:
     """What the system refuses while a run is stored is told with the way out."""
     try:
         yield
@@ -97,8 +97,9 @@ def _storing(directory: RunDirectory) -> Iterator[None]:
         ) from error
 
 
-def _prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfig | None, stack: ExitStack) -> _Rounds:
+def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfig | None, stack: ExitStack) -> _Rounds:
     """Every stage before the first round; whatever is started is ended by the stack."""
+    _check_seal(config, elsewhere)
     federation = assemble(config)
     if config.rounds.patience is not None and not federation.prepared.has_validation:
         raise ConfigError("rounds.patience needs validation examples, but every client is too small to hold any out")
@@ -130,8 +131,7 @@ def _go(rounds: _Rounds, heard: Listeners) -> None:
             heard.tell(Stopped(live.safe_round, heard.stop.reason))
             return
         _require_training(live)
-        summary = summarise(live, rounds.scores.test())
-        directory.finish(summary, arrays_of(live.model))
+        summary = finish(rounds, None if config.test == "sealed" else rounds.scores.test())
     except BaseException as error:
         heard.tell(Failed(error))
         raise
@@ -145,6 +145,22 @@ def _require_training(live: LiveRun) -> None:
         raise RunError(
             f"nothing was trained: no update of any selected client reached the server in {live.safe_round} rounds "
             f"({len(live.ledger.events)} selections); lower faults, raise rounds.cohort, or see rounds.availability"
+        )
+
+
+def finish(rounds: _Rounds, test: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Write the results; None leaves the test split sealed, and what its opening needs in the journal."""
+    live = rounds.live
+    summary = summarise(live, test)
+    live.directory.finish(summary, arrays_of(live.model), is_sealed=test is None)
+    return summary
+
+
+def _check_seal(config: RunConfig, elsewhere: ExecutorConfig | None) -> None:
+    if config.test == "sealed" and elsewhere is not None and config.method.is_personal:
+        raise ConfigError(
+            "test: sealed on real nodes, with a method whose clients have models of their own: nobody could open it "
+            "later, because those models stay at the nodes; leave test: open, or take a method with one model"
         )
 
 

@@ -10,6 +10,7 @@ from fedreuse.core.errors import RunError
 from fedreuse.core.tensors import is_finite
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients
 from fedreuse.runs.facts import digest_of_model
+from fedreuse.runs.openings import RECORD_FILE, note_opening
 
 if TYPE_CHECKING:
     from fedreuse.core.local_trainer import Metrics, SplitName
@@ -82,7 +83,12 @@ class Scores:
     def test(self) -> dict[str, Any]:
         """The one look at the test split; after a crash right after it, the same look at the same model counts once."""
         model, directory = self._live.model, self._live.directory
-        opening = self._federation.prepared.test.open(directory.path / "test-opened.json", digest_of_model(model))
+        config, digest = self._federation.config, digest_of_model(model)
+        opening = self._federation.prepared.test.open(
+            directory.path / RECORD_FILE,
+            digest,
+            lambda examples: note_opening(directory.path, config.to_plain(), config.run_id, examples, digest),
+        )
         if opening.result is None:
             result = self._federation.trainer.evaluate(model, opening.split)
             found = {"score": result.mean_score, "loss": result.mean_loss, "examples": result.examples}

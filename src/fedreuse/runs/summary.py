@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["arrays_of", "communication", "last_of", "round_row", "summarise"]
 
 
+_SEALED: Mapping[str, Any] = {"score": None, "loss": None, "examples": None}
+
+
 def round_row(
     live: LiveRun, number: int, seen: tuple[int, int], scores: Mapping[str, float | None], began: float
 ) -> dict[str, Any]:
@@ -46,8 +49,9 @@ def round_row(
     return row
 
 
-def summarise(live: LiveRun, test: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole run; `test` is the result of the one look at the test split."""
+def summarise(live: LiveRun, test: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The whole run; `test` is the result of the one look at the test split, None while it is sealed."""
+    test = _SEALED if test is None else test
     config, ledger = live.federation.config, live.ledger
     metrics = live.directory.journal.rows("metrics")
     return {

@@ -1,0 +1,46 @@
+"""`fedreuse unseal`: the one look at the test split that a sealed run still has before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.core.errors import RunDirectoryError
+
+__all__ = ["unseal_command"]
+
+
+@app.command("unseal", epilog="Example: fedreuse unseal runs/mine")
+def unseal_command(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Complete sealed runs, or folders of them.", show_default=False, metavar="RUN..."),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Test the models of complete runs that left the test split sealed (`test: sealed`), each once.
+
+    Every opening is recorded in the run and in the ledger of its study, and tables say how many there were. Choose what
+    you open by validation scores; runs that were tested already are refused.
+    """
+    from fedreuse.report.results import plain, read_run
+    from fedreuse.report.tables import runs_table
+    from fedreuse.runs.directory import find_runs
+    from fedreuse.runs.openings import openings_behind, told
+    from fedreuse.runs.unsealing import check_sealed, unseal
+
+    directories = [directory for place in runs for directory in find_runs(place)]
+    if not directories:
+        raise RunDirectoryError(f"{', '.join(map(str, runs))}: no run directory here, nor in the folders below")
+    for directory in directories:
+        check_sealed(directory)  # all of them or none
+    results = [read_run(unseal(directory.path)) for directory in directories]
+    if as_json:
+        show_json([plain(result) for result in results])
+        return
+    show_table(runs_table(results))
+    show_lines(told(openings_behind([result.directory for result in results])))

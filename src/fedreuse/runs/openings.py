@@ -1,0 +1,158 @@
+"""The ledger of test openings: under a study's folder, one line for every look of its runs at a test split.
+
+A seal per directory says nothing about a study that opens the same test split forty times and keeps the best. The
+ledger is written before the examples are handed out, so that it never lacks an opening.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fedreuse.core.errors import RunDirectoryError
+
+__all__ = ["LEDGER_FILE", "RECORD_FILE", "SplitOpening", "note_opening", "openings_behind", "selection_of", "told"]
+
+LEDGER_FILE = "test-openings.jsonl"
+RECORD_FILE = "test-opened.json"
+"""What a run itself keeps of its one opening."""
+_STUDY_FILES = (LEDGER_FILE, "study.json", "space.json")
+_NO_SELECTION = ("seed", "executor", "client_store", "server_store", "checkpoint_every", "listeners", "test", "keep",
+                 "development_seeds")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SplitOpening:
+    """One look at a test split.
+
+    Attributes:
+        dataset: The name of the dataset.
+        digest: SHA-256 of the test examples: openings are counted by it.
+        selection: A hash of the configuration without its seed; two of them are two different selections.
+        run_id: The configuration, seed included.
+        run: The name of the run directory.
+        model: SHA-256 of the model that was tested.
+        opened: When.
+    """
+
+    dataset: str
+    digest: str
+    selection: str
+    run_id: str
+    run: str
+    model: str
+    opened: str = ""
+
+    @property
+    def look(self) -> tuple[str, str, str]:
+        """What makes it another look: a crash and its second start are one."""
+        return self.digest, self.run_id, self.model
+
+
+def note_opening(run: Path, config: Mapping[str, Any], run_id: str, digest: str, model: str) -> None:
+    """Add an opening to the ledger of the study that a run belongs to; the same look again adds nothing.
+
+    Raises:
+        RunDirectoryError: The ledger is damaged or cannot be written; then the test split stays closed.
+    """
+    folder = _folder_of(run)
+    if folder is None:
+        return
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    opening = SplitOpening(config["task"]["name"], digest, selection_of(config), run_id, run.name, model, now)
+    path = folder / LEDGER_FILE
+    try:
+        with path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # runs of a study end side by side
+            if opening.look in {known.look for known in _read(path)}:
+                return
+            file.truncate(len(_whole_lines(path)))  # what a crash tore was never opened
+            file.write(json.dumps(asdict(opening)).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise RunDirectoryError(
+            f"{path}: the opening of the test split cannot be recorded ({error}), so it stays closed; mend that, then "
+            "go on with --resume"
+        ) from None
+
+
+def openings_behind(runs: Iterable[Path]) -> list[SplitOpening]:
+    """Every recorded opening of the test splits that these runs were tested on: theirs, and those of their studies."""
+    places = list(runs)
+    own = [opening for place in places if (opening := _own(place)) is not None]
+    found = {opening.look: opening for opening in own}
+    for folder in {folder for place in places if (folder := _folder_of(place)) is not None}:
+        found |= {opening.look: opening for opening in _read(folder / LEDGER_FILE)}
+    digests = {opening.digest for opening in own}
+    return [opening for opening in found.values() if opening.digest in digests]
+
+
+def told(openings: Iterable[SplitOpening]) -> str:
+    """How many openings stand behind test scores, in a sentence; empty if there are none."""
+    by_split: dict[tuple[str, str], list[SplitOpening]] = {}
+    for opening in openings:
+        by_split.setdefault((opening.dataset, opening.digest), []).append(opening)
+    parts = [f"{_words(those)} of the test split of {name}" for (name, _), those in by_split.items()]
+    return f"Behind the test scores stand {'; '.join(parts)}." if parts else ""
+
+
+def selection_of(config: Mapping[str, Any]) -> str:
+    """A hash of what was selected: the configuration without seed and without what changes no result."""
+    chosen = {key: part for key, part in config.items() if key not in _NO_SELECTION}
+    return sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _words(openings: list[SplitOpening]) -> str:
+    count, selections = len(openings), len({opening.selection for opening in openings})
+    by = f"{selections} configuration{'s' if selections > 1 else ''}"
+    return f"{count} opening{'s' if count > 1 else ''} ({by})"
+
+
+def _folder_of(run: Path) -> Path | None:
+    """The nearest folder above a run that belongs to a study, or in which somebody began a ledger."""
+    above = run.resolve().parents[:2]
+    return next((folder for folder in above if any((folder / name).exists() for name in _STUDY_FILES)), None)
+
+
+def _own(run: Path) -> SplitOpening | None:
+    """What a run itself recorded, also where no ledger was kept."""
+    try:
+        record = json.loads((run / RECORD_FILE).read_text(encoding="utf-8"))
+        config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
+        run_id = json.loads((run / "provenance.json").read_text(encoding="utf-8"))["run_id"]
+        name, selection = config["task"]["name"], selection_of(config)
+        return SplitOpening(name, record["digest"], selection, run_id, run.name, record["model"], record["opened"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        return None  # no opening, or one that whoever reads the run itself will complain of
+
+
+def _read(path: Path) -> list[SplitOpening]:
+    if not path.exists():
+        return []
+    known = {field.name for field in fields(SplitOpening)}
+    openings = []
+    for number, line in enumerate(_whole_lines(path).splitlines(), start=1):
+        try:
+            content = json.loads(line)
+            openings.append(SplitOpening(**{key: str(part) for key, part in content.items() if key in known}))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise RunDirectoryError(
+                f"{path}, line {number}: not an opening of a test split ({error}); bring the file back from a copy"
+            ) from None
+    return openings
+
+
+def _whole_lines(path: Path) -> bytes:
+    """The file up to its last line feed."""
+    content = path.read_bytes()
+    return content[: content.rfind(b"\n") + 1]

@@ -1,0 +1,66 @@
+"""Opening the test split of a complete run that left it sealed: once, recorded, with the bits of an unsealed run."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fedreuse.core.errors import RunDirectoryError
+from fedreuse.engine.executors.serial import Serial
+from fedreuse.runs.config import load
+from fedreuse.runs.directory import JOURNAL, RunDirectory
+from fedreuse.runs.launch import finish, prepare, storing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["check_sealed", "unseal"]
+
+
+def unseal(run: str | Path) -> RunDirectory:
+    """Test the model of a complete run whose configuration says `test: sealed`.
+
+    Args:
+        run: The run directory. Its dataset must be there, as it was for the run.
+
+    Returns:
+        The run directory, whose summary now holds the test score.
+
+    Raises:
+        RunDirectoryError: The run is not complete, was tested already, or no longer has the checkpoint that a sealed
+            run keeps; or another process is at it.
+
+    Example:
+        >>> from fedreuse import run, unseal
+        >>> config = {"task": {"name": "digits", "clients": 4, "limit": 200, "partition": "iid"}, "network": "mlp",
+        ...           "rounds": {"count": 1, "cohort": 2}, "test": "sealed"}
+        >>> run(config, "closed").summary["test_score"] is None
+        True
+        >>> unseal("closed").summary["test_examples"]
+        355
+    """
+    directory = RunDirectory.open(run)
+    check_sealed(directory)
+    config = replace(load(directory.config), executor=Serial())
+    with ExitStack() as stack:
+        directory.lock()
+        stack.callback(directory.release)
+        check_sealed(directory)  # somebody may have opened it until the lock was ours
+        stack.enter_context(storing(directory))
+        rounds = prepare(config, directory, None, stack)
+        directory.log("the test split is opened")
+        finish(rounds, rounds.scores.test())
+    return directory
+
+
+def check_sealed(directory: RunDirectory) -> None:
+    """Refuse a run that has no seal to break."""
+    place = directory.path
+    if directory.summary and not directory.is_sealed:
+        raise RunDirectoryError(f"{place} was tested already, and a run is tested once; see it with `fedreuse show`")
+    if not (place / JOURNAL).exists():
+        raise RunDirectoryError(
+            f"{place}: {JOURNAL} is gone, which a sealed run keeps so that it can be opened; bring it back from a "
+            "copy, or run the configuration again in another --out"
+        )
