@@ -77,6 +77,17 @@ def test_the_digest_sees_every_part() -> None:
     assert len(digests) >= 5
 
 
-def test_the_head_is_found_by_name() -> None:
-    specs = [TensorSpec(name, (1,)) for name in ("conv.weight", "classifier.0.bias", "layer.fc1.weight", "norm.weight")]
-    assert ModelSchema(Schema(tuple(specs))).head() == ("classifier.0.bias", "layer.fc1.weight")
+def test_the_head_is_what_is_marked_or_else_the_last_layer() -> None:
+    names = ("fc.weight", "out.0.weight", "out.0.bias", "out.1.weight", "out.1.bias")
+    schema = ModelSchema(Schema(tuple(TensorSpec(name, (1,)) for name in names)))
+    assert schema.head() == names[3:]
+    marked = schema.with_head(("out.0.weight", "fc.weight"))
+    assert marked.head() == ("fc.weight", "out.0.weight")
+    assert marked.with_head(()).head() == names[3:]
+
+
+def test_the_head_is_no_part_of_what_both_ends_compare() -> None:
+    schema = ModelSchema(Schema((CONV, HEAD)))
+    marked = schema.with_head((CONV.name,))
+    assert marked == schema
+    assert marked.digest == schema.digest

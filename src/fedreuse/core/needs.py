@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import ConfigError
-
-if TYPE_CHECKING:
-    from fedreuse.core.schema import ModelSchema
 
 __all__ = ["Needs"]
 
@@ -23,12 +19,11 @@ class Needs:
         gradients: Clients can differentiate the loss.
         corrections: Something is added to the gradient of every local step.
         steps: The method says how many local steps are taken.
-        head: The network must have weights that are its head.
 
     Without `gradients`, `corrections` and `steps` a method needs nothing but the trained model.
 
     Raises:
-        ConfigError: By `check` and `check_network`, if a run or network is not what the method assumes.
+        ConfigError: By `check`, if a run is not what the method assumes.
 
     Example:
         >>> from fedreuse import Needs
@@ -41,15 +36,6 @@ class Needs:
     gradients: bool = False
     corrections: bool = False
     steps: bool = False
-    head: bool = False
-
-    def check_network(self, name: str, schema: ModelSchema) -> None:
-        """Refuse a network that lacks what the method looks at."""
-        if self.head and not schema.head():
-            raise ConfigError(
-                f"method {name} compares gradients of the network's head, but no weight has 'classifier' or 'fc' in "
-                "its name; rename the last layers, or choose a gate that needs no score: gate: age_only or gate: random"
-            )
 
     def check(self, name: str, cohort: int, clients: int, accept_approximation: bool) -> None:
         """Refuse a run that cannot be what the method assumes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from math import prod
@@ -30,6 +30,7 @@ class TensorSpec:
         role: `weight` (trained), `buffer` (floating point, not trained) or `counter` (whole numbers).
         is_positive: Marks a variance: a value at or below zero would break the network.
         rows: In a message that leaves out rows of a tensor: which ones are there; the shape is that of those.
+        is_head: Marks a weight of the network's head; no part of comparisons, because both ends need not know it.
 
     Example:
         >>> from fedreuse import TensorSpec
@@ -44,6 +45,7 @@ class TensorSpec:
     role: Role = "weight"
     is_positive: bool = False
     rows: tuple[int, ...] | None = None
+    is_head: bool = field(default=False, compare=False)
 
     @property
     def size(self) -> int:
@@ -179,6 +181,12 @@ class ModelSchema:
         ]
         return sha256(json.dumps(rows).encode()).hexdigest()
 
-    def head(self, marks: Collection[str] = ("classifier", "fc")) -> tuple[str, ...]:
-        """Names of the weights whose name contains one of the marks, as the paper finds the head."""
-        return tuple(spec.name for spec in self.weights if any(mark in spec.name for mark in marks))
+    def head(self) -> tuple[str, ...]:
+        """Names of the weights that are marked as the head; without a mark, those of the last layer that has any."""
+        marked = tuple(spec.name for spec in self.weights if spec.is_head)
+        return marked or tuple(spec.name for spec in self.weights if spec.layer == self.weights.specs[-1].layer)
+
+    def with_head(self, names: Collection[str]) -> ModelSchema:
+        """The same tensors, with these weights, and no others, marked as the head."""
+        marked = tuple(replace(spec, is_head=spec.name in names) for spec in self.weights)
+        return replace(self, weights=Schema(marked))

@@ -16,6 +16,7 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.model import Model
 from fedreuse.core.schema import ModelSchema, Role, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
+from fedreuse.learning.networks.head import told_head
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -137,7 +138,7 @@ def schema_of(module: nn.Module) -> ModelSchema:
         for name, tensor, is_variance in _buffers(module)
     ]
     try:
-        return ModelSchema(
+        schema = ModelSchema(
             Schema(weights),
             Schema(tuple(spec for spec, tensor in held if tensor.is_floating_point())),
             Schema(tuple(spec for spec, tensor in held if not tensor.is_floating_point())),
@@ -146,6 +147,8 @@ def schema_of(module: nn.Module) -> ModelSchema:
         raise ConfigError(
             f"network: {error}; convert the module with .float() or .double() before it is used"
         ) from None
+    head = told_head(module)
+    return schema.with_head(head) if head else schema
 
 
 def _trainable(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:

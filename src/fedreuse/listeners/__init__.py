@@ -8,9 +8,6 @@ or derive your own from `Listener` and give it to `run(config, listeners=[...])`
 Listeners are no part of the run's identity: with and without them a run ends in the same bits.
 """
 
-from importlib import import_module
-from pkgutil import iter_modules
-
 from fedreuse.runs.events import Evaluated, Failed, Finished, RoundDone, RunEvent, Started, Stop, Stopped
 from fedreuse.runs.listening import Listener, ListenerConfig, listeners
 
@@ -27,6 +24,3 @@ __all__ = [
     "Stopped",
     "listeners",
 ]
-
-for _file in iter_modules(__path__):
-    import_module(f"{__name__}.{_file.name}")  # each registers itself

@@ -91,8 +91,7 @@ class DgFedReuse(MethodConfig):
     @property
     def needs(self) -> Needs:
         """A head gradient, if the gate looks at one; a pull in every step, if there is one."""
-        looks = self.gate.plan is not None
-        return Needs(gradients=looks, corrections=self.mu > 0, head=looks)
+        return Needs(gradients=self.gate.plan is not None, corrections=self.mu > 0)
 
     def halves(self, buffers: BufferPolicy) -> tuple[DgServer, DgClient]:
         """Both halves read this configuration; under `as_weights` the server caches buffers too."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from fedreuse.core.method import methods
 from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
 from fedreuse.engine.executors.executor import Workplace
@@ -87,7 +86,6 @@ def assemble(config: RunConfig, prepared: PreparedTask | None = None) -> Federat
         prepared = config.task.prepare(config.seed)
     data = prepared.data
     network = initial_network(config.network, data.shape, data.num_classes, config.seed)
-    config.method.needs.check_network(methods.name_of(config.method), network.schema)
     federation = Federation(config, prepared, network, network.read(), config.build_method())
     check_network(federation.trainer)
     return federation

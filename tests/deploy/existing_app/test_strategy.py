@@ -199,13 +199,6 @@ def test_what_needs_network_and_loss_is_refused_by_name_without_them(tmp_path: P
         start(tmp_path, FedReuseStrategy(method, min_available_nodes=4))  # type: ignore[arg-type]
 
 
-def test_the_gate_wants_a_head(tmp_path: Path) -> None:
-    headless = ArrayRecord({name: array for name, array in record_of(FEDERATION).items() if "fc" not in name})
-    grid = AppGrid(tmp_path, quadratic_app(FEDERATION), 4)
-    with pytest.raises(ConfigError, match="compares gradients of the network's head"):
-        FedReuseStrategy("dg_fedreuse").start(grid, headless, 1)
-
-
 def test_a_round_without_a_start() -> None:
     with pytest.raises(RunError, match="trains through start"):
         FedReuseStrategy().configure_train(1, ArrayRecord(), None, None)

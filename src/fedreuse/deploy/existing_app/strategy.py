@@ -84,7 +84,6 @@ class FedReuseStrategy(FedAvg):
     ) -> Result:
         """Flower's own loop, with a round of ours where it trains."""
         layout = ArrayLayout.of(initial_arrays)
-        self.recipe.method.needs.check_network(self.recipe.name, layout.schema)
         agreement = Agreement(self.recipe, layout, self.seed, self.arrayrecord_key, self.weighted_by_key)
         clients = AppClients(agreement, grid, timeout, max(self.min_available_nodes, self.min_train_nodes))
         here = len(clients.population)

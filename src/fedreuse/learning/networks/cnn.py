@@ -43,6 +43,8 @@ class Cnn:
 class CnnModule(nn.Module):
     """Pooling stands before ReLU: the same function, a quarter of the ReLU work."""
 
+    head_layers = ("classifier",)
+
     def __init__(self, shape: tuple[int, ...], num_classes: int, width: int, hidden: int) -> None:
         """Shapes follow from the input."""
         super().__init__()
