@@ -106,6 +106,11 @@ class Aggregator(Protocol):
         Largest()
     """
 
+    @property
+    def needs_every_coordinate(self) -> bool:
+        """Whether it compares single coordinates, so that one that a codec dropped would count as a zero."""
+        return False
+
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
         """The direction; `contributions` are in client order and never empty."""
         ...

@@ -25,7 +25,7 @@ __all__ = ["Mean", "chosen_aggregator"]
 
 @aggregators.register("mean")
 @dataclass(frozen=True)
-class Mean:
+class Mean(Aggregator):
     """Average the updates, weighted by the clients' examples.
 
     Args:

@@ -169,6 +169,11 @@ class Link(Protocol):
         """Whether the context needs a `reference` on the way up; no, unless the link says so."""
         return False
 
+    @property
+    def drops_coordinates(self) -> bool:
+        """Whether coordinates arrive as zero that were not; no, unless the link says so."""
+        return False
+
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """Pack; a parcel of None is silence."""
         ...

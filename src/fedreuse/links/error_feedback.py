@@ -46,6 +46,11 @@ class ErrorFeedback(Link):
         require_contraction(self.codec, "error_feedback")
         require(0 < self.decay <= 1, "error_feedback.decay must be in (0, 1]", self.decay)
 
+    @property
+    def drops_coordinates(self) -> bool:
+        """As the codec."""
+        return self.codec.drops_coordinates
+
     def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
         """Send the codec's view of update plus residual; keep the rest. What is absent waits."""
         wanted = tensors if state is None else add(tensors, self._faded(part_of(state, tensors.schema)))

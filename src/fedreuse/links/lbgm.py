@@ -73,6 +73,11 @@ class Lbgm(Link):
         if self.residual:
             require_contraction(self.codec, "lbgm")
 
+    @property
+    def drops_coordinates(self) -> bool:
+        """As the codec."""
+        return self.codec.drops_coordinates
+
     def send(self, tensors: Tensors, state: LookBack | None, context: LinkContext) -> tuple[Parcel, LookBack]:
         """Encode, then put numbers in place of what the look-back can stand for."""
         held, residual = (None, None) if state is None else (state.vectors, state.residual)

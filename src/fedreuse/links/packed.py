@@ -49,6 +49,11 @@ class PackedLink(Link):
         """As the other link."""
         return self.link.uses_reference
 
+    @property
+    def drops_coordinates(self) -> bool:
+        """As the other link."""
+        return self.link.drops_coordinates
+
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """The other link's parcel, each block coded; silence stays silence."""
         parcel, after = self.link.send(tensors, state, context)

@@ -38,6 +38,11 @@ class Plain(Link):
         """As the codec."""
         return self.codec.uses_reference
 
+    @property
+    def drops_coordinates(self) -> bool:
+        """As the codec."""
+        return self.codec.drops_coordinates
+
     def send(self, tensors: Tensors, state: None, context: LinkContext) -> tuple[Parcel, None]:
         """Encode; against the reference, if the codec can."""
         del state

@@ -203,6 +203,8 @@ class DgServer(ServerHalf[DgState]):
         made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
         moved, step, num_kept = advance(self._step, state.model, made.direction, state.step, made.statistics)
         after = self._remember(replace(state, model=moved, step=step), updates, cohort.round_number)
+        for client in sorted(contributions.keys() - made.statistics.weights.keys()):
+            after = self.forget(after, client)  # what a rule left out must not come back from the cache
         return after, Events(judged(events, made.verdicts), {"kept variances": num_kept})
 
     def _contributions(

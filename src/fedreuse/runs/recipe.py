@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fedreuse.aggregators.aggregator import aggregators
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.errors import ConfigError, suggest
@@ -14,6 +15,7 @@ from fedreuse.core.registry import named_plain, part
 from fedreuse.links.choice import Wanted, choose_links, parse_wanted
 from fedreuse.links.link import links
 from fedreuse.links.plain import Plain
+from fedreuse.methods.wrapper import Wrapper
 
 __all__ = ["Recipe", "parse_links"]
 
@@ -52,10 +54,26 @@ class Recipe:
             object.__setattr__(self, name, chosen)
         self._check_groups("uplink", self.method.uplink_groups)
         self._check_groups("downlink", self.method.downlink_groups)
+        self._check_aggregator()
         if self.buffers == "as_weights" and "update" in self.uplink and self.uplink["update"].has_memory:
             raise ConfigError(
                 f"uplink.update: {links.name_of(self.uplink['update'])} with buffers: as_weights is refused, because a "
                 "memory of running variances turns them negative and the network to NaN; set buffers: dense"
+            )
+
+    def _check_aggregator(self) -> None:
+        """A rule that compares single coordinates is no good where most of them arrive as zeros."""
+        method: object = self.method
+        while isinstance(method, Wrapper):
+            method = method.inner
+        rule: Any = getattr(method, "aggregate", None)
+        link = self.uplink.get("update")
+        if link is not None and link.drops_coordinates and getattr(rule, "needs_every_coordinate", False):
+            raise ConfigError(
+                f"method.aggregate: {aggregators.name_of(rule)} with uplink.update: {links.name_of(link)} of a codec "
+                "that drops coordinates is refused, because dropped coordinates arrive as zeros and would outvote the "
+                "others; choose {name: ef21, codec: ...}, with which the server holds dense estimates, a codec that "
+                "keeps every coordinate, or clipping, geometric_median, centred_clipping or multi_krum"
             )
 
     def _check_groups(self, direction: str, known: Collection[str]) -> None:
