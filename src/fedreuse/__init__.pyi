@@ -3,6 +3,7 @@ from .runs.config import RunConfig as RunConfig
 from .runs.config import load as load
 from .runs.launch import run as run
 from .runs.unsealing import unseal as unseal
+from .runs.keeping import go_back as go_back
 from .runs.directory import RunDirectory as RunDirectory
 from .runs.directory import find_runs as find_runs
 from .runs.listening import Listener as Listener

@@ -10,7 +10,7 @@ import typer
 from fedreuse.cli import completion
 from fedreuse.cli.app import AsJson, app, on_interrupt
 from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs, show_table
-from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
+from fedreuse.core.errors import ConfigError, RunDirectoryError, require, suggest
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -42,6 +42,10 @@ def run_command(
         Path | None, typer.Option("--out", help="The run directory (default: runs/ and the run's own name).")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the directory stopped.")] = False,
+    from_round: Annotated[
+        int | None,
+        typer.Option("--from-round", min=1, help="With --resume: go back to this round, whose state was kept (keep)."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run one configuration to its end, or go on with one that was interrupted: the same bits either way.
@@ -50,7 +54,10 @@ def run_command(
     """
     from fedreuse.listeners.progress import Watcher
     from fedreuse.report.results import plain, read_run
+    from fedreuse.runs.claim import check_same
     from fedreuse.runs.config import load, read_yaml
+    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.runs.keeping import go_back
     from fedreuse.runs.launch import run
 
     changes = overrides or []
@@ -61,6 +68,10 @@ def run_command(
     place = out or Path("runs") / planned.label
     if resume:
         _require_begun(place)
+    if from_round is not None:
+        require(resume, "--from-round goes back in a run that is there: give --resume too; it is", from_round)
+        check_same(planned, RunDirectory.open(place))
+        go_back(place, from_round)
     again = command_line("run", config, *changes, "--out", place, "--resume")
     on_interrupt(context, f"the rounds so far are safe in {place}; go on with\n  {again}")
     opening = "" if as_json else f"{planned.label}: {counted(planned.rounds.count, 'round')} into {place}"

@@ -93,7 +93,7 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
         rounds=len(metrics),
         planned_rounds=config["rounds"]["count"],
         test_score=summary.get("test_score"),
-        validation_score=scores[-1] if scores else None,
+        validation_score=_of_result(config, scores),
         savings={name: Saving.of(traffic) for name, traffic in directory.traffic().items()} if metrics else {},
         events=count_outcomes(events),
         reuse_share=sum(event.outcome == "reused" for event in events) / len(events) if events else None,
@@ -109,6 +109,13 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
         downlink=_links(config.get("downlink", {}), "model"),
         model_digest=summary.get("model_digest", ""),
     )
+
+
+def _of_result(config: Mapping[str, Any], scores: Sequence[float]) -> float | None:
+    """The validation score of the model that the run is about: the last, or the best."""
+    if not scores:
+        return None
+    return max(scores) if config.get("keep", {}).get("model") == "best" else scores[-1]
 
 
 def read_runs(folder: str | Path) -> list[Result]:

@@ -23,6 +23,7 @@ from fedreuse.learning.task import TASK_KEYS, Task, parse_task
 from fedreuse.learning.trainer import Local
 from fedreuse.links.choice import check_one_codec
 from fedreuse.runs.changes import apply_changes, tree_of
+from fedreuse.runs.keep import Keep
 from fedreuse.runs.listening import ListenerConfig, listeners, parse_listeners
 from fedreuse.runs.recipe import Recipe, parse_links
 from fedreuse.runs.schedule import Availability, availabilities
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
 
-_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test")
+_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep")
 _IDENTITY_IF_SET = ("max_norm",)
 
 
@@ -83,6 +84,7 @@ class RunConfig:
         listeners: Who hears the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); does not change the result.
         test: `open` tests the model once after the last round; `sealed` leaves the test split closed until `unseal`.
             Model, ledger and metrics are the same.
+        keep: What is kept beside the last state: the best model, models and states of some rounds, checkpoints.
 
     Raises:
         ConfigError: If parts do not fit each other, for example a cohort larger than the population.
@@ -113,6 +115,7 @@ class RunConfig:
     seed: int = 101
     listeners: tuple[ListenerConfig, ...] = field(default=(), metadata={"parse": parse_listeners})
     test: Literal["open", "sealed"] = "open"
+    keep: Keep = field(default_factory=Keep)
 
     def __post_init__(self) -> None:
         """Check what concerns several parts."""
@@ -132,8 +135,22 @@ class RunConfig:
                 "rounds.patience selects the last round by validation, but task.validation is 0; "
                 "hold out a share (for example task.validation: 0.1), or drop rounds.patience"
             )
+        self._check_keep()
         name, needs = methods.name_of(self.method), self.method.needs
         needs.check(name, self.rounds.cohort, self.task.clients, self.accept_approximation)
+
+    def _check_keep(self) -> None:
+        """Refuse to keep what this run does not have."""
+        late = [number for number in (*self.keep.models, *self.keep.states) if number > self.rounds.count]
+        require(not late, f"keep: rounds.count is {self.rounds.count}, so these rounds never come", late)
+        if self.keep.model == "best" and (self.task.validation == 0 or self.method.is_personal):
+            why = "task.validation is 0" if self.task.validation == 0 else "each client has a model of its own"
+            raise ConfigError(f"keep.model: best selects one model by validation, but {why}; write keep.model: last")
+        if self.keep.has_copies and "disk" in (self.client_store, self.server_store):
+            raise ConfigError(
+                "keep.states and keep.checkpoints copy what lies in memory, not the files of a store; set client_store "
+                "and server_store to memory, or drop them from keep"
+            )
 
     @property
     def recipe(self) -> Recipe:
@@ -162,6 +179,7 @@ class RunConfig:
             "seed": self.seed,
             "listeners": [named_plain(listeners, one) for one in self.listeners],
             "test": self.test,
+            "keep": to_plain(self.keep),
         }
 
     @property
@@ -173,6 +191,8 @@ class RunConfig:
             if key not in _NOT_IDENTITY and not (key in _IDENTITY_IF_SET and value is None)
         }
         decisive["method"] = _first_names(decisive["method"])
+        if self.keep.model != "last":
+            decisive["keep"] = {"model": self.keep.model}
         return sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
 
     @property

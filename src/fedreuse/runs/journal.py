@@ -14,6 +14,7 @@ from typing import Any
 import msgpack
 
 from fedreuse.core.errors import RunDirectoryError, RunError
+from fedreuse.core.files import beside
 
 __all__ = ["Journal"]
 
@@ -94,6 +95,22 @@ class Journal:
             raise RunDirectoryError(
                 f"{self._path} is damaged, or not a checkpoint of fedreuse ({error}); restore the file, "
                 "or delete that directory and start the run again"
+            ) from None
+
+    def copy(self, path: Path) -> None:
+        """The journal as it is after its last commit, in another file, whole or not at all."""
+        path.parent.mkdir(exist_ok=True)
+        partial = beside(path)
+        partial.unlink(missing_ok=True)
+        try:
+            with closing(sqlite3.connect(partial)) as target:
+                self._database.backup(target)
+            partial.replace(path)
+        except (sqlite3.Error, OSError) as error:
+            partial.unlink(missing_ok=True)
+            raise RunError(
+                f"{path} could not be written ({error}); rounds up to {self.round_number} are safe. Free some disk "
+                "space, then go on with --resume"
             ) from None
 
     def close(self) -> None:

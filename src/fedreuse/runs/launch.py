@@ -19,6 +19,7 @@ from fedreuse.runs.config import RunConfig, load
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.events import Evaluated, Failed, Finished, RoundDone, Started, Stopped
 from fedreuse.runs.facts import write_facts
+from fedreuse.runs.keeping import Keeper
 from fedreuse.runs.listening import Listener, Listeners
 from fedreuse.runs.listening import listeners as named_listeners
 from fedreuse.runs.live import LiveRun
@@ -28,6 +29,7 @@ from fedreuse.runs.summary import arrays_of, round_row, summarise
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.model import Model
     from fedreuse.engine.executors.executor import ExecutorConfig, RunExecutor
     from fedreuse.runs.schedule import Schedule
 
@@ -101,8 +103,9 @@ def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfi
     """Every stage before the first round; whatever is started is ended by the stack."""
     _check_seal(config, elsewhere)
     federation = assemble(config)
-    if config.rounds.patience is not None and not federation.prepared.has_validation:
-        raise ConfigError("rounds.patience needs validation examples, but every client is too small to hold any out")
+    selects = "rounds.patience" if config.rounds.patience is not None else "keep.model: best"
+    if (config.rounds.patience is not None or config.keep.model == "best") and not federation.prepared.has_validation:
+        raise ConfigError(f"{selects} needs validation examples, but every client is too small to hold any out")
     schedule = _freeze(config, directory)
     write_facts(federation, schedule, directory)
     for note in federation.prepared.data.notes:
@@ -131,7 +134,7 @@ def _go(rounds: _Rounds, heard: Listeners) -> None:
             heard.tell(Stopped(live.safe_round, heard.stop.reason))
             return
         _require_training(live)
-        summary = finish(rounds, None if config.test == "sealed" else rounds.scores.test())
+        summary = finish(rounds, None if config.test == "sealed" else rounds.scores.test(rounds.result))
     except BaseException as error:
         heard.tell(Failed(error))
         raise
@@ -150,9 +153,9 @@ def _require_training(live: LiveRun) -> None:
 
 def finish(rounds: _Rounds, test: Mapping[str, Any] | None) -> dict[str, Any]:
     """Write the results; None leaves the test split sealed, and what its opening needs in the journal."""
-    live = rounds.live
-    summary = summarise(live, test)
-    live.directory.finish(summary, arrays_of(live.model), is_sealed=test is None)
+    live, model = rounds.live, rounds.result
+    summary = summarise(live, test, model, rounds.best_round)
+    live.directory.finish(summary, arrays_of(model), is_sealed=test is None)
     return summary
 
 
@@ -172,7 +175,18 @@ class _Rounds:
         self._executor, self._schedule = executor, schedule
         self._config = live.federation.config
         self._number = live.safe_round
+        self._keeper = Keeper(live)
         self._stopping = EarlyStopping(self._config.rounds.patience, live.directory.journal.rows("metrics"))
+
+    @property
+    def result(self) -> Model:
+        """The model that the run is about: the last one, or the best."""
+        return self._keeper.result(self._stopping.best_round)
+
+    @property
+    def best_round(self) -> int | None:
+        """Where the result comes from, unless it is the last round."""
+        return self._stopping.best_round if self._config.keep.model == "best" else None
 
     @property
     def are_over(self) -> bool:
@@ -188,8 +202,11 @@ class _Rounds:
         row = round_row(live, self._number, seen, scores, began)
         live.note(row)
         self._stopping.note(row)
-        if self._number % self._config.checkpoint_every == 0 or self.are_over:
+        self._keeper.after_round(self._number, self._stopping.best_round == self._number)
+        is_time = self._number % self._config.checkpoint_every == 0 or self._number in self._config.keep.states
+        if is_time or self.are_over:
             live.checkpoint(self._number)
+            self._keeper.after_checkpoint(self._number, self._stopping.best_round)
         live.directory.log(_line(row))
         found = {name: score for name, score in scores.items() if score is not None}
         if found:

@@ -24,12 +24,13 @@ __all__ = ["EarlyStopping", "Scores"]
 
 
 class EarlyStopping:
-    """Counts evaluations in a row that were no better than the best one before."""
+    """Counts evaluations in a row that were no better than the best one before; `best_round` is that one."""
 
     def __init__(self, patience: int | None, earlier: list[dict[str, Any]]) -> None:
         """`earlier` are the rows of rounds before this start."""
         self._patience = patience
         self._best, self._stale = float("-inf"), 0
+        self.best_round = 0
         for row in earlier:
             self.note(row)
 
@@ -38,6 +39,7 @@ class EarlyStopping:
         score = row["validation_score"]
         if score is not None:
             self._stale = 0 if score > self._best else self._stale + 1
+            self.best_round = row.get("round", 0) if score > self._best else self.best_round
             self._best = max(self._best, score)
 
     @property
@@ -80,9 +82,9 @@ class Scores:
             return None
         return self._executor.evaluate(model, self._federation.num_validation)
 
-    def test(self) -> dict[str, Any]:
+    def test(self, model: Model) -> dict[str, Any]:
         """The one look at the test split; after a crash right after it, the same look at the same model counts once."""
-        model, directory = self._live.model, self._live.directory
+        directory = self._live.directory
         config, digest = self._federation.config, digest_of_model(model)
         opening = self._federation.prepared.test.open(
             directory.path / RECORD_FILE,

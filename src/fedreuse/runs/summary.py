@@ -49,8 +49,13 @@ def round_row(
     return row
 
 
-def summarise(live: LiveRun, test: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The whole run; `test` is the result of the one look at the test split, None while it is sealed."""
+def summarise(
+    live: LiveRun, test: Mapping[str, Any] | None, model: Model, model_round: int | None = None
+) -> dict[str, Any]:
+    """The whole run; `test` is the result of the one look at the test split, None while it is sealed.
+
+    `model_round` says which round the model is from, if not the last.
+    """
     test = _SEALED if test is None else test
     config, ledger = live.federation.config, live.ledger
     metrics = live.directory.journal.rows("metrics")
@@ -61,8 +66,9 @@ def summarise(live: LiveRun, test: Mapping[str, Any] | None) -> dict[str, Any]:
         "test_score": test["score"],
         "test_loss": test["loss"],
         "test_examples": test["examples"],
-        "validation_score": last_of(metrics, "validation_score"),
-        "validation_loss": last_of(metrics, "validation_loss"),
+        "validation_score": last_of(metrics[:model_round], "validation_score"),
+        "validation_loss": last_of(metrics[:model_round], "validation_loss"),
+        **({} if model_round is None else {"model_round": model_round}),
         **({"personal_test": test["personal"]} if "personal" in test else {}),
         "communication": communication(ledger, live.reference, len(metrics)),
         "evaluation": evaluation_bytes(ledger.rows),
@@ -71,7 +77,7 @@ def summarise(live: LiveRun, test: Mapping[str, Any] | None) -> dict[str, Any]:
         "work": asdict(total_work(ledger.rows)),
         "memory_bytes": memory_of(live.record, live.store),
         "seconds": sum(row["seconds"] for row in metrics),
-        "model_digest": digest_of_model(live.model),
+        "model_digest": digest_of_model(model),
     }
 
 

@@ -50,7 +50,7 @@ def unseal(run: str | Path) -> RunDirectory:
         stack.enter_context(storing(directory))
         rounds = prepare(config, directory, None, stack)
         directory.log("the test split is opened")
-        finish(rounds, rounds.scores.test())
+        finish(rounds, rounds.scores.test(rounds.result))
     return directory
 
 
