@@ -10,6 +10,7 @@ PROXY = {"name": "proxy", "tau_start": 0.3, "tau_floor": 0.05, "max_age": 3, "ba
 QUANTILE = {"name": "quantile", "max_age": 3, "batches": 1}
 
 QSGD = {"name": "qsgd", "bits": 3, "bucket": 4}
+NARROW = {"name": "narrow", "codec": "dense", "values": "bf16"}
 TERNARY = {"name": "ternary", "ratio": 0.3}
 RAND_K = {"name": "rand_k", "ratio": 0.3, "unbiased": False}
 ECUQ = {"name": "ecuq", "bits": 2.0}
@@ -26,6 +27,7 @@ CASES = [
     Case("fedavg", uplink=FEEDBACK),
     Case("fedavg", uplink={"name": "error_feedback", "codec": TOP_K, "decay": 0.5}),
     Case("fedavg", uplink=TOP_K, buffers="as_weights"),
+    Case("fedavg", uplink=FEEDBACK, other_uplinks={"buffers": NARROW}, other_downlinks={"buffers": NARROW}),
     Case("fedavg", downlink="nonzero"),
     Case("fedavg", {"weights": "ht"}),
     Case("averaging", {"prox": 0.2, "step": {"name": "adam", "lr": 0.05}}),

@@ -39,6 +39,9 @@ def test_a_method_is_built_as_a_run_builds_it() -> None:
     assert list(method.downlink) == ["model"]
     assert Case("fedavg", uplink="error_feedback").build().uplink == {"update": ErrorFeedback(TopK(0.2))}
     assert dict(Case("fedavg").build().uplink) == {}
+    own = Case("fedavg", other_uplinks={"buffers": "natural"}, other_downlinks={"counters": "dense"})
+    assert (list(own.build().uplink), list(own.build().downlink)) == (["buffers"], ["counters"])
+    assert own.id == "fedavg buffers natural down counters dense"
     assert Case("fedprox", {"mu": 0.5}).build().client.mu == 0.5
 
 

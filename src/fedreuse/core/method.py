@@ -242,12 +242,12 @@ class MethodConfig:
 
     @property
     def uplink_groups(self) -> tuple[str, ...]:
-        """Groups that may have a link on the way up; buffers follow their own policy."""
+        """Groups that may have a link on the way up, besides `buffers` and `counters`, which may in every method."""
         return ("update",)
 
     @property
     def downlink_groups(self) -> tuple[str, ...]:
-        """Groups that may have a link on the way down."""
+        """Groups that may have a link on the way down, besides `buffers` and `counters`."""
         return ("model",)
 
     @property

@@ -71,7 +71,8 @@ class RunConfig:
         method: The federated method.
         uplink: Link by group, client to server; the method's own where none is named, and dense where it has none.
         downlink: The same, server to client.
-        buffers: `dense`, or `as_weights`: running statistics and counters take the update's link.
+        buffers: How running statistics and counters go up where `uplink` names no link for them: `dense`, or
+            `as_weights`, through the update's link.
         rounds: Number of rounds and of clients in each, when to evaluate, who can be reached.
         faults: Which requests are lost or late.
         executor: Who plays the clients; does not change the result.

@@ -14,6 +14,7 @@ from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, metho
 from fedreuse.core.registry import named_plain, part
 from fedreuse.links.choice import Wanted, choose_links, parse_wanted
 from fedreuse.links.link import links
+from fedreuse.links.packed import PackedLink
 from fedreuse.links.plain import Plain
 from fedreuse.methods.wrapper import Wrapper
 
@@ -36,6 +37,9 @@ def parse_links(value: object, where: str) -> Mapping[str, Wanted]:
 @dataclass(frozen=True)
 class Recipe:
     """A method, the links of its groups (its own where none is named) and the policy for buffers.
+
+    The policy names the two common choices: running statistics and counters travel dense, or up through the update's
+    link. Links of their own, without memory, go under `buffers` and `counters` of `uplink` and `downlink`.
 
     A codec in the place of a link enters the method's own (see links/choice.py); from then on `uplink`, `downlink` and
     `method` say what is really used.
@@ -80,20 +84,32 @@ class Recipe:
         own = getattr(self.method, f"default_{direction}")
         for group, link in getattr(self, direction).items():
             if group in _BUFFER_GROUPS:
-                raise ConfigError(
-                    f"{direction}.{group}: buffers follow the policy `buffers` (now {self.buffers}), not a link of "
-                    "their own; choose buffers: dense or buffers: as_weights"
-                )
-            if group not in known:
+                self._check_buffers(direction, group, link)
+            elif group not in known:
                 raise ConfigError(
                     f"{direction}.{group}: method {self.name} sends no such group; {suggest(group, known)}"
                 )
             is_chosen = direction == "downlink" and link != own.get(group)  # a method knows what its own links carry
-            if is_chosen and isinstance(link, Plain) and link.codec.drops_coordinates:
+            sender = link.link if isinstance(link, PackedLink) else link
+            if is_chosen and isinstance(sender, Plain) and sender.codec.drops_coordinates:
+                differences = "" if group in _BUFFER_GROUPS else "send differences, {name: delta, codec: ...}, or "
                 raise ConfigError(
-                    f"downlink.{group}: {codecs.name_of(link.codec)} would set the coordinates it drops to zero; "
-                    "send differences, {name: delta, codec: ...}, or a codec that keeps every coordinate"
+                    f"downlink.{group}: {codecs.name_of(sender.codec)} would set the coordinates it drops to zero; "
+                    f"{differences}choose a codec that keeps every coordinate, such as {{name: narrow, codec: dense}}"
                 )
+
+    def _check_buffers(self, direction: str, group: str, link: Link) -> None:
+        """A link of their own: without memory, and on the way up not beside the update's."""
+        if link.has_memory:
+            raise ConfigError(
+                f"{direction}.{group}: {links.name_of(link)} is refused, because a memory of running variances turns "
+                "them negative and the network to NaN; choose a codec alone, such as {name: narrow, codec: dense}"
+            )
+        if direction == "uplink" and self.buffers == "as_weights":
+            raise ConfigError(
+                f"uplink.{group}: {links.name_of(link)} conflicts with buffers: as_weights, which sends running "
+                f"statistics and counters through the link of update; drop uplink.{group}, or set buffers: dense"
+            )
 
     @property
     def name(self) -> str:

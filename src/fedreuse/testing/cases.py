@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.core.method import BufferPolicy, Method, MethodConfig, methods
-from fedreuse.links.choice import choose_links, parse_wanted
+from fedreuse.links.choice import Wanted, choose_links, parse_wanted
 from fedreuse.links.plain import Plain
 
 __all__ = ["AVERAGING", "SCORED", "Case", "Said", "read_messages"]
@@ -26,7 +26,7 @@ class Case:
     """A method by name, its options, the links of its update and model, the buffer policy, and what it may say.
 
     Each entry of `says` is a kind, a direction and the groups that may come with it; the default is one exchange of the
-    averaging family. `other_uplinks` are links of further groups on the way up.
+    averaging family. `other_uplinks` and `other_downlinks` are links of further groups.
     """
 
     method: str
@@ -36,6 +36,7 @@ class Case:
     buffers: BufferPolicy = "dense"
     says: tuple[str, ...] = AVERAGING
     other_uplinks: Mapping[str, object] = field(default_factory=dict)
+    other_downlinks: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -44,6 +45,7 @@ class Case:
         rest = [f"{key}={value}" for key, value in self.options.items() if key != "gate"]
         links = [_name(self.uplink), *(f"{group} {_name(link)}" for group, link in self.other_uplinks.items())]
         links += [f"down {_name(self.downlink)}"] if self.downlink is not None else []
+        links += [f"down {group} {_name(link)}" for group, link in self.other_downlinks.items()]
         parts = [self.method, _name(gate), *rest, *links, self.buffers if self.buffers != "dense" else ""]
         return " ".join(part for part in parts if part)
 
@@ -59,9 +61,8 @@ class Case:
 
     def build(self) -> Method:
         """Both halves and the links, as a run builds them: under `as_weights` buffers take the update's link."""
-        wanted = {"update": self.uplink, **self.other_uplinks}
-        up = {group: parse_wanted(spec, f"uplink.{group}") for group, spec in wanted.items() if spec is not None}
-        down = {} if self.downlink is None else {"model": parse_wanted(self.downlink, "downlink.model")}
+        up = _wanted({"update": self.uplink, **self.other_uplinks}, "uplink")
+        down = _wanted({"model": self.downlink, **self.other_downlinks}, "downlink")
         config, uplink = choose_links(self.config, up, "uplink")
         config, downlink = choose_links(config, down, "downlink")
         server, client = config.halves(self.buffers)
@@ -97,6 +98,10 @@ def read_messages(card: Path) -> frozenset[Said]:
             for kind in kinds:
                 said |= {(kind, direction, ""), *((kind, direction, group) for group in groups)}
     return frozenset(said)
+
+
+def _wanted(specs: Mapping[str, object], direction: str) -> dict[str, Wanted]:
+    return {group: parse_wanted(spec, f"{direction}.{group}") for group, spec in specs.items() if spec is not None}
 
 
 def _name(spec: object) -> str:

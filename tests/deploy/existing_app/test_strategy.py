@@ -42,7 +42,7 @@ def strategy_of(case: Case, **flower: object) -> FedReuseStrategy:
     return FedReuseStrategy(
         {"name": case.method, **case.options},
         {**uplink, **case.other_uplinks},
-        {"model": case.downlink} if case.downlink is not None else {},
+        {"model": case.downlink, **case.other_downlinks},
         buffers=case.buffers,
         seed=FEDERATION.seed,
         **flower,
