@@ -1,20 +1,8 @@
-"""Metrics and work: sums that can be added."""
+"""Work: sums that can be added."""
 
 from __future__ import annotations
 
-from math import isnan
-
-from fedreuse.core.local_trainer import BatchPlan, Metrics, Work
-
-
-def test_means_per_example() -> None:
-    metrics = Metrics(examples=8, loss=4.0, score=6.0)
-    assert (metrics.mean_loss, metrics.mean_score) == (0.5, 0.75)
-
-
-def test_nobody_has_no_mean() -> None:
-    assert isnan(Metrics(0, 0.0, 0.0).mean_score)
-    assert isnan(Metrics(0, 0.0, 0.0).mean_loss)
+from fedreuse.core.local_trainer import BatchPlan, Work
 
 
 def test_work_adds_up() -> None:

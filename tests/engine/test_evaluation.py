@@ -13,7 +13,7 @@ from fedreuse.accounting.ledger import LedgerRow
 from fedreuse.accounting.traffic import evaluation_bytes, savings
 from fedreuse.accounting.work import total_work
 from fedreuse.core.cohort import Cohort
-from fedreuse.core.local_trainer import Metrics
+from fedreuse.core.metrics import Metrics
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start_evaluator
 from fedreuse.engine.executors.executor import Executor, ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.pool import Pool

@@ -21,12 +21,14 @@ from fedreuse.core.randomness import stream
 from fedreuse.core.registry import parse
 from fedreuse.core.tensors import Tensors, to_arrays
 from fedreuse.learning.data import Data, Split
+from fedreuse.learning.losses.cross_entropy import CrossEntropy
+from fedreuse.learning.metrics.accuracy import Accuracy
 from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.learning.networks.mlp import Mlp
 from fedreuse.learning.networks.network import OwnNetwork
-from fedreuse.learning.objectives import Accuracy, CrossEntropy
 from fedreuse.learning.optimizers import Adam, Exponential, Sgd
 from fedreuse.learning.partitions import ClientIndex
+from fedreuse.learning.scoring import Scoring
 from fedreuse.learning.trainer import Local, TorchLocalTrainer, Trainer, device_of, initial_network
 
 SEED = 3
@@ -54,7 +56,7 @@ def make(network: Any = CNN, local: Local = LOCAL, data: Data | None = None, see
     held = images() if data is None else data
     flat = initial_network(network, held.shape, held.num_classes, seed)
     validation = ClientIndex(np.array([0, 3, 3, 3, 3]), np.array([4, 5, 6]))
-    return Trainer(flat, held, (index_of(SIZES), validation), local, (CrossEntropy(), Accuracy()), seed)
+    return Trainer(flat, held, (index_of(SIZES), validation), local, (CrossEntropy(), Scoring(Accuracy())), seed)
 
 
 def start_of(trainer: Trainer) -> Model:

@@ -305,7 +305,7 @@ def test_a_personal_run_resumes_to_the_same_end(tmp_path: Path, monkeypatch: pyt
 def test_no_client_reaches_the_test_split_before_it_is_dealt() -> None:
     config = tiny()
     prepared = config.task.prepare(config.seed)
-    data, objective = prepared.data, (config.task.loss, config.task.metric)
+    data, objective = prepared.data, (config.task.loss, config.task.scoring)
     network = initial_network(config.network, data.shape, data.num_classes, config.seed)
     trainer = Trainer(network, data, (prepared.training, prepared.validation), config.local, objective, config.seed)
     local_trainer = trainer.for_client(0, 1)

@@ -1,12 +1,21 @@
-"""When a run stops by itself; the scores of whole runs are tested where runs are."""
+"""When a run stops by itself; several metrics in one run, with the same bits in every executor and after a stop."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fedreuse.report.results import read_run
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.events import RoundDone, Stop
+from fedreuse.runs.launch import run
+from fedreuse.runs.listening import Listener
 from fedreuse.runs.scores import EarlyStopping
+from tests.tiny import results, tiny
+
+METRICS = {"metric": "macro_f1", "metrics": {"right": "accuracy", "auc": {"name": "auc", "bins": 20}}}
 
 
 def rows(*scores: float | None) -> list[dict[str, Any]]:
@@ -30,3 +39,52 @@ def test_stale_evaluations_are_counted(patience: int | None, scores: tuple[float
         stopping.note(row)
     assert stopping.is_due == is_due
     assert EarlyStopping(patience, rows(*scores)).is_due == is_due  # a run that goes on counts again
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A run with three metrics."""
+    return run(tiny(task=METRICS), tmp_path_factory.mktemp("several") / "run")
+
+
+def test_every_metric_has_its_columns(several: RunDirectory, tmp_path: Path) -> None:
+    plainly = run(tiny(), tmp_path / "run")
+    assert several.summary["model_digest"] == plainly.summary["model_digest"]
+    assert several.summary["test_right"] == plainly.summary["test_score"]
+    for mine, alone in zip(several.metrics(), plainly.metrics(), strict=True):
+        assert mine["validation_right"] == alone["validation_score"]
+        assert mine["validation_loss"] == alone["validation_loss"]
+        is_evaluated = alone["validation_score"] is not None
+        assert all((mine[f"validation_{name}"] is not None) == is_evaluated for name in ("score", "auc"))
+    result = read_run(several)
+    last = several.metrics()[-1]
+    assert result.metric == "macro_f1"
+    assert result.metrics == {
+        name: (several.summary[f"test_{name}"], last[f"validation_{name}"]) for name in ("right", "auc")
+    }
+
+
+def test_metrics_are_the_same_bits_on_workers(several: RunDirectory, tmp_path: Path) -> None:
+    config = tiny(task=METRICS, executor={"name": "pool", "workers": 2})
+    assert results(run(config, tmp_path / "run")) == results(several)
+
+
+def test_metrics_are_the_same_bits_after_a_stop(several: RunDirectory, tmp_path: Path) -> None:
+    class Once(Listener):
+        def round_done(self, event: RoundDone) -> Stop | None:
+            return Stop("once") if event.row["round"] == 2 else None
+
+    run(tiny(task=METRICS), tmp_path / "run", listeners=[Once()])
+    assert results(run(tiny(task=METRICS), tmp_path / "run", resume=True)) == results(several)
+
+
+def test_clients_send_the_states_of_their_metrics(tmp_path: Path) -> None:
+    task = {**METRICS, "metric": "accuracy", "metrics": ["macro_f1", {"name": "auc", "bins": 20}]}
+    directory = run(tiny(task=task, method="ditto", rounds={"count": 2, "evaluate_every": 1}), tmp_path / "several")
+    alone = run(tiny(method="ditto", rounds={"count": 2, "evaluate_every": 1}), tmp_path / "alone")
+    for mine, other in zip(directory.metrics(), alone.metrics(), strict=True):
+        assert mine["personal_validation_score"] == other["personal_validation_score"]
+        assert 0 < mine["personal_validation_auc"] <= 1
+    tested, without = directory.summary["personal_test"]["own"], alone.summary["personal_test"]["own"]
+    assert tested["others"].keys() == {"macro_f1", "auc"}
+    assert {name: value for name, value in tested.items() if name != "others"} == without

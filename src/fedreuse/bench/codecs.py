@@ -58,7 +58,7 @@ def real_or_generated(config: RunConfig, steps: int) -> Update:
         trained = Tensors(received.schema, received.values + noise * received.values.dtype.type(1e-3))
         return Update(network.schema, sub(trained, received), received, "generated")
     network = initial_network(config.network, prepared.data.shape, prepared.data.num_classes, config.seed)
-    indices, objective = (prepared.training, prepared.validation), (config.task.loss, config.task.metric)
+    indices, objective = (prepared.training, prepared.validation), (config.task.loss, config.task.scoring)
     trainer = Trainer(network, prepared.data, indices, config.local, objective, config.seed)
     bench = trainer.for_client(int(prepared.training.sizes.argmax()), 1)
     trained = bench.train(trainer.initial, steps=steps).model.weights

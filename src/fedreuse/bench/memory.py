@@ -21,8 +21,9 @@ from fedreuse.bench.population_workload import memory_of_process
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import RunError, require
-from fedreuse.core.local_trainer import Metrics, Trained, Work
+from fedreuse.core.local_trainer import Trained, Work
 from fedreuse.core.method import Method
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import Model
 from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream

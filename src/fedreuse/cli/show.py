@@ -143,6 +143,9 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
         tested(result) + ("" if result.is_complete else " (the test split is opened once, at the end)"),
     )
     yield f"validation {result.metric}", score(result.validation_score, result.metric)
+    for name, (test, validation) in result.metrics.items():
+        yield f"test {name}", score(test, name)
+        yield f"validation {name}", score(validation, name)
     yield "time", duration(result.seconds)
     yield from ((name, f"{number:,}") for name, number in result.counts.items() if number)
 

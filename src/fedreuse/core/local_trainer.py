@@ -11,37 +11,15 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fedreuse.core.corrections import Correction
+    from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.core.schema import ModelSchema
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["BatchPlan", "LocalTrainer", "Metrics", "SplitName", "Trained", "Work"]
+__all__ = ["BatchPlan", "LocalTrainer", "SplitName", "Trained", "Work"]
 
 SplitName = Literal["validation", "test"]
 """Which examples of its own a client evaluates on."""
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """Evaluation of a model: sums over examples, so that parts can be added."""
-
-    examples: int
-    loss: float
-    score: float
-
-    def __add__(self, other: Metrics) -> Metrics:
-        """Sums over the examples of both."""
-        return Metrics(self.examples + other.examples, self.loss + other.loss, self.score + other.score)
-
-    @property
-    def mean_score(self) -> float:
-        """The metric per example (accuracy, unless configured otherwise)."""
-        return self.score / self.examples if self.examples else float("nan")
-
-    @property
-    def mean_loss(self) -> float:
-        """Loss per example."""
-        return self.loss / self.examples if self.examples else float("nan")
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,20 @@
 """Clients evaluate where they stand: a question to any of them that changes nothing at either end.
 
 A request of the kind `evaluate` carries the model and says which model counts (the client's own, the received one, or
-the received one after the client's local epochs) on which of the client's own examples. The reply is three numbers.
+the received one after the client's local epochs) on which of the client's own examples. The reply is three
+numbers, or the states of the run's metrics where they are more than a sum.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import ceil
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from math import ceil, isnan
+from typing import TYPE_CHECKING, Any
 
-from fedreuse.core.local_trainer import Metrics
 from fedreuse.core.message import Answer, Message
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import to_groups
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import NoFaults
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.local_trainer import SplitName
     from fedreuse.core.method import Method
+    from fedreuse.core.metrics import Read
     from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.executors.executor import Executor, RunExecutor, Site
     from fedreuse.engine.ports import WhichModel
@@ -32,7 +36,11 @@ if TYPE_CHECKING:
 __all__ = ["Question", "Spread", "evaluate_clients", "start_evaluator"]
 
 
-_ANSWER = Answer(EVALUATE, values={"examples": int, "loss": float, "score": float})
+_ANSWERS = tuple(
+    Answer(EVALUATE, values={"examples": int, "loss": float, "score": kind, **more})
+    for kind in (float, tuple)
+    for more in ({}, {"more": tuple})
+)
 
 
 @dataclass(frozen=True)
@@ -57,24 +65,32 @@ class Spread:
     loss: float
     clients: int
     examples: int
+    others: Mapping[str, float] = field(default_factory=dict)
+    """Other metrics over all examples."""
 
     @classmethod
-    def of(cls, answers: Mapping[int, Metrics]) -> Spread | None:
+    def of(cls, answers: Mapping[int, Metrics], read: Read = Metrics.means) -> Spread | None:
         """The spread over clients, if anybody has examples."""
         told = [metrics for metrics in answers.values() if metrics.examples]
         if not told:
             return None
-        examples = sum(metrics.examples for metrics in told)
-        scores = sorted(metrics.mean_score for metrics in told)
+        total = reduce(Metrics.__add__, told)
+        score, loss, others = _apart(**read(total))
+        scores = sorted(found for metrics in told if not isnan(found := read(metrics)["score"]))
+        if not scores:
+            return None
         worst = scores[: ceil(len(scores) / 10)]
-        return cls(
-            sum(metrics.score for metrics in told) / examples,
-            sum(scores) / len(scores),
-            sum(worst) / len(worst),
-            sum(metrics.loss for metrics in told) / examples,
-            len(told),
-            examples,
-        )
+        mean = sum(scores) / len(scores)
+        return cls(score, mean, sum(worst) / len(worst), loss, len(told), total.examples, others)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As a summary holds it; without other metrics there is no such key."""
+        plain = asdict(self)
+        return plain if plain["others"] else {name: value for name, value in plain.items() if name != "others"}
+
+
+def _apart(score: float, loss: float, **others: float) -> tuple[float, float, dict[str, float]]:
+    return score, loss, others
 
 
 def evaluate_clients(
@@ -85,13 +101,16 @@ def evaluate_clients(
     port = ServerPort(method, record, cohort.round_number, schema, cohort.seed)  # dropped after use: nothing counts
     groups = to_groups(method.server.model(record.state), "model")
     asked = {"model": question.model, "split": question.split}
-    request = Message(EVALUATE, groups, asked, answers=(_ANSWER,))
+    request = Message(EVALUATE, groups, asked, answers=_ANSWERS)
     outgoing = port.pack(dict.fromkeys(cohort.clients, request))
     arrived = list(executor.exchange(outgoing))
     messages, refused = port.unpack({reply.client: reply.envelope for reply in arrived})
     ledger.note(outgoing, arrived, refused)
-    answers = {client: Metrics(**message.values) for client, message in messages.items()}  # type: ignore[arg-type]  # as _ANSWER says
-    return {client: metrics for client, metrics in answers.items() if metrics.examples >= 0}
+    answers = {client: Metrics(**message.values) for client, message in messages.items()}  # type: ignore[arg-type]  # as _ANSWERS say
+    answers = {client: metrics for client, metrics in answers.items() if metrics.examples >= 0}
+    forms = Counter(metrics.form for metrics in answers.values() if metrics.examples)
+    usual = forms.most_common(1)[0][0] if forms else None
+    return {client: metrics for client, metrics in answers.items() if not metrics.examples or metrics.form == usual}
 
 
 def start_evaluator(site: Site) -> RunExecutor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,9 +19,10 @@ from fedreuse.links.plain import Plain
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
-    from fedreuse.core.local_trainer import LocalTrainer, Metrics
+    from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Answer, Requests
     from fedreuse.core.method import Link, Method
+    from fedreuse.core.metrics import Metrics
     from fedreuse.core.schema import ModelSchema, Schema
     from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
@@ -212,7 +213,7 @@ def client_answer(
         return Envelope(FORGOT, request.round_number, request.exchange), ClientRecord()
     message, memory = _unpack_request(method, request, memory, trainer, client)
     if request.kind == EVALUATE:
-        values = asdict(_evaluation(method, message, memory.state, trainer))
+        values = _evaluation(method, message, memory.state, trainer).to_values()
         return Envelope(EVALUATE, request.round_number, request.exchange, request.exchange, values=values), record
     reply, state = method.client.answer(message, memory.state, trainer)
     envelope, delivered, uplink = _pack_reply(method, request, (message.groups, reply), memory, trainer, client)

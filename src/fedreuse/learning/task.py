@@ -16,9 +16,11 @@ from fedreuse.core.registry import named_plain, parse, part
 from fedreuse.core.streams import first_numbers
 from fedreuse.learning.checks import check_data
 from fedreuse.learning.data import Data, Dataset, datasets
+from fedreuse.learning.losses.loss import Loss, losses
+from fedreuse.learning.metrics.metric import Metric, metrics
 from fedreuse.learning.normalisation import statistics_of
-from fedreuse.learning.objectives import Loss, Metric, losses, metrics
 from fedreuse.learning.partitions import Partition, partitions
+from fedreuse.learning.scoring import Scoring, parse_metrics
 from fedreuse.learning.splits import SealedSplit, draw, hold_out
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Task:
     validation: float = 0.1
     loss: Loss = part(losses, "cross_entropy")
     metric: Metric = part(metrics, "accuracy")
+    metrics: Mapping[str, Metric] = dataclasses.field(default_factory=dict, metadata={"parse": parse_metrics})
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -57,16 +60,25 @@ class Task:
         )
         require(0 <= self.validation < 1, "validation must be in [0, 1)", self.validation)
 
+    @property
+    def scoring(self) -> Scoring:
+        """The metric that selects, and the others, each once."""
+        return Scoring(self.metric, {name: one for name, one in self.metrics.items() if one != self.metric})
+
     def to_plain(self) -> dict[str, Any]:
-        """The mapping of a configuration file: the dataset's name and keys beside ours."""
+        """The mapping of a configuration file: the dataset's name and keys beside ours.
+
+        Without other metrics there is no such key, as in configurations from before there could be: run ids stay.
+        """
         own = {
             field.name: named_plain(field.metadata["registry"], getattr(self, field.name))
             if "registry" in field.metadata
             else getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.name in TASK_KEYS
+            if field.name in TASK_KEYS and field.name != "metrics"
         }
-        return {**named_plain(datasets, self.dataset), **own}
+        others = {name: named_plain(metrics, one) for name, one in self.scoring.others.items()}
+        return {**named_plain(datasets, self.dataset), **own, **({"metrics": others} if others else {})}
 
     def prepare(self, seed: int) -> PreparedTask:
         """Read the data, deal it (or as much as `limit` lets), hold out validation, seal the test split."""

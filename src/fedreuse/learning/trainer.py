@@ -16,7 +16,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedreuse.core.errors import ConfigError, RunError, require
-from fedreuse.core.local_trainer import BatchPlan, Metrics, SplitName, Trained, Work
+from fedreuse.core.local_trainer import BatchPlan, SplitName, Trained, Work
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import Model
 from fedreuse.core.randomness import stream, stream_seed
 from fedreuse.core.registry import part
@@ -24,7 +25,6 @@ from fedreuse.core.tensors import scale
 from fedreuse.learning.allocator import keep_freed_memory
 from fedreuse.learning.augmentation import crop_and_flip
 from fedreuse.learning.flat_network import FlatNetwork
-from fedreuse.learning.objectives import Loss, Metric
 from fedreuse.learning.optimizers import LearningRate, Optimizer, learning_rates, optimizers
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from fedreuse.core.schema import ModelSchema
     from fedreuse.core.tensors import Tensors
     from fedreuse.learning.data import Data, Split
+    from fedreuse.learning.losses.loss import Loss
     from fedreuse.learning.networks.network import Network
     from fedreuse.learning.partitions import ClientIndex
+    from fedreuse.learning.scoring import Scoring
 
 __all__ = ["Local", "TorchLocalTrainer", "Trainer", "device_of", "initial_network"]
 
@@ -77,7 +79,7 @@ class Trainer:
         data: Data,
         clients: tuple[ClientIndex, ClientIndex],
         local: Local,
-        objective: tuple[Loss, Metric],
+        objective: tuple[Loss, Scoring],
         seed: int,
     ) -> None:
         """`clients` are the training and validation indices; one torch thread, for speed and for equal bits."""
@@ -87,7 +89,7 @@ class Trainer:
         self.network = network.on(self._device)
         self.local = local
         self.seed = seed
-        self.loss, self.metric = objective
+        self.loss, self._scoring = objective
         self.training, self.validation = clients
         self._data = data
         self._inputs, self._labels = _in_place(data.train.inputs), _in_place(_whole_numbers(data.train.labels))
@@ -155,21 +157,20 @@ class Trainer:
         return self._data.is_augmented
 
     def evaluate(self, model: Model, split: Split | None = None, index: np.ndarray | None = None) -> Metrics:
-        """Sums of loss and metric over a split, or over training examples by position."""
+        """Sums of loss and states of metrics over a split, or over training examples by position."""
         self.network.load(model)
         self.network.module.eval()
         inputs = self._inputs if split is None else _in_place(split.inputs)
         labels = self._labels if split is None else _in_place(_whole_numbers(split.labels))
         at = _tensor(np.arange(len(labels)) if index is None else index)
-        loss, score = 0.0, 0.0
+        found = Metrics(0, 0.0, 0.0)
         with torch.inference_mode(), self.precision():
             for start in range(0, len(at), _EVALUATION_BATCH):
                 some = at[start : start + _EVALUATION_BATCH]  # batch by batch: data may be mapped from disk
                 wanted = labels[some].to(self._device)
                 outputs = self.network.module(self.normalise(inputs[some]))
-                loss += float(self.loss(outputs, wanted)) * len(wanted)
-                score += float(self.metric(outputs, wanted))
-        return Metrics(len(at), loss, score)
+                found += self._scoring.measure(outputs, wanted, float(self.loss(outputs, wanted)) * len(wanted))
+        return found
 
     def precision(self) -> AbstractContextManager[object]:
         """Mixed precision on CUDA, as in the paper; on a CPU everything is computed in the network's own."""

@@ -36,7 +36,8 @@ def of_round(event: RoundDone) -> dict[str, float]:
 def of_summary(event: Finished) -> dict[str, float]:
     """The scores on the test split, and the savings over the whole run."""
     summary = event.summary
-    found = {f"test/{name}": summary[f"test_{name}"] for name in ("score", "loss")}
+    scores = (name for name in summary if name.startswith("test_") and name != "test_examples")
+    found = {f"test/{name.removeprefix('test_')}": summary[name] for name in scores}
     for boundary, totals in summary["communication"].items():
         found |= {f"{name}/{boundary}": totals[name] for name in ("saving", "up_saving", "down_saving")}
     return {name: float(number) for name, number in found.items() if number is not None}

@@ -65,6 +65,8 @@ class Result:
     uplink: str = "dense"
     downlink: str = "dense"
     model_digest: str = ""
+    metrics: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    """Other metrics by name: on the test split, and on validation examples."""
 
     @property
     def is_sealed(self) -> bool:
@@ -108,6 +110,10 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
         uplink=_links(config["uplink"], "update"),
         downlink=_links(config.get("downlink", {}), "model"),
         model_digest=summary.get("model_digest", ""),
+        metrics={
+            name: (summary.get(f"test_{name}"), summary.get(f"validation_{name}", _last(metrics, f"validation_{name}")))
+            for name in config["task"].get("metrics", {})
+        },
     )
 
 
@@ -116,6 +122,11 @@ def _of_result(config: Mapping[str, Any], scores: Sequence[float]) -> float | No
     if not scores:
         return None
     return max(scores) if config.get("keep", {}).get("model") == "best" else scores[-1]
+
+
+def _last(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    """The last value of a column, where it was taken."""
+    return next((row[name] for row in reversed(rows) if row[name] is not None), None)
 
 
 def read_runs(folder: str | Path) -> list[Result]:

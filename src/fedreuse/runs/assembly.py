@@ -15,8 +15,9 @@ from fedreuse.learning.splits import local_test
 from fedreuse.learning.trainer import Trainer, initial_network
 
 if TYPE_CHECKING:
-    from fedreuse.core.local_trainer import Metrics, SplitName
+    from fedreuse.core.local_trainer import SplitName
     from fedreuse.core.method import Method
+    from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.core.schema import ModelSchema
     from fedreuse.learning.flat_network import FlatNetwork
@@ -45,7 +46,7 @@ class Federation:
     def trainer(self) -> Trainer:
         """Trains and evaluates any client, with the network of this process."""
         clients = (self.prepared.training, self.prepared.validation)
-        objective = (self.config.task.loss, self.config.task.metric)
+        objective = (self.config.task.loss, self.config.task.scoring)
         return Trainer(self.network, self.prepared.data, clients, self.config.local, objective, self.config.seed)
 
     @cached_property

@@ -14,6 +14,7 @@ from fedreuse.core.catalog import registries
 from fedreuse.core.fields import meanings, range_of
 from fedreuse.core.registry import Registry, named_plain, to_plain
 from fedreuse.learning.data import datasets
+from fedreuse.learning.scoring import parse_metrics
 from fedreuse.learning.task import Task, parse_task
 from fedreuse.links.link import links
 from fedreuse.runs.config import RunConfig
@@ -70,7 +71,7 @@ def study_schema() -> Json:
 def _definitions() -> Json:
     """Every registry that a configuration can reach, by its kind."""
     found = {kind: _registry(registry) for kind, registry in registries.items() if kind != datasets.kind}
-    return {**found, "task": _task(), "links by group": _links()}
+    return {**found, "task": _task(), "links by group": _links(), "metrics by name": _metrics()}
 
 
 def _registry(registry: Registry[Any]) -> Json:
@@ -114,7 +115,7 @@ def _field(field: dataclasses.Field[Any], hint: Any, meaning: str) -> Json:
 def _of_type(field: dataclasses.Field[Any], hint: Any) -> Json:
     custom, registry = field.metadata.get("parse"), field.metadata.get("registry")
     if custom is not None:
-        known = {parse_task: "task", parse_links: "links by group"}
+        known = {parse_task: "task", parse_links: "links by group", parse_metrics: "metrics by name"}
         return {"anyOf": [{"$ref": f"#/$defs/{known[custom]}"}, {"type": "null"}]} if custom in known else {}
     if registry is not None:
         return {"anyOf": [{"$ref": f"#/$defs/{registry.kind}"}, {"type": "null"}, *_of_default(field, registry)]}
@@ -151,6 +152,12 @@ def _links() -> Json:
     """A link, or a codec that is then sent plainly, for each group."""
     either = [{"$ref": f"#/$defs/{registry.kind}"} for registry in (links, codecs)]
     return {"type": "object", "additionalProperties": {"anyOf": [*either, {"type": "null"}]}}
+
+
+def _metrics() -> Json:
+    """A metric, a list of them, or a mapping that names them."""
+    one = {"anyOf": [{"$ref": "#/$defs/metrics"}, {"const": "loss"}]}
+    return {"anyOf": [one, {"type": "array", "items": one}, {"type": "object", "additionalProperties": one}]}
 
 
 def _nameless() -> Json:

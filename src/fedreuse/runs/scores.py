@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.cohort import Cohort
@@ -13,7 +13,10 @@ from fedreuse.runs.facts import digest_of_model
 from fedreuse.runs.openings import RECORD_FILE, note_opening
 
 if TYPE_CHECKING:
-    from fedreuse.core.local_trainer import Metrics, SplitName
+    from collections.abc import Mapping
+
+    from fedreuse.core.local_trainer import SplitName
+    from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.engine.executors.executor import RunExecutor
     from fedreuse.engine.ports import WhichModel
@@ -56,19 +59,18 @@ class Scores:
         self._live, self._executor, self._evaluator = live, executor, evaluator
         self._federation = live.federation
         self._is_personal = live.federation.config.method.is_personal
+        self._scoring = live.federation.config.task.scoring
         official = live.federation.prepared.official_validation
         if self._is_personal and official is not None:
             live.federation.deal("validation", official)
 
     def after_round(self, number: int) -> dict[str, float | None]:
-        """The scores of a round, by the names of their columns; None where it is not evaluated."""
+        """The scores of a round, by the names of their columns; None where it is not evaluated, or has none."""
         evaluation = self._validate(self._live.model, number)
-        row = {
-            "validation_score": None if evaluation is None else evaluation.mean_score,
-            "validation_loss": None if evaluation is None else evaluation.mean_loss,
-        }
+        found = {} if evaluation is None else _told(self._scoring.read(evaluation))
+        row = {f"validation_{name}": found.get(name) for name in ("score", "loss", *self._scoring.others)}
         if self._is_personal:
-            row |= _personal_columns(None if evaluation is None else self._ask_everybody(number))
+            row |= self._personal_columns(None if evaluation is None else self._ask_everybody(number))
         return row
 
     def _validate(self, model: Model, number: int) -> Metrics | None:
@@ -93,7 +95,9 @@ class Scores:
         )
         if opening.result is None:
             result = self._federation.trainer.evaluate(model, opening.split)
-            found = {"score": result.mean_score, "loss": result.mean_loss, "examples": result.examples}
+            values = _told(self._scoring.read(result))
+            others = {"metrics": {name: values[name] for name in self._scoring.others}} if self._scoring.others else {}
+            found = {"score": values["score"], "loss": values["loss"], "examples": result.examples, **others}
             personal = {"personal": self._test_everybody(opening.split)} if self._is_personal else {}
             opening.record({**found, **personal})
         else:
@@ -111,7 +115,7 @@ class Scores:
         looks: dict[str, WhichModel] = {"own": "own", "global": "received", "fine_tuned": "fine_tuned"}
         spreads = {name: self._ask_everybody(number, which, "test") for name, which in looks.items()}
         self._live.keep_last_rows(seen)
-        return {name: None if spread is None else asdict(spread) for name, spread in spreads.items()}
+        return {name: None if spread is None else spread.to_plain() for name, spread in spreads.items()}
 
     def _ask_everybody(self, number: int, which: WhichModel = "own", split: SplitName = "validation") -> Spread | None:
         live, federation = self._live, self._federation
@@ -120,13 +124,20 @@ class Scores:
         answers = evaluate_clients(
             federation.method, live.record, question, self._evaluator, live.ledger, federation.schema
         )
-        return Spread.of(answers)
+        return Spread.of(answers, self._scoring.read)
+
+    def _personal_columns(self, spread: Spread | None) -> dict[str, float | None]:
+        """How clients fare with their own models on their own validation examples."""
+        found = {} if spread is None else _told(spread.others)
+        others = {f"personal_validation_{name}": found.get(name) for name in self._scoring.others}
+        return {
+            "personal_validation_score": None if spread is None else spread.score,
+            "personal_validation_mean": None if spread is None else spread.mean_score,
+            "personal_validation_worst_decile": None if spread is None else spread.worst_decile,
+            **others,
+        }
 
 
-def _personal_columns(spread: Spread | None) -> dict[str, float | None]:
-    """How clients fare with their own models on their own validation examples."""
-    return {
-        "personal_validation_score": None if spread is None else spread.score,
-        "personal_validation_mean": None if spread is None else spread.mean_score,
-        "personal_validation_worst_decile": None if spread is None else spread.worst_decile,
-    }
+def _told(values: Mapping[str, float]) -> dict[str, float | None]:
+    """None where a metric is undefined; a loss that is no number is a fact, and stays."""
+    return {name: None if isnan(value) and name != "loss" else value for name, value in values.items()}

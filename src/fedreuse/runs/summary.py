@@ -69,6 +69,11 @@ def summarise(
         "validation_score": last_of(metrics[:model_round], "validation_score"),
         "validation_loss": last_of(metrics[:model_round], "validation_loss"),
         **({} if model_round is None else {"model_round": model_round}),
+        **{f"test_{name}": value for name, value in test.get("metrics", {}).items()},
+        **{
+            f"validation_{name}": last_of(metrics[:model_round], f"validation_{name}")
+            for name in config.task.scoring.others
+        },
         **({"personal_test": test["personal"]} if "personal" in test else {}),
         "communication": communication(ledger, live.reference, len(metrics)),
         "evaluation": evaluation_bytes(ledger.rows),

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.corrections import Correction
-    from fedreuse.core.local_trainer import BatchPlan, LocalTrainer, Metrics, SplitName, Trained, Work
+    from fedreuse.core.local_trainer import BatchPlan, LocalTrainer, SplitName, Trained, Work
     from fedreuse.core.message import Conversation, Events, Message
+    from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.core.needs import Needs
     from fedreuse.core.population import Population

@@ -21,8 +21,9 @@ import numpy as np
 from fedreuse.accounting.ledger import Ledger
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.corrections import Correction
-from fedreuse.core.local_trainer import BatchPlan, Metrics, SplitName, Trained, Work
+from fedreuse.core.local_trainer import BatchPlan, SplitName, Trained, Work
 from fedreuse.core.method import Method
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import Model
 from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream

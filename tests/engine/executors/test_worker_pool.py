@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedreuse.core.errors import RunError
-from fedreuse.core.local_trainer import Metrics
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.population import Population
 from fedreuse.engine.executors import worker_pool as pool_module
 from fedreuse.engine.executors.executor import evaluate_here

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from flwr.serverapp import Grid
 
-    from fedreuse.core.local_trainer import Metrics
+    from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.deploy.existing_app.agreement import Agreement
 

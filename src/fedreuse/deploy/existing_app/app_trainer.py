@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from flwr.app import ArrayRecord, ConfigRecord, MetricRecord, RecordDict
 
 from fedreuse.core.errors import ConfigError, RunError
-from fedreuse.core.local_trainer import Metrics, SplitName, Trained, Work
+from fedreuse.core.local_trainer import SplitName, Trained, Work
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.randomness import stream
 from fedreuse.core.tensors import from_arrays, to_arrays
 from fedreuse.deploy.existing_app.array_layout import arrays_of

@@ -28,7 +28,8 @@ from fedreuse.wire.envelope import Envelope
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
-    from fedreuse.core.local_trainer import Metrics, Work
+    from fedreuse.core.local_trainer import Work
+    from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
 
 __all__ = ["GridClients", "GridExecutor"]

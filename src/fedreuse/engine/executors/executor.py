@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from fedreuse.core.errors import RunError
-from fedreuse.core.local_trainer import LocalTrainer, Metrics, Work
+from fedreuse.core.local_trainer import LocalTrainer, Work
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.population import Population
 from fedreuse.core.registry import Registry
 

@@ -13,7 +13,7 @@ from fedreuse.wire.envelope import Envelope
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from fedreuse.core.local_trainer import Metrics
+    from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.engine.executors.executor import Reply, Site
 

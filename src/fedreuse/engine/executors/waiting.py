@@ -17,7 +17,7 @@ from fedreuse.engine.executors.serial import SerialExecutor, play
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from fedreuse.core.local_trainer import Metrics
+    from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.engine.executors.executor import Reply, Site
     from fedreuse.engine.executors.worker_pool import WorkerPoolExecutor

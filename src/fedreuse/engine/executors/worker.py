@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import FedreuseError
-from fedreuse.core.local_trainer import Metrics, Work
+from fedreuse.core.local_trainer import Work
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import from_groups
 from fedreuse.core.own_code import own_code_error
 from fedreuse.engine.ports import client_answer

@@ -14,7 +14,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fedreuse.core.errors import FedreuseError, RunError
-from fedreuse.core.local_trainer import Metrics
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import to_groups
 from fedreuse.core.tensors import to_dense
 from fedreuse.engine.executors.costs import Costs

@@ -1,0 +1,1 @@
+"""Losses: what local training minimises; one file each."""

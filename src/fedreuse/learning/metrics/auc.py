@@ -1,0 +1,60 @@
+"""Area under the ROC curve, from histograms of the predicted probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from fedreuse.core.errors import require
+from fedreuse.learning.metrics.metric import Metric, metrics
+
+if TYPE_CHECKING:
+    from fedreuse.core.metrics import State
+
+__all__ = ["Auc"]
+
+
+@metrics.register("auc")
+@dataclass(frozen=True)
+class Auc(Metric):
+    """Area under the ROC curve; with more than two classes the mean over classes, each against the rest.
+
+    Probabilities are counted in bins of equal width, so that the state stays small and can be added; examples of one
+    bin are ties. Classes that all or none of the examples have are left out.
+
+    Args:
+        bins: Bins of [0, 1], from 2 to 256.
+
+    Example: `task: {metrics: [{name: auc, bins: 200}]}`.
+    """
+
+    bins: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(2 <= self.bins <= 256, "task.metrics.auc.bins must be from 2 to 256", self.bins)
+
+    def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
+        """Of each class (of two, the second alone): histograms of its probability, where it is true and where not."""
+        bins = (torch.softmax(outputs.double(), 1) * self.bins).long().clamp(0, self.bins - 1)
+        classes = range(1 if outputs.shape[1] == 2 else 0, outputs.shape[1])
+        return tuple((self._count(bins[labels == one, one]), self._count(bins[labels != one, one])) for one in classes)
+
+    def _count(self, bins: torch.Tensor) -> tuple[int, ...]:
+        return tuple(torch.bincount(bins, minlength=self.bins).tolist())
+
+    def value(self, state: State, examples: int) -> float:
+        """The mean over classes that have both kinds of examples."""
+        from sklearn.metrics import roc_auc_score  # a second to import, and most runs do without
+
+        del examples
+        histograms: Any = state
+        truth, levels = [1] * self.bins + [0] * self.bins, [*range(self.bins)] * 2
+        areas = [
+            float(roc_auc_score(truth, levels, sample_weight=[*there, *elsewhere]))
+            for there, elsewhere in histograms
+            if any(there) and any(elsewhere)
+        ]
+        return sum(areas) / len(areas) if areas else float("nan")

@@ -1,0 +1,64 @@
+"""What a metric is: a state of every batch, states that are added, and the number that the sum stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedreuse.core.registry import Registry
+from fedreuse.learning.own_function import OwnFunction
+
+if TYPE_CHECKING:
+    import torch
+
+    from fedreuse.core.metrics import State
+
+__all__ = ["Metric", "OwnMetric", "metrics"]
+
+
+class Metric:
+    """Tells how good outputs are; higher is better. One's own is a frozen dataclass that derives from this.
+
+    Batches, clients and workers each make a state, states are added entry by entry, and `value` makes a number of the
+    sum. Whole numbers make the result independent of how the examples were cut into parts.
+
+    Raises:
+        ConfigError: A state is neither a number of Python nor a tuple of such states.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from fedreuse.learning.metrics.metric import Metric
+        >>> @dataclass(frozen=True)
+        ... class Precision(Metric):
+        ...     of: int = 1
+        ...     def __call__(self, outputs, labels):
+        ...         said = outputs.argmax(1) == self.of
+        ...         return int((said & (labels == self.of)).sum()), int(said.sum())
+        ...     def value(self, state, examples):
+        ...         right, said = state
+        ...         return right / said if said else float("nan")
+        >>> Precision().value((3, 4), 10)
+        0.75
+    """
+
+    def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
+        """The state of a batch: a number, or nested tuples of numbers."""
+        raise NotImplementedError(f"{type(self).__name__} must define __call__(outputs, labels)")
+
+    def value(self, state: State, examples: int) -> float:
+        """The number of a state, undefined as nan; by default a sum per example."""
+        if isinstance(state, tuple):
+            raise NotImplementedError(f"{type(self).__name__} must define value(state, examples)")
+        return state / examples if examples else float("nan")
+
+
+@dataclass(frozen=True)
+class OwnMetric(OwnFunction, Metric):
+    """A user's function that gives the sum over a batch."""
+
+    def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> float:
+        """The sum as a number of Python."""
+        return float(super().__call__(outputs, labels))
+
+
+metrics: Registry[Metric] = Registry("metrics", "fedreuse.learning.metrics", adapt=OwnMetric, base=Metric)

@@ -1,0 +1,31 @@
+"""Cross-entropy, by hand."""
+
+from __future__ import annotations
+
+from math import exp, log
+
+import pytest
+import torch
+
+from fedreuse.core.errors import ConfigError
+from fedreuse.learning.losses.cross_entropy import CrossEntropy
+
+
+def test_cross_entropy_by_hand() -> None:
+    # scores (0, 0): -ln 1/2 = ln 2; scores (1, 0), label 0: -ln(e / (e + 1)) = ln(1 + 1/e); the mean of both
+    scores, labels = torch.tensor([[0.0, 0.0], [1.0, 0.0]]), torch.tensor([1, 0])
+    wanted = (log(2) + log(1 + exp(-1))) / 2
+    assert float(CrossEntropy()(scores, labels)) == pytest.approx(wanted, rel=1e-6)
+
+
+def test_smoothing_by_hand() -> None:
+    # two classes, smoothing 0.2: 0.9 of the loss of the right class plus 0.1 of the other's
+    scores, labels = torch.tensor([[1.0, 0.0]]), torch.tensor([0])
+    wanted = 0.9 * log(1 + exp(-1)) + 0.1 * log(1 + exp(1))
+    assert float(CrossEntropy(0.2)(scores, labels)) == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.0])
+def test_smoothing_is_a_share(share: float) -> None:
+    with pytest.raises(ConfigError, match=rf"task\.loss\.label_smoothing must be in \[0, 1\), got {share}"):
+        CrossEntropy(share)
