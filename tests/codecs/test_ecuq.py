@@ -14,6 +14,7 @@ from fedreuse.codecs.ecuq import Ecuq, entropy
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal
+from fedreuse.links.delta import Delta
 from fedreuse.testing.quadratic import QuadraticFederation
 from fedreuse.wire.modes.grid import GRID
 from fedreuse.wire.packing import unpack_bits
@@ -171,6 +172,18 @@ def test_bits_beyond_the_last_code_are_refused() -> None:
 def test_settings_that_cannot_be(fields: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=r"ecuq\."):
         Ecuq(**fields)
+
+
+def test_one_bit_is_no_contraction_and_says_so() -> None:
+    values = np.random.default_rng(5).normal(size=20000)
+    for bits, is_larger in ((1.0, True), (1.5, False), (2.0, False)):
+        codec = Ecuq(bits)
+        error = decoded(codec, values).astype(np.float64) - values
+        assert bool(error @ error > values @ values) is is_larger
+        assert codec.expands is is_larger
+    assert Ecuq(2.0, tolerance=1.0).expands
+    with pytest.raises(ConfigError, match=r"delta\.codec must not err .*more bits"):
+        Delta(Ecuq(1.0))
 
 
 def test_the_number_of_levels_equals_the_reference() -> None:

@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from fedreuse.codecs.packed import Packed
 from fedreuse.codecs.qsgd import Qsgd
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal
+from fedreuse.links.ef21 import Ef21
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.testing.quadratic import QuadraticFederation
 from fedreuse.wire.modes.levels import LEVELS
@@ -169,7 +171,21 @@ def test_an_error_that_is_fed_back_stays_within_its_scale(bits: int) -> None:
     for seed in range(30):
         left = left - decoded(Qsgd(bits), left, seed)
         assert (np.abs(left).reshape(-1, 512).max(1) <= largest * (1 + 1e-6)).all()
-    assert ErrorFeedback(Qsgd(bits)).codec == Qsgd(bits)
+
+
+def test_two_bits_are_no_contraction_and_say_so() -> None:
+    # one coordinate of 1 and n of 1/4: each of these errs by 1/4 * 3/4 on average, n * 3/16 in all, of 1 + n/16
+    for n, is_larger in ((7, False), (9, True), (511, True)):
+        assert (n * 3 / 16 > 1 + n / 16) is is_larger
+        assert Qsgd(2, n + 1).expands is is_larger
+    values = np.tile(np.float32([1, *[0.25] * 511]), 40)
+    assert np.sum((decoded(Qsgd(2), values) - values) ** 2) > 2 * np.sum(values**2)
+    with pytest.raises(ConfigError, match=r"error_feedback\.codec must not err .*more bits"):
+        ErrorFeedback(Qsgd(2))
+    assert ErrorFeedback(Qsgd(3)).codec == Qsgd(3)
+    assert ErrorFeedback(Qsgd(2, 8)).codec == Qsgd(2, 8)
+    with pytest.raises(ConfigError, match=r"ef21\.codec must not err"):
+        Ef21(Packed(Qsgd(2)))  # nor behind another codec
 
 
 @pytest.mark.parametrize(("bits", "bucket"), [(2, 512), (3, 4), (8, 3)])

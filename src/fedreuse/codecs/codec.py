@@ -75,6 +75,6 @@ def require_contraction(codec: Codec, where: str) -> None:
     require(
         not codec.expands,
         f"{where}.codec must not err by more than the tensor's own size, because the error is fed back and would grow; "
-        "say unbiased: false, or choose another codec",
+        "say unbiased: false (rand_k) or more bits (qsgd, ecuq), or choose another codec",
         codecs.name_of(codec),
     )

@@ -37,7 +37,8 @@ class Ecuq(Codec):
     """Round each tensor to a uniform grid whose indices have at most `bits` bits of entropy; Huffman-coded.
 
     Args:
-        bits: Entropy of the indices in bits per coordinate, from 1 to 8.
+        bits: Entropy of the indices in bits per coordinate, from 1 to 8. Up to 1 + `tolerance` the error can be larger
+            than the tensor, and links that feed it back refuse the codec.
         tolerance: How far below `bits` the entropy may end, in bits, in (0, 1]; smaller values search longer
             for the finest grid.
 
@@ -53,6 +54,11 @@ class Ecuq(Codec):
         """Check the ranges."""
         require(1 <= self.bits <= 8, "ecuq.bits must be from 1 to 8", self.bits)
         require(0 < self.tolerance <= 1, "ecuq.tolerance must be in (0, 1]", self.tolerance)
+
+    @property
+    def expands(self) -> bool:
+        """Two halves of one bit may end the search: values near zero then arrive as half the largest or so."""
+        return self.bits - self.tolerance <= 1
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator | None = None) -> Parcel:
         """One block per tensor, dense where that is smaller. Nothing is drawn."""

@@ -35,7 +35,8 @@ class Qsgd(Codec):
     """Round each coordinate at random to a few levels of its bucket's largest magnitude: unbiased, bit-packed.
 
     Args:
-        bits: Bits per coordinate with the sign, from 2 to 8.
+        bits: Bits per coordinate with the sign, from 2 to 8. With 2 bits and buckets of more than 8 the error can be
+            larger than the tensor, and links that feed it back refuse the codec.
         bucket: Coordinates that share one scale (4 bytes), at least 1.
 
     Example: `uplink: {update: {name: qsgd, bits: 4}}`.
@@ -50,6 +51,11 @@ class Qsgd(Codec):
         """Check the ranges."""
         require(2 <= self.bits <= 8, "qsgd.bits must be from 2 to 8", self.bits)
         require(1 <= self.bucket <= MAX_BUCKET, "qsgd.bucket must be at least 1", self.bucket)
+
+    @property
+    def expands(self) -> bool:
+        """Whether the error can reach the tensor's size with 2 bits: one outlier among 8 or more small coordinates."""
+        return self.bits == 2 and self.bucket > 8
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """One block of scales and codes per tensor; whole numbers travel dense."""
