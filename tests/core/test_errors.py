@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fedreuse.core import errors
-from fedreuse.core.errors import ConfigError, FedreuseError, RunError, UserError, WireError, require, suggest
+from fedreuse.core.errors import ConfigError, FedreuseError, RunError, UserError, WireError, refusal, require, suggest
 
 
 def test_every_error_has_one_root() -> None:
@@ -18,6 +18,18 @@ def test_a_failed_run_is_not_the_users_mistake() -> None:
     assert issubclass(ConfigError, UserError)
     assert not issubclass(RunError, UserError)
     assert not issubclass(WireError, UserError)
+
+
+def test_a_refusal_is_one_short_line_whatever_was_raised() -> None:
+    assert refusal(WireError("too short")) == "too short"
+    assert refusal(KeyError("fc")) == "KeyError: 'fc'"
+    assert refusal(WireError("a\nb" + "c" * 1000)) == "a b" + "c" * 397 + "..."
+
+    class Wordless(Exception):
+        def __str__(self) -> str:
+            raise RecursionError
+
+    assert refusal(Wordless()) == "Wordless: "
 
 
 def test_require_names_the_value() -> None:

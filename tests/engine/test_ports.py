@@ -101,6 +101,48 @@ def test_numbers_that_are_none_are_refused() -> None:
     assert server.finish(None).contacts == {}
 
 
+@pytest.mark.parametrize("group", ["update", "buffers", "counters"])
+def test_one_number_that_no_training_makes_is_refused_in_every_group(group: str) -> None:
+    schema = SCHEMA.of_group(group)
+    for number, is_refused in ((2.0**40, False), (2.0**41, True), (-(2.0**62), True)):
+        values = np.zeros(schema.size, schema.dtype)
+        values[-1] = number
+        server = port(replace(build("fedavg"), max_norm=None))
+        server.pack({0: Message("train", MODEL)})
+        parcels = {group: Dense().encode(Tensors(schema, values), schema, np.random.default_rng(0))}
+        _, refused = server.unpack({0: Envelope("update", 1, 1, parcels=parcels)})
+        assert bool(refused) == is_refused
+        assert refused == server.diverged
+        assert not refused or f"group {group} holds" in refused[0]
+
+
+class Failing(Link):
+    """Fails as no link should."""
+
+    has_memory: ClassVar[bool] = False
+
+    def send(self, tensors: Tensors, state: None, context: LinkContext) -> tuple[Parcel, None]:
+        """As a plain one."""
+        return Dense().encode(tensors, context.schema, context.rng), None
+
+    def receive(self, parcel: Parcel | None, state: None, context: LinkContext) -> tuple[Tensors, None]:
+        """Of client 1 alone."""
+        assert parcel is not None
+        if context.client == 1:
+            raise RecursionError("too deep")
+        return parcel.decode(context.schema), None
+
+
+def test_whatever_one_reply_raises_is_a_refusal_of_that_reply() -> None:
+    method = replace(build("fedavg"), uplink={"update": Failing()})
+    server = port(method)
+    requests = server.pack(dict.fromkeys((0, 1, 2), Message("train", MODEL)))
+    replies = {client: answer(method, request, ClientRecord(), client)[0] for client, request in requests.items()}
+    messages, refused = server.unpack(replies)
+    assert (list(messages), refused) == ([0, 2], {1: "RecursionError: too deep"})
+    assert list(server.finish(None).contacts) == [0, 2]
+
+
 def test_an_update_above_the_norm_bound_is_refused() -> None:
     # twelve coordinates of 2: the norm is the root of 48, 6.9282
     parcels = {"update": Dense().encode(Tensors(SCHEMA.weights, np.full(12, 2.0)), SCHEMA.weights, None)}  # type: ignore[arg-type]

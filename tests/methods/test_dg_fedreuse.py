@@ -350,7 +350,8 @@ def test_if_nobody_contributes_the_model_stands_still() -> None:
     assert set(outcomes(session, 1).values()) == {"lost"}
 
 
-def test_a_score_that_is_no_number_counts_as_turned() -> None:
+@pytest.mark.parametrize("number", [float("nan"), -1e30, -1e-9, 2.1])
+def test_a_score_that_is_none_counts_as_turned(number: float) -> None:
     federation = QuadraticFederation.draw(2)
     gate = {"name": "proxy", "tau_start": 0.9, "tau_floor": 0.9, "quota": 0.0}
     server = build("dg_fedreuse", gate=gate).server
@@ -359,7 +360,7 @@ def test_a_score_that_is_no_number_counts_as_turned() -> None:
     assert {message.kind for message in next(conversation).values()} == {"score"}
     asked = conversation.send(
         {
-            0: Message("score", values={"score": float("nan")}),
+            0: Message("score", values={"score": number}),
             1: Message("score", values={"score": 0.1}),
         }
     )

@@ -186,7 +186,7 @@ def test_a_number_that_is_none_changes_no_control() -> None:
     server = build("scaffold", wire="derived").server
     state = server.init(federation.initial, federation.population)
     update = to_groups(federation.initial, "update")
-    for number in (float("nan"), float("inf"), "0.1"):
+    for number in (float("nan"), float("inf"), "0.1", 1e30, -1.0):
         conversation = server.round(state, federation.cohort(1, 2))
         next(conversation)
         with pytest.raises(StopIteration) as finished:

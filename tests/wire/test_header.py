@@ -157,3 +157,14 @@ def test_decoding_does_not_depend_on_what_was_imported() -> None:
     program = "from fedreuse.wire import envelope, header; print(sorted(header.MODES))"
     known = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
     assert json.loads(known) == [0, 1, 2, 3, 8, 9, 10, 16, 17, 18, 19, 20, 21, 22]
+
+
+def test_lists_a_thousand_deep_are_refused() -> None:
+    deep = b"\x91" * 1000 + b"\x00"
+    update = b"\xa6update"
+    refused(
+        b"\x94\xa1k\xc2\x80\x91\x92" + update + b"\x92\xc4\x02\x02\x00\x91" + deep, "a list of kept coordinates of 6"
+    )
+    refused(b"\x94\xa1k\xc2\x81\xa1x" + deep + b"\x90", "a value that is no number")
+    refused(b"\x94\xa1k\xc2\x80" + deep, "must have names")
+    refused(b"\x94\xa1k\xc2\x80\x91\x92" + update + deep, "modes or counts of a wrong type")

@@ -17,7 +17,9 @@ __all__ = [
     "RunError",
     "UserError",
     "WireError",
+    "refusal",
     "require",
+    "shortened",
     "suggest",
 ]
 
@@ -82,6 +84,21 @@ class RunError(FedreuseError):
 
 class WireError(FedreuseError):
     """Bytes that are not a message of ours."""
+
+
+def refusal(error: Exception) -> str:
+    """Why a reply is refused, in one line: a WireError says it, any other error is named too."""
+    try:
+        said = str(error)
+    except Exception:  # what a stranger sent may be beyond words
+        said = ""
+    return shortened(said if isinstance(error, WireError) else f"{type(error).__name__}: {said}")
+
+
+def shortened(text: str, longest: int = 400) -> str:
+    """A stranger's words in one line of bounded length, as a log may repeat them."""
+    line = " ".join(text[: 2 * longest].splitlines())
+    return line if len(line) <= longest else f"{line[:longest]}..."
 
 
 def require(is_met: bool, message: str, value: object) -> None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Question", "Spread", "evaluate_clients", "start_evaluator"]
 
 
+_MOST = 1 << 40
+"""More examples than a client can have."""
 _ANSWERS = tuple(
     Answer(EVALUATE, values={"examples": int, "loss": float, "score": kind, **more})
     for kind in (float, tuple)
@@ -107,7 +109,7 @@ def evaluate_clients(
     messages, refused = port.unpack({reply.client: reply.envelope for reply in arrived})
     ledger.note(outgoing, arrived, refused)
     answers = {client: Metrics(**message.values) for client, message in messages.items()}  # type: ignore[arg-type]  # as _ANSWERS say
-    answers = {client: metrics for client, metrics in answers.items() if metrics.examples >= 0}
+    answers = {client: metrics for client, metrics in answers.items() if 0 <= metrics.examples < _MOST}
     forms = Counter(metrics.form for metrics in answers.values() if metrics.examples)
     usual = forms.most_common(1)[0][0] if forms else None
     return {client: metrics for client, metrics in answers.items() if not metrics.examples or metrics.form == usual}

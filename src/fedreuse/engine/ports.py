@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fedreuse.core.errors import WireError
+from fedreuse.core.errors import WireError, refusal
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
@@ -35,6 +35,8 @@ EVALUATE = "evaluate"
 """The kind of a question, and of its answer, that leaves no trace at either end: how good is a model here?"""
 WhichModel = Literal["own", "received", "fine_tuned"]
 _DENSE = Plain()
+_LARGEST = float(1 << 40)
+"""No training makes an update, a statistic or a counter of this size; as a weight it would spoil the model for good."""
 _TOLD = 40
 """Characters of a stranger's word, and words, that a log repeats."""
 Sent = tuple["Parcel | None", Any, "Tensors | None"]
@@ -91,8 +93,8 @@ class ServerPort:
             try:
                 self._check_asked(client, envelope)
                 messages[client] = self._unpack_one(client, envelope)
-            except WireError as error:
-                refused[client] = str(error)
+            except Exception as error:  # whatever one reply does, it is that reply that is refused
+                refused[client] = refusal(error)
             else:
                 del self._tentative[client]  # the same answer again is one that was not asked for
         return messages, refused
@@ -173,6 +175,9 @@ class ServerPort:
         if not is_finite(tensors):
             self.diverged[client] = f"group {group} holds infinite or undefined numbers"
             raise WireError(self.diverged[client])
+        if (largest := _largest(tensors)) > _LARGEST:
+            self.diverged[client] = f"group {group} holds {largest:.6g}; numbers above {_LARGEST:.6g} are no training"
+            raise WireError(self.diverged[client])
         if limit is not None and group not in BUFFER_GROUPS and (norm := dot(tensors, tensors) ** 0.5) > limit:
             self.diverged[client] = f"group {group} has norm {norm:.6g}, above max_norm {limit:g}"
             raise WireError(self.diverged[client])
@@ -196,6 +201,12 @@ def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:
     said = ", ".join([*(repr(group[:_TOLD]) for group in envelope.parcels), *values][:_TOLD]) or "nothing"
     wanted = " or ".join(str(answer) for answer in answers)
     raise WireError(f"it says {envelope.kind[:_TOLD]!r} ({said}), the question was for {wanted}")
+
+
+def _largest(tensors: Tensors) -> float:
+    """The largest magnitude; two looks, because the magnitude of the smallest whole number is none."""
+    values = tensors.values
+    return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
 def _check_tensors(group: str, tensors: Tensors, wanted: Schema) -> None:

@@ -161,7 +161,7 @@ class DgServer(ServerHalf[DgState]):
             replies = yield dict.fromkeys(sorted(fresh), train)
         else:
             replies = yield _ask(fresh, doubtful, train)
-            scores = {client: _finite(replies[client].values["score"]) for client in doubtful if client in replies}
+            scores = {client: _as_score(replies[client].values["score"]) for client in doubtful if client in replies}
             chosen = gate.choose(scores, doubtful, fresh, cohort)
             replies = {client: reply for client, reply in replies.items() if client in fresh}
             if chosen:
@@ -299,9 +299,9 @@ def _ask(certain: Mapping[int, str], doubtful: Mapping[int, int], train: Message
     return dict.fromkeys(sorted(certain), train) | dict.fromkeys(sorted(doubtful), scoring)
 
 
-def _finite(number: object) -> float:
-    """A score that is not a number counts as a turned gradient: the client trains."""
-    return float(number) if isinstance(number, float) and np.isfinite(number) else 1.0
+def _as_score(number: object) -> float:
+    """A score that is none, being no number or outside [0, 2], counts as a turned gradient: the client trains."""
+    return float(number) if isinstance(number, float) and 0 <= number <= 2 else 1.0
 
 
 def _nothing(tensors: Tensors) -> Tensors:

@@ -14,7 +14,6 @@ it enters after the buffer (`outside`), the plain K is right: the control then c
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from fedreuse.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
@@ -41,6 +40,9 @@ if TYPE_CHECKING:
     from fedreuse.core.population import Population
 
 __all__ = ["Control", "Scaffold", "ScaffoldClient", "ScaffoldServer", "ScaffoldState", "effective_steps"]
+
+_MOST_PER_STEP = 1e6
+"""The largest 1 / (steps x learning rate) that is believed: one step at a rate of 1e-6."""
 
 
 @methods.register("scaffold")
@@ -175,7 +177,7 @@ class ScaffoldServer(ServerHalf[ScaffoldState]):
     def _change(self, state: ScaffoldState, reply: Message) -> Tensors:
         if self.config.wire == "literal":
             return reply.groups["control_change"]
-        return derived_change(reply.groups["update"], state.control, _finite(reply.values["per_step"]))
+        return derived_change(reply.groups["update"], state.control, _as_per_step(reply.values["per_step"]))
 
 
 @dataclass(frozen=True)
@@ -241,6 +243,6 @@ def effective_steps(steps: int, momentum: float) -> float:
     return sum((1 - momentum ** (steps - number)) / (1 - momentum) for number in range(steps))
 
 
-def _finite(number: object) -> float:
-    """A number that is none counts as no step at all."""
-    return number if isinstance(number, float) and isfinite(number) else 0.0
+def _as_per_step(number: object) -> float:
+    """A number that is none, or that no learning rate leads to, counts as no step at all."""
+    return number if isinstance(number, float) and 0 <= number <= _MOST_PER_STEP else 0.0

@@ -100,5 +100,6 @@ def _read_block(spec: TensorSpec, code: int, counts: Iterator[object], notes: No
         raise WireError(f"{spec.name}: unknown mode {code}")
     count = next(counts, None) if mode.has_count else spec.size
     if type(count) is not int or not 0 <= count <= spec.size:
-        raise WireError(f"{spec.name}: {count!r} kept coordinates of {spec.size}")
+        told = "a list of" if isinstance(count, tuple | dict) else repr(count)  # it may be too deep to print
+        raise WireError(f"{spec.name}: {told} kept coordinates of {spec.size}")
     return Block(mode, count, mode.read(take, spec, count, notes))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from flwr.app import Message
+from flwr.app import Message, MetricRecord, RecordDict
 
 from fedreuse.core.errors import RunError
 from fedreuse.deploy.existing_app import app_clients
@@ -68,6 +68,8 @@ def _other(frame: Frame) -> Frame:
         lambda frame: replace(frame, run="another"),
         lambda frame: replace(frame, client=2),
         lambda frame: replace(frame, facts={}),
+        lambda frame: replace(frame, facts={"refused": "no"}),
+        lambda frame: replace(frame, facts={"work": {**frame.facts["work"], "training_steps": 2**64 - 1}}),
         _again,
         _other,
     ],
@@ -108,3 +110,25 @@ def test_nodes_are_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     strategy = FedReuseStrategy(min_available_nodes=3, fraction_evaluate=0.0)
     strategy.start(grid, record_of(FEDERATION), 1)
     assert {row.client for row in strategy.ledger.rows} == {0, 1, 2}
+
+
+def test_a_refused_reply_changes_no_weights(tmp_path: Path) -> None:
+    def spoiled(request: Message, reply: Message) -> Message:
+        if request.metadata.group_id and request.metadata.dst_node_id == FIRST_NODE + 1:
+            content = content_of(replace(frame_of(reply), body=b"garbage"))
+            content.update(RecordDict({"metrics": MetricRecord({"num-examples": 2**53 - 1})}))
+            return Message(content, reply_to=request)
+        return reply
+
+    population = start(tmp_path, spoiled)._training.clients.population  # type: ignore[union-attr]
+    honest = FEDERATION.examples
+    assert population.examples.tolist() == [honest[0], round((honest[0] + honest[2]) / 2), honest[2]]
+
+
+def test_a_node_that_refuses_does_not_end_what_the_others_began(tmp_path: Path) -> None:
+    def spoiled(request: Message, reply: Message) -> Message:
+        if request.metadata.dst_node_id == FIRST_NODE + 2:
+            return Message(content_of(replace(frame_of(reply), facts={"refused": "not with me"})), reply_to=request)
+        return reply
+
+    assert {row.client for row in start(tmp_path, spoiled).ledger.rows} == {0, 1}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fedreuse.core.errors import WireError
-from fedreuse.deploy.flower.frame import Frame
+from fedreuse.core.local_trainer import Work
+from fedreuse.deploy.flower.frame import Frame, work_of
 
 
 def test_a_frame_is_seven_bytes_and_its_header_before_the_body() -> None:
@@ -43,8 +45,20 @@ def test_whatever_comes_is_a_frame_or_refused(data: bytes) -> None:
         (b"FD\x01\x01\x00\x00\x00\xc1", "malformed"),
         (b"FD\x01\x04\x00\x00\x00\x93\xa0\xa0\x80", "wrong type"),
         (b"FD\x01\x04\x00\x00\x00\x93\xa0\xc3\x80", "wrong type"),
+        (b"FD\x01\xfe\x03\x00\x00\x93\xa0\x00\x81\xa1x" + b"\x91" * 1015 + b"\x00", "nested more than 3 deep"),
     ],
 )
 def test_what_is_refused_and_why(data: object, reason: str) -> None:
     with pytest.raises(WireError, match=reason):
         Frame.from_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("training_steps", 2**64 - 1), ("proxy_examples", -1), ("flops", 1 << 60), ("seconds", 1e9), ("seconds", 1)],
+)
+def test_work_that_nobody_can_have_done_is_refused(name: str, number: float) -> None:
+    honest = {**asdict(Work()), "flops": 10**16}
+    assert work_of(Frame("run", 0, {"work": honest})) == Work(flops=10**16)
+    with pytest.raises(WireError, match="something impossible"):
+        work_of(Frame("run", 0, {"work": {**honest, name: number}}))

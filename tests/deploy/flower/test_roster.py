@@ -51,6 +51,7 @@ def test_a_second_claim_waits_until_the_first_node_is_gone(config: RunConfig) ->
         ({"configuration": "xyz"}, "same app folder"),
         ({"schema": "other"}, "another shape"),
         ({"examples": 21}, "examples is 21, but here it is 20"),
+        ({"examples": "9" * 70_000}, "examples is '" + "9" * 79 + "..., but here it is 20"),
     ],
 )
 def test_a_mismatch_is_refused_for_good_and_says_why(

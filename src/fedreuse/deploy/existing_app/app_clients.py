@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from flwr.app import ConfigRecord, Message, MessageType, MetricRecord, RecordDict
 
-from fedreuse.core.errors import RunError, WireError
+from fedreuse.core.errors import RunError, WireError, refusal
 from fedreuse.core.population import Population
 from fedreuse.deploy.existing_app.decorator import AGREEMENT, MISSING, PARTITION, REFUSED
 from fedreuse.deploy.flower.frame import ANYBODY, Frame, work_of
@@ -77,12 +77,16 @@ class AppClients(RunExecutor):
         self._agreement, self._schema, self._run = agreement, agreement.layout.schema, token_hex(8)
         self._mail = _Mail(grid, timeout_seconds, {}, 0)
         self._said: dict[int, RecordDict] = {}
+        self._unwilling: dict[int, str] = {}
         while len(nodes := sorted(grid.get_node_ids())) < num_nodes:
             _log.info("Waiting for nodes to connect: %d connected (minimum required: %d).", len(nodes), num_nodes)
             time.sleep(_POLL_SECONDS)
         partitions = self._agree(nodes)
         if len(partitions) < num_nodes:
-            raise RunError(f"only {len(partitions)} of {len(nodes)} nodes agreed, {num_nodes} must; the log says why")
+            why = next((f": node {node}: {reason}" for node, reason in self._unwilling.items()), "")
+            raise RunError(
+                f"only {len(partitions)} of {len(nodes)} nodes agreed, {num_nodes} must; the log says why{why}"
+            )
         self._nodes = dict(enumerate(sorted(partitions, key=lambda node: (partitions[node], node))))
         self.population = ToldPopulation(len(self._nodes))
 
@@ -99,14 +103,15 @@ class AppClients(RunExecutor):
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         """One wave of requests and replies; who lost the agreement gets it again, and the request once more."""
         again = []
-        for client, frame in self._ask(requests):
-            if MISSING in frame.facts:
+        for client, message in self._ask(requests):
+            reply = self._read(client, message, requests[client])
+            if reply is MISSING:
                 again.append(client)
-            elif (reply := self._read(client, frame, requests[client])) is not None:
+            elif isinstance(reply, Reply):
                 yield reply
         if again and self._agree([self._nodes[client] for client in again]):
-            for client, frame in self._ask({client: requests[client] for client in again}):
-                if (reply := self._read(client, frame, requests[client])) is not None:
+            for client, message in self._ask({client: requests[client] for client in again}):
+                if isinstance(reply := self._read(client, message, requests[client]), Reply):
                     yield reply
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
@@ -121,34 +126,28 @@ class AppClients(RunExecutor):
         """The nodes belong to themselves."""
 
     def _agree(self, nodes: list[int]) -> dict[int, int]:
-        """Tell nodes the agreement: the partition of each that accepts; one that refuses ends the run, in its words."""
+        """Tell nodes the agreement: the partition of each that accepts; who does not is left out, with a reason."""
         content = content_of(Frame(self._run, ANYBODY, {AGREEMENT: True}, self._agreement.to_bytes()))
         messages = [Message(content, node, MessageType.TRAIN) for node in nodes]
         partitions = {}
         for node, reply in collect(self._mail.grid, messages, self._mail.timeout_seconds):
             try:
                 facts = self._open(reply, node).facts
-            except WireError as error:
-                _log.warning("node %d does not agree: %s; is its train function decorated?", node, error)
+            except Exception as error:  # as above
+                self._unwilling[node] = refusal(error)
+                _log.warning("node %d does not agree: %s; is its train function decorated?", node, refusal(error))
                 continue
             partition = facts.get(PARTITION)
             partitions[node] = partition if isinstance(partition, int) else 0
         return partitions
 
-    def _ask(self, requests: Mapping[int, Envelope]) -> Iterator[tuple[int, Frame]]:
+    def _ask(self, requests: Mapping[int, Envelope]) -> Iterator[tuple[int, Message]]:
         client_at = {self._nodes[client]: client for client in requests}
         messages = [self._message(client, requests[client]) for client in sorted(requests)]
         answered = set()
         for node, reply in collect(self._mail.grid, messages, self._mail.timeout_seconds):
-            client = client_at[node]
-            answered.add(client)
-            try:
-                frame = self._open(reply, node)
-                self._hear(client, reply)
-            except WireError as error:
-                _log.warning("round %d: reply of client %d refused: %s", self._mail.round_number, client, error)
-            else:
-                yield client, frame
+            answered.add(client_at[node])
+            yield client_at[node], reply
         for client in sorted(requests.keys() - answered):
             _log.warning("round %d: client %d did not answer in time", self._mail.round_number, client)
 
@@ -162,7 +161,7 @@ class AppClients(RunExecutor):
         if frame.run != self._run:
             raise WireError("it belongs to another run")
         if REFUSED in frame.facts:
-            raise RunError(f"node {node}: {frame.facts[REFUSED]}")
+            raise WireError(f"it says: {frame.facts[REFUSED]}")
         return frame
 
     def _hear(self, client: int, reply: Message) -> None:
@@ -176,14 +175,19 @@ class AppClients(RunExecutor):
         if metrics:
             self._said[client] = RecordDict(dict(metrics))
 
-    def _read(self, client: int, frame: Frame, request: Envelope) -> Reply | None:
+    def _read(self, client: int, message: Message, request: Envelope) -> Reply | str | None:
+        """The reply; `MISSING` from a node that lost the agreement; None if refused, and then nothing of it counts."""
         try:
+            frame = self._open(message, self._nodes[client])
+            if MISSING in frame.facts:
+                return MISSING
             if frame.client != client:
                 raise WireError(f"it speaks for client {frame.client}")
             envelope, work = Envelope.from_bytes(frame.body, self._schema), work_of(frame)
             if envelope.exchange != request.exchange:
                 raise WireError(f"it answers exchange {envelope.exchange}, the question was {request.exchange}")
-        except WireError as error:
-            _log.warning("round %d: reply of client %d refused: %s", self._mail.round_number, client, error)
+            self._hear(client, message)
+        except Exception as error:  # whatever one reply does, it is that reply that is refused
+            _log.warning("round %d: reply of client %d refused: %s", self._mail.round_number, client, refusal(error))
             return None
         return Reply(client, envelope, work)

@@ -22,6 +22,11 @@ ANYBODY = -1
 """The client of a request: whoever sits at the node. The same request to many clients is then the same bytes."""
 _START = struct.Struct("<2sBI")
 _LONGEST_HEADER = 1 << 16
+_DEEPEST = 3
+"""Levels of facts: the facts themselves, what a fact holds, and one to spare."""
+_LIMITS = {"flops": 1 << 60, "seconds": 1e9}
+_LIMIT = 1 << 40
+"""More steps or examples than any one message can stand for; what the ledger stores has to fit 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,17 @@ class Frame:
             raise WireError(f"malformed frame: {error}") from None
         if not (isinstance(run, str) and type(client) is int and isinstance(facts, dict)):
             raise WireError("malformed frame: run, client or facts of a wrong type")
+        if not _is_shallow(facts):
+            raise WireError(f"malformed frame: facts nested more than {_DEEPEST} deep")
         return Frame(run, client, facts, data[end:])
+
+
+def _is_shallow(value: object, depth: int = 0) -> bool:
+    """Whether comparing and printing it is safe."""
+    if not isinstance(value, dict | tuple):
+        return True
+    inner = value.values() if isinstance(value, dict) else value
+    return depth < _DEEPEST and all(_is_shallow(one, depth + 1) for one in inner)
 
 
 def work_of(frame: Frame) -> Work:
@@ -66,6 +81,8 @@ def work_of(frame: Frame) -> Work:
     kinds = {field.name: (int if field.type == "int" else float) for field in fields(Work)}
     if not isinstance(told, dict) or told.keys() != kinds.keys():
         raise WireError("it does not say what was computed")
-    if not all(type(told[name]) is kind and 0 <= told[name] < float("inf") for name, kind in kinds.items()):
+    if not all(
+        type(told[name]) is kind and 0 <= told[name] < _LIMITS.get(name, _LIMIT) for name, kind in kinds.items()
+    ):
         raise WireError("it says that something impossible was computed")
     return Work(**told)

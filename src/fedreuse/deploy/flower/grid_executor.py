@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from flwr.app import Message
 
-from fedreuse.core.errors import RunError, WireError
+from fedreuse.core.errors import RunError, WireError, refusal
 from fedreuse.core.files import write_whole
 from fedreuse.deploy.flower.frame import Frame, work_of
 from fedreuse.deploy.flower.message import content_of, open_reply
@@ -118,8 +118,8 @@ class GridExecutor(RunExecutor):
         for client, message in self._ask(wave):
             try:
                 arrived.append(wave.reply(client, *self._read(message, client, requests[client])))
-            except WireError as error:
-                self._log(f"round {wave.round_number}: reply of client {client} refused: {error}")
+            except Exception as error:  # whatever one reply does, it is that reply that is refused
+                self._log(f"round {wave.round_number}: reply of client {client} refused: {refusal(error)}")
         if is_training:
             self._check_number(arrived, len(requests))
         yield from arrived
@@ -167,8 +167,8 @@ class GridExecutor(RunExecutor):
             try:
                 frame = open_reply(reply, node)
                 self._roster.admit(node, frame.client, frame.facts)
-            except WireError as error:
-                self._roster.refuse(node, str(error))
+            except Exception as error:  # as above
+                self._roster.refuse(node, refusal(error))
 
     def _ask(self, wave: Exchange) -> Iterator[tuple[int, Message]]:
         """Replies of the clients that are there, as they come, until the time is over."""

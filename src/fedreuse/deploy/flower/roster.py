@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import fedreuse
+from fedreuse.core.errors import shortened
 from fedreuse.wire.envelope import VERSION
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Roster:
             reason = f"there is no client {client} in this federation; mend partition-id in its node config"
         elif differing := [name for name in expected if facts.get(name) != expected[name]]:
             name = differing[0]
-            reason = f"its {name} is {facts.get(name)!r}, but here it is {expected[name]!r}; {_REMEDIES[name]}"
+            told = shortened(repr(facts.get(name)), 80)
+            reason = f"its {name} is {told}, but here it is {expected[name]!r}; {_REMEDIES[name]}"
         elif client in self.nodes:
             self.warn(f"node {node} claims client {client}, which node {self.nodes[client]} plays; it has to wait")
             return False
@@ -66,7 +68,7 @@ class Roster:
     def refuse(self, node: int, reason: str) -> None:
         """Refuse a node: it is not asked again while it stays connected."""
         self._refused.add(node)
-        self.warn(f"node {node} is refused: {reason}")
+        self.warn(f"node {node} is refused: {shortened(reason)}")
 
 
 _REMEDIES = {
