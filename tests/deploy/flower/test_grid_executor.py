@@ -90,7 +90,7 @@ def test_a_bad_reply_is_a_lost_one_and_the_log_says_why(tmp_path: Path, spoil: S
 )
 def test_a_wellformed_reply_that_is_no_answer_is_a_lost_one(tmp_path: Path, changes: Any, reason: str) -> None:
     grid, flat = federation(tmp_path)
-    schema = _Client(grid.contexts[FIRST_NODE]).schema
+    schema = _Client(grid.contexts[FIRST_NODE])._federation.schema
 
     def other(frame: Frame) -> Frame:
         return replace(frame, body=replace(Envelope.from_bytes(frame.body, schema), **changes).to_bytes())
