@@ -170,8 +170,10 @@ def test_a_ranking_fits_the_page(invoke: Invoke, study: Path, tmp_path: Path) ->
     first = shown.stdout.index("Outcome, by validation accuracy (one seed)")
     table = [line for line in shown.stdout[first:].splitlines() if not line.startswith(("run dir", "figure"))]
     assert max(map(len, table)) <= 100
-    assert any(line.split() == ["variant", *["up", "down", "both"] * 4] for line in table)
-    assert any(line.split() == ["update_fields", "symmetric_fields", "all_fields", "messages"] for line in table)
+    assert any(line.split() == ["variant", *["up", "down", "both"] * 4, "clients"] for line in table)
+    assert any(
+        line.split() == ["update_fields", "symmetric_fields", "all_fields", "messages", "lost"] for line in table
+    )
     assert "dense *" in shown.stdout
     assert "* outside the method's theory" in shown.stdout
     again = invoke("show", tmp_path / "out")

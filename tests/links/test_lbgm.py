@@ -294,7 +294,7 @@ def test_a_residual_needs_a_codec_whose_errors_do_not_grow() -> None:
     Lbgm(codec=RandK(0.2))
     with pytest.raises(ConfigError, match=r"lbgm\.codec must not err by more than"):
         Lbgm(codec=RandK(0.2), residual=True)
-    with pytest.raises(ConfigError, match=r"method\.codec must not err by more than"):
+    with pytest.raises(ConfigError, match=r"lbgm\.codec must not err by more than"):
         LbgmMethod(codec=RandK(0.2), residual=True)
 
 

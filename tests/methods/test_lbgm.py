@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from fedreuse.core.errors import ConfigError
+from fedreuse.core.method import Link
 from fedreuse.core.tensors import is_equal, to_dense
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.links.lbgm import Lbgm as LbgmLink
@@ -126,7 +127,7 @@ def test_what_arrived_and_what_waits_are_all_updates() -> None:
         )
 
 
-class _Watched:
+class _Watched(Link):
     """Notes what goes in and what comes out."""
 
     has_memory = True

@@ -43,6 +43,12 @@ PAIRS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three workers are three also where there are two cores."""
+    monkeypatch.setattr("fedreuse.engine.executors.pool.usable_cores", lambda: 8)
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[object]:
     with ray_cluster(3) as nodes:

@@ -25,7 +25,7 @@ def test_a_plan_survives_the_way_to_plain_data_and_back() -> None:
     [
         ({"contrasts": []}, "plan.contrasts: a list expected"),
         ({"contrasts": [{**EQUAL, "margn": 1}]}, r"plan.contrasts\[0\].margn: unknown key; did you mean 'margin'"),
-        ({"contrasts": [{**EQUAL, "margin": 0}]}, r"plan.contrasts\[0\]: margin must be above 0 for equivalence"),
+        ({"contrasts": [{**EQUAL, "margin": 0}]}, r"plan.contrasts\[0\].margin must be above 0 for equivalence"),
         ({"contrasts": [EQUAL, EQUAL]}, "contrasts must differ"),
         ({"contrasts": [{**EQUAL, "test": "equality"}]}, r"contrasts\[0\].test"),
         ({"alpha": 0.7}, r"alpha must be in \(0, 0.5\)"),
