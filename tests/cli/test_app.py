@@ -15,6 +15,7 @@ import typer
 import fedreuse
 from fedreuse.cli import app
 from fedreuse.core.errors import ConfigError, RunError, WireError
+from fedreuse.core.formats import FORMATS
 from tests.cli.conftest import Invoke, heed_ctrl_c
 
 COMMANDS = [
@@ -72,7 +73,9 @@ def test_no_command_is_forgotten_here() -> None:
 
 
 def test_version(invoke: Invoke) -> None:
-    assert invoke("--version").stdout == f"fedreuse {fedreuse.__version__}\n"
+    first, *formats = invoke("--version").stdout.splitlines()
+    assert first == f"fedreuse {fedreuse.__version__}"
+    assert formats == [str(one) for one in FORMATS]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 import fedreuse
 from fedreuse.cli.output import command_words
 from fedreuse.core.errors import FedreuseError, UserError
+from fedreuse.core.formats import FORMATS
 from fedreuse.core.own_code import own_code_error
 
 __all__ = ["AsJson", "app", "main", "on_interrupt"]
@@ -65,7 +66,7 @@ app = typer.Typer(
 
 def _show_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"fedreuse {fedreuse.__version__}")
+        typer.echo("\n".join([f"fedreuse {fedreuse.__version__}", *map(str, FORMATS)]))
         raise typer.Exit
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from safetensors.numpy import save as save_arrays
 
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.formats import CLIENT_STORE
 from fedreuse.core.values import flatten, unflatten
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ _DTYPES = {
 def write_state(tree: object, schema: ModelSchema) -> bytes:
     """Every array and every plain value of a state."""
     plain, arrays = flatten(tree, schema)
-    text = np.frombuffer(json.dumps({"schema": schema.digest, "tree": plain}).encode(), np.uint8)
+    text = np.frombuffer(
+        json.dumps({"format": CLIENT_STORE.version, "schema": schema.digest, "tree": plain}).encode(), np.uint8
+    )
     whole = {str(at): np.ascontiguousarray(array).reshape(array.shape) for at, array in enumerate(arrays)}
     packed: bytes = save_arrays({_PLAIN: text, **whole})
     return packed + crc32(packed).to_bytes(_CHECK_BYTES, "little")
@@ -51,6 +54,7 @@ def read_state(data: bytes | memoryview, schema: ModelSchema, where: str) -> Any
             raise ValueError("its checksum does not fit")
         arrays = _views(packed)
         document = json.loads(arrays.pop(_PLAIN).tobytes())
+        CLIENT_STORE.check(document.get("format", 1), where)
         if document["schema"] != schema.digest:
             raise RunDirectoryError(
                 f"{where} belongs to another network: its tensors differ from those of this configuration; "

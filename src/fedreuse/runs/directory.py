@@ -23,6 +23,7 @@ from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
 from fedreuse.accounting.traffic import Traffic, savings
 from fedreuse.core.errors import RunDirectoryError, RunError, suggest
 from fedreuse.core.files import write_whole
+from fedreuse.core.formats import RUN_DIRECTORY
 from fedreuse.runs.journal import Journal
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ class RunDirectory:
     @property
     def provenance(self) -> dict[str, Any]:
         """Where the run comes from."""
-        return self._read_json("provenance.json")
+        plain = self._read_json("provenance.json")
+        RUN_DIRECTORY.check(plain.get("format", 1), str(self.path))
+        return plain
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.codecs.dense import Dense
+from fedreuse.core.formats import RUN_DIRECTORY
 from fedreuse.core.model import Model, to_groups
 from fedreuse.learning.data import digest_of
 from fedreuse.runs.claim import check_facts
@@ -32,7 +33,7 @@ def write_facts(federation: Federation, schedule: Schedule, directory: RunDirect
     if (directory.path / "provenance.json").exists():
         check_facts(directory.provenance, facts, directory)
     else:
-        directory.write_json("provenance.json", {**provenance(), **facts})
+        directory.write_json("provenance.json", {"format": RUN_DIRECTORY.version, **provenance(), **facts})
 
 
 def _facts(federation: Federation, schedule: Schedule) -> dict[str, Any]:

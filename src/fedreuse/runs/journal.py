@@ -15,6 +15,7 @@ import msgpack
 
 from fedreuse.core.errors import RunDirectoryError, RunError
 from fedreuse.core.files import beside
+from fedreuse.core.formats import JOURNAL as FORMAT
 
 __all__ = ["Journal"]
 
@@ -33,6 +34,7 @@ class Journal:
         self._path = path
         try:
             self._database = sqlite3.connect(path, isolation_level=None, timeout=5)
+            self._check_version()
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=FULL")
             self._database.executescript(_TABLES)
@@ -45,6 +47,14 @@ class Journal:
             raise RunDirectoryError(
                 f"{path} is not a checkpoint of fedreuse ({error}); choose another `out`, or delete that directory"
             ) from None
+
+    def _check_version(self) -> None:
+        """A new file gets the version of today, a file without one is of the first; nothing else is written to it."""
+        (found,) = self._database.execute("PRAGMA user_version").fetchone()
+        if found:
+            FORMAT.check(found, str(self._path))
+        elif not self._database.execute("SELECT name FROM sqlite_master LIMIT 1").fetchone():
+            self._database.execute(f"PRAGMA user_version = {FORMAT.version}")
 
     def commit(
         self,

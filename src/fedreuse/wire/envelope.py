@@ -19,6 +19,7 @@ import msgpack
 import numpy as np
 
 from fedreuse.core.errors import WireError
+from fedreuse.core.formats import WIRE
 from fedreuse.wire.header import describe_parcel, is_values, named_groups, read_parcel, unpack_header
 from fedreuse.wire.limits import FRAME_BYTES, limits_of
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VERSION", "Envelope"]
 
-VERSION = 1
+VERSION = WIRE.version
 _START = struct.Struct("<2sBI")
 _ADDRESS = struct.Struct("<5I")
 
@@ -109,7 +110,7 @@ def _open_frame(data: bytes) -> tuple[memoryview, tuple[int, int, int, int], mem
     magic, version, checksum = _START.unpack_from(data)
     if magic != b"FR":
         raise WireError("not a fedreuse message: it does not start with FR")
-    if version != VERSION:
+    if version not in WIRE.reads:
         raise WireError(f"message version {version}, this program speaks version {VERSION}")
     if crc32(memoryview(data)[_START.size :]) != checksum:
         raise WireError("checksum mismatch: the message was damaged on its way")

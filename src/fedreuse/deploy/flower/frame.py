@@ -13,11 +13,12 @@ from typing import Any
 import msgpack
 
 from fedreuse.core.errors import WireError
+from fedreuse.core.formats import FRAME
 from fedreuse.core.local_trainer import Work
 
 __all__ = ["ANYBODY", "FRAME_VERSION", "Frame", "work_of"]
 
-FRAME_VERSION = 1
+FRAME_VERSION = FRAME.version
 ANYBODY = -1
 """The client of a request: whoever sits at the node. The same request to many clients is then the same bytes."""
 _START = struct.Struct("<2sBI")
@@ -51,7 +52,7 @@ class Frame:
         magic, version, header_bytes = _START.unpack_from(data)
         if magic != b"FD":
             raise WireError("not a frame: it does not start with FD")
-        if version != FRAME_VERSION:
+        if version not in FRAME.reads:
             raise WireError(f"frame version {version}, this program speaks version {FRAME_VERSION}")
         if header_bytes > min(_LONGEST_HEADER, len(data) - _START.size):
             raise WireError(f"the frame's header claims {header_bytes} bytes")
