@@ -12,6 +12,7 @@ from fedreuse.core.corrections import Correction
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.needs import Needs
 from fedreuse.core.randomness import stream
+from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.app_trainer import AppTrainer, OwnTraining
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout
@@ -96,3 +97,26 @@ def test_needs_are_refused_by_name() -> None:
     with pytest.raises(ConfigError, match="no network and loss"):
         half.check("some_name", Needs(gradients=True))
     bare.check("some_name", Needs(full_participation=True))
+
+
+@pytest.mark.parametrize(
+    ("told", "method", "head"),
+    [
+        ((), "dg_fedreuse", ("1.weight", "1.bias")),
+        (("0",), "dg_fedreuse", ("0.weight", "0.bias")),
+        (("0",), "fedavg", ("1.weight", "1.bias")),  # which looks at no gradient, so that no network is built
+    ],
+)
+def test_the_apps_network_names_its_head(told: tuple[str, ...], method: str, head: tuple[str, ...]) -> None:
+    from torch import nn
+
+    def network() -> nn.Module:
+        module = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
+        module.head_layers = told  # type: ignore[assignment]  # torch types attributes as modules
+        return module
+
+    layout = ArrayLayout(tuple((name, tuple(weight.shape), "float32") for name, weight in network().named_parameters()))
+    agreement = Agreement(parse(Recipe, {"method": method}, ""), layout, 5)
+    message = Message(RecordDict({}), 1, "train")
+    made = AppTrainer(OwnTraining(lambda *_: message, network), agreement, message, None, (3, 2))  # type: ignore[arg-type]
+    assert made.schema.head() == head
