@@ -36,6 +36,7 @@ COMMANDS = [
     "schema",
     "show",
     "sizes",
+    "tune",
     "unseal",
     "wire",
 ]

@@ -9,6 +9,7 @@ import yaml
 
 from fedreuse import load
 from fedreuse.studies.study import load_study
+from fedreuse.tuning.space import load_space
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 FILES = sorted(CONFIGS.rglob("*.yaml"))
@@ -17,7 +18,10 @@ PAPER = ["mnist", "fashion_mnist", "emnist_balanced", "pathmnist", "cifar10", "c
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CONFIGS)))
 def test_every_file_parses(file: Path) -> None:
-    if "axes" in yaml.safe_load(file.read_text()):
+    keys = yaml.safe_load(file.read_text())
+    if "rule" in keys or "from" in keys:
+        assert load_space(file).dimensions
+    elif "axes" in keys:
         assert load_study(file).runs
     else:
         assert load(file).run_id

@@ -20,6 +20,7 @@ from fedreuse.cli import (
     schema,
     show,
     sizes,
+    tune,
     unseal,
     wire,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "schema",
     "show",
     "sizes",
+    "tune",
     "unseal",
     "wire",
 ]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
 
-_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep")
+_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep", "development_seeds")
 _IDENTITY_IF_SET = ("max_norm",)
 
 
@@ -85,6 +85,7 @@ class RunConfig:
         listeners: Who hears the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); does not change the result.
         test: `open` tests the model once after the last round; `sealed` leaves the test split closed until `unseal`.
             Model, ledger and metrics are the same.
+        development_seeds: Seeds with which these settings were chosen; a run with one of them must be sealed.
         keep: What is kept beside the last state: the best model, models and states of some rounds, checkpoints.
 
     Raises:
@@ -117,6 +118,7 @@ class RunConfig:
     listeners: tuple[ListenerConfig, ...] = field(default=(), metadata={"parse": parse_listeners})
     test: Literal["open", "sealed"] = "open"
     keep: Keep = field(default_factory=Keep)
+    development_seeds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check what concerns several parts."""
@@ -137,6 +139,11 @@ class RunConfig:
                 "hold out a share (for example task.validation: 0.1), or drop rounds.patience"
             )
         self._check_keep()
+        if self.seed in self.development_seeds and self.test == "open":
+            raise ConfigError(
+                f"seed: {self.seed} is one of development_seeds, with which these settings were chosen, so it cannot "
+                "test them; take another seed, such as 401, or leave test: sealed"
+            )
         name, needs = methods.name_of(self.method), self.method.needs
         needs.check(name, self.rounds.cohort, self.task.clients, self.accept_approximation)
 
@@ -181,6 +188,7 @@ class RunConfig:
             "listeners": [named_plain(listeners, one) for one in self.listeners],
             "test": self.test,
             "keep": to_plain(self.keep),
+            "development_seeds": list(self.development_seeds),
         }
 
     @property

@@ -1,0 +1,83 @@
+"""`fedreuse tune`: settings chosen on validation data, by a rule that stands in the file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.output import say, show_json, show_lines, show_table
+from fedreuse.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedreuse.report.tables import Table
+    from fedreuse.tuning.outcome import Outcome
+    from fedreuse.tuning.space import Space
+
+__all__ = ["tune_command"]
+
+
+@app.command("tune", epilog="Example: fedreuse tune configs/tune/digits/gate.yaml --out runs/gate")
+def tune_command(
+    context: typer.Context,
+    space: Annotated[Path, typer.Argument(help="A search space.", show_default=False)],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="Changes to the base, such as rounds.count=10, or to the space, such as tune.trials=4",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder of the search (default: runs/ and the space's name).")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Runs at a time (default: one per core).", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search settings with Optuna on development seeds, with the test split sealed, and freeze the choice.
+
+    SPACE has a base, dimensions, seeds, objectives, constraints, and the rule that picks the winner. The same command
+    goes on with a search that was stopped, with the same trials. The outcome is `outcome.json` and `chosen.yaml`.
+    """
+    try:
+        from fedreuse.tuning.search import search
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"tuning needs {error.name}; install it with `pip install 'fedreuse[tune]'`") from None
+    from fedreuse.tuning.outcome import conclude
+    from fedreuse.tuning.space import load_space
+
+    planned = load_space(space, overrides or [])
+    place = out or Path("runs") / planned.name
+    on_interrupt(context, "the trials so far are safe; the same command goes on from there")
+    trials = search(planned, place, jobs or len(os.sched_getaffinity(0)), lambda line: say(line, err=as_json))
+    outcome = conclude(planned, trials, place)
+    if as_json:
+        show_json({"space": planned.name, "directory": str(place), **outcome.plain()})
+        return
+    show_table(_table(planned, outcome))
+    show_lines(*(f"configuration: {file}" for file in outcome.configurations))
+
+
+def _table(space: Space, outcome: Outcome) -> Table:
+    from fedreuse.report.tables import Table
+
+    names = [one.name for one in space.dimensions]
+    keys = [one.key for one in space.dimensions]
+    rows = tuple(
+        (
+            f"{trial.number}{' *' if trial in outcome.chosen else ''}",
+            *(f"{trial.params.get(key, '-')}"[:9] for key in keys),
+            *(f"{number:.6g}" for number in trial.values or ["-"] * 0),
+            *("-" for _ in range(len(space.objectives) - len(trial.values))),
+            trial.state if trial.is_feasible or trial.state != "complete" else "infeasible",
+        )
+        for trial in outcome.trials
+    )
+    headers = ("trial", *names, *(measure.metric for measure in space.objectives), "state")
+    return Table(f"Trials of {space.name}", headers, rows, f"* chosen by the rule {space.rule.name}.")
