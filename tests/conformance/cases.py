@@ -119,6 +119,7 @@ CASES = [
     Case("lbgm", {"threshold": 0.6, "granularity": "model", "residual": True}),
     Case("lbgm", {"threshold": 0.6, "codec": TOP_K, "residual": True}),
     Case("lbgm", {"threshold": 0.6, "granularity": "model", "codec": TOP_K}),
+    Case("lbgm", {"threshold": 0.6, "codec": TOP_K, "residual": "separate"}),
     Case("proxskip", {"p": 0.25, "mode": "partial"}, says=FINISHED),
     Case("proxskip", {"p": 0.25, "mode": "partial"}, uplink=TOP_K, says=FINISHED),
     Case("proxskip", {"p": 0.25, "mode": "partial"}, downlink={"name": "delta", "arithmetic": "bits"}, says=FINISHED),

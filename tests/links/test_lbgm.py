@@ -94,6 +94,25 @@ def test_residual_by_hand() -> None:
     assert not sender.residual.values.any()
 
 
+def test_separate_residuals_by_hand() -> None:
+    link = Lbgm(threshold=0.6, codec=TopK(0.5), residual="separate")
+    _, sender = link.send(tensors(2, 1, 1, 0, 0, 0), None, context())
+    np.testing.assert_array_equal(sender.dropped.values, [0, 1, 0, 0, 0, 0])
+    assert not sender.waiting.values.any()
+    # a: (1, 1) + (0, 1) = (1, 2), of which Top-K keeps (0, 2): at a right angle to (2, 0), sent in full
+    parcel, sender = link.send(tensors(1, 1, 1, 0, 0, 0), sender, context())
+    assert modes(parcel)[1] == "coefficient"
+    np.testing.assert_array_equal(sender.vectors.values, [0, 2, 1, 0, 0, 0])
+    np.testing.assert_array_equal(sender.dropped.values, [1, 0, 0, 0, 0, 0])
+    # b: Top-K keeps both of (1, 1): sin^2 to (1, 0) is 1/2, (1, 0) arrives and (0, 1) waits
+    parcel, sender = link.send(tensors(0, 3, 1, 1, 0, 0), sender, context())
+    np.testing.assert_array_equal(sender.waiting.values, [0, 0, 0, 1, 0, 0])
+    # then (0, 0) + (0, 1) after the codec: at a right angle, sent in full, and nothing waits
+    parcel, sender = link.send(tensors(0, 3, 0, 0, 0, 0), sender, context())
+    np.testing.assert_array_equal(link.delivered(parcel, sender, context()).values, [0, 3, 0, 1, 0, 0])
+    assert not sender.waiting.values.any()
+
+
 # identities
 
 
@@ -153,9 +172,10 @@ def test_from_one_on_only_the_first_update_is_sent_in_full(threshold: float, gra
     np.testing.assert_array_equal(sender.vectors.values, drawn(0).values)
 
 
-def test_with_a_residual_all_that_was_wanted_arrives_or_waits() -> None:
+@pytest.mark.parametrize("residual", [True, "separate"])
+def test_with_a_residual_all_that_was_wanted_arrives_or_waits(residual: bool | str) -> None:
     for codec in (Dense(), TopK(0.5)):
-        link, sender, receiver = Lbgm(0.6, codec=codec, residual=True), None, None
+        link, sender, receiver = Lbgm(0.6, codec=codec, residual=residual), None, None
         wanted, came = np.zeros(SCHEMA.size), np.zeros(SCHEMA.size)
         kinds = set()
         for number in range(30):
@@ -163,14 +183,16 @@ def test_with_a_residual_all_that_was_wanted_arrives_or_waits() -> None:
             arrived, receiver = link.receive(parcel, receiver, context(number))
             kinds |= set(modes(parcel))
             wanted, came = wanted + drawn(number).values, came + to_dense(arrived).values
-            np.testing.assert_allclose(came + sender.residual.values, wanted, rtol=0, atol=1e-12)
+            held = sender.dropped.values + sender.waiting.values if residual == "separate" else sender.residual.values
+            np.testing.assert_allclose(came + held, wanted, rtol=0, atol=1e-12)
         assert len(kinds) > 1  # not degenerate: some in full, some as a number
 
 
 @pytest.mark.parametrize("granularity", ["tensor", "model"])
 @pytest.mark.parametrize("codec", [Dense(), TopK(0.5)], ids=repr)
-def test_both_ends_hold_the_same_look_back(granularity: str, codec: object) -> None:
-    link, sender, receiver = Lbgm(0.7, granularity, codec), None, None
+@pytest.mark.parametrize("residual", [False, "separate"])
+def test_both_ends_hold_the_same_look_back(granularity: str, codec: object, residual: bool | str) -> None:
+    link, sender, receiver = Lbgm(0.7, granularity, codec, residual), None, None
     for number in range(20):
         update = pick(drawn(number), ("b.weight",)) if number % 3 == 2 else drawn(number)
         parcel, sender = link.send(update, sender, context(number))

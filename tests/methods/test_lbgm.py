@@ -176,10 +176,12 @@ def test_values_out_of_range_are_refused(field: str, value: float) -> None:
         (0.6, True, None, True, 0.8),
         (0.7, False, 0.4, True, 1.0),
         (0.8, True, 0.5, False, 1.0),
+        (0.7, False, 0.4, "separate", 1.0),
+        (0.8, True, 0.5, "separate", 0.8),
     ],
 )
 def test_equals_the_reference(
-    threshold: float, per_model: bool, ratio: float | None, with_residual: bool, server_lr: float
+    threshold: float, per_model: bool, ratio: float | None, with_residual: bool | str, server_lr: float
 ) -> None:
     federation = QuadraticFederation.draw(5, NOISY)
     method = build(
@@ -196,6 +198,24 @@ def test_equals_the_reference(
     pieces = [piece for step in wanted[1:] for client in step[3] for piece in step[3][client]]
     assert any(pieces)  # not degenerate: some are recycled, some are not
     assert not all(pieces)
+
+
+def test_one_list_for_both_residuals_is_no_codec_at_all() -> None:
+    # as in the authors' training scripts: the projection gets back what Top-K dropped
+    problem = plain_problem(QuadraticFederation.draw(5, NOISY), 6, 3)
+    theirs, dense = lbgm(problem, 0.7, False, 0.4, "one list for both"), lbgm(problem, 0.7, False, None, True)
+    for one, other in zip(theirs, dense, strict=True):
+        np.testing.assert_allclose(one[0], other[0], rtol=1e-12)
+        assert one[3] == other[3]
+
+
+def test_separate_residuals_without_loss_are_one_residual_bit_for_bit() -> None:
+    federation = QuadraticFederation.draw(5, NOISY)
+    one, two = (federation.play(build("lbgm", threshold=0.7, residual=form), 8) for form in (True, "separate"))
+    assert all(is_same(*pair) for pair in zip(one.models, two.models, strict=True))
+    other = federation.play(build("lbgm", threshold=0.7, residual=True, codec=top_k(0.4)), 8)
+    separate = federation.play(build("lbgm", threshold=0.7, residual="separate", codec=top_k(0.4)), 8)
+    assert not is_same(other.model, separate.model)
 
 
 # a network in float32, through the real run

@@ -12,7 +12,7 @@ def lbgm(
     threshold: float,
     per_model: bool = False,
     ratio: float | None = None,
-    with_residual: bool = False,
+    with_residual: bool | str = False,
     server_lr: float = 1.0,
 ) -> list[tuple[np.ndarray, np.ndarray, int, dict[int, list[bool]]]]:
     """Weights, statistics, counter, and per client which pieces went as a number; buffers travel dense."""
@@ -22,6 +22,7 @@ def lbgm(
     w, s, c = problem.weights.copy(), problem.statistics.copy(), problem.counter
     look_back: dict[int, np.ndarray] = {}
     residual: dict[int, np.ndarray] = {}
+    waiting: dict[int, np.ndarray] = {}
     trajectory = []
     for t, cohort in enumerate(problem.cohorts, start=1):
         total = sum(problem.examples[i] for i in cohort)
@@ -31,6 +32,10 @@ def lbgm(
             delta, delta_s, delta_c = local_sgd(problem, i, t, w, s)
             wanted = delta + residual.get(i, 0.0)
             g = wanted if ratio is None else top_k(wanted, ratio)
+            if with_residual == "separate":
+                dropped, g = wanted - g, g + waiting.get(i, 0.0)
+            elif with_residual == "one list for both":  # what the codec dropped is added to what it kept
+                g = g + (wanted - g)
             sent = g.copy()
             recycled[i] = [False] * len(pieces)
             if i in look_back:
@@ -50,7 +55,9 @@ def lbgm(
                 if not recycled[i][k]:
                     renewed[piece] = g[piece]
             look_back[i] = renewed
-            if with_residual:
+            if with_residual == "separate":
+                residual[i], waiting[i] = dropped, g - sent
+            elif with_residual:
                 residual[i] = wanted - sent
             omega = problem.examples[i] / total
             step_w = step_w + omega * sent

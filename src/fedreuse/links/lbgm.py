@@ -7,17 +7,23 @@ error  = 1 - <g, l>^2 / (|g|^2 |l|^2)                     sin^2 of the angle; 1 
 error <= threshold     rho is sent, rho l arrives, l stays
 error >  threshold     g is sent, g arrives, l <- g
 residual <- wanted - what arrives                         with `residual`; wanted = update + residual
+
+With `residual: separate` the codec and the projection have one each, and the second is added after the codec:
+
+g      = codec's view of (update + dropped) + waiting
+dropped <- update + dropped - codec's view of it;   waiting <- g - what arrives
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import isnan, sqrt
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 import numpy as np
 
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
+from fedreuse.codecs.nonzero import Nonzero
 from fedreuse.core.errors import WireError, require
 from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
@@ -32,7 +38,7 @@ if TYPE_CHECKING:
     from fedreuse.core.schema import Schema
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["Lbgm", "LookBack", "projection"]
+__all__ = ["Lbgm", "LookBack", "TwoResiduals", "projection"]
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -45,6 +51,15 @@ class LookBack:
     residual: Tensors | None
 
 
+@value
+class TwoResiduals:
+    """The sender's end with `residual: separate`: the vectors, what the codec dropped, what the projection left out."""
+
+    vectors: Tensors
+    dropped: Tensors
+    waiting: Tensors
+
+
 @links.register("lbgm")
 @dataclass(frozen=True)
 class Lbgm(Link):
@@ -55,7 +70,8 @@ class Lbgm(Link):
             never, from 1 on always.
         granularity: Decide for each `tensor`, or once for the whole `model`.
         codec: How a tensor is sent when it is sent.
-        residual: Remember what did not get through and add it to the next update.
+        residual: Remember what did not get through and add it to the next update; `separate` keeps what the codec
+            dropped and what the projection left out apart, and adds the latter after the codec, as the authors do.
 
     Example: `uplink: {update: {name: lbgm, threshold: 0.2}}`.
     """
@@ -65,7 +81,7 @@ class Lbgm(Link):
     threshold: float = 0.2
     granularity: Literal["tensor", "model"] = "tensor"
     codec: Codec = part(codecs, "dense")
-    residual: bool = False
+    residual: bool | Literal["separate"] = False
 
     def __post_init__(self) -> None:
         """Check that the threshold is a number; below 0 nothing is recycled, from 1 on everything."""
@@ -78,8 +94,15 @@ class Lbgm(Link):
         """As the codec."""
         return self.codec.drops_coordinates
 
-    def send(self, tensors: Tensors, state: LookBack | None, context: LinkContext) -> tuple[Parcel, LookBack]:
+    def send(
+        self, tensors: Tensors, state: LookBack | TwoResiduals | None, context: LinkContext
+    ) -> tuple[Parcel, LookBack | TwoResiduals]:
         """Encode, then put numbers in place of what the look-back can stand for."""
+        if self.residual == "separate":
+            return self._send_separately(tensors, cast("TwoResiduals | None", state), context)
+        return self._send(tensors, cast("LookBack | None", state), context)
+
+    def _send(self, tensors: Tensors, state: LookBack | None, context: LinkContext) -> tuple[Parcel, LookBack]:
         held, residual = (None, None) if state is None else (state.vectors, state.residual)
         wanted = tensors if residual is None else add(tensors, part_of(residual, tensors.schema))
         parcel = self._recycle(self.codec.encode(wanted, context.schema, context.rng), held, context.schema)
@@ -89,13 +112,30 @@ class Lbgm(Link):
         left = sub(wanted, part_of(arrives, wanted.schema))
         return parcel, LookBack(vectors, with_part(residual, left, context.schema))
 
+    def _send_separately(
+        self, tensors: Tensors, state: TwoResiduals | None, context: LinkContext
+    ) -> tuple[Parcel, TwoResiduals]:
+        held, dropped, waiting = (None, None, None) if state is None else (state.vectors, state.dropped, state.waiting)
+        part, schema = tensors.schema, context.schema
+        wanted = add(tensors, part_of(dropped, part))
+        kept = self.codec.encode(wanted, schema, context.rng)
+        came, rest = part_of(to_dense(kept.decode(schema)), part), part_of(waiting, part)
+        update = add(came, rest)
+        changed = {spec.name for spec in part if rest[spec.name].any()}  # no longer what the codec makes: sent as it is
+        blocks = zip(schema, kept.blocks, Nonzero().encode(update, schema, context.rng).blocks, strict=True)
+        full = replace(kept, blocks=tuple(exact if spec.name in changed else own for spec, own, exact in blocks))
+        parcel = self._recycle(full, held, schema)
+        arrives, vectors = _open(parcel, held, schema)
+        left = (sub(wanted, came), sub(update, part_of(to_dense(arrives), part)))
+        return parcel, TwoResiduals(vectors, with_part(dropped, left[0], schema), with_part(waiting, left[1], schema))
+
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
         """What came in full becomes the look-back; what came as a number is a multiple of it."""
         if parcel is None:
             raise WireError("lbgm is never silent")
         return _open(parcel, state, context.schema)
 
-    def delivered(self, parcel: Parcel | None, state: LookBack, context: LinkContext) -> Tensors:
+    def delivered(self, parcel: Parcel | None, state: LookBack | TwoResiduals, context: LinkContext) -> Tensors:
         """The same, from the sender's own look-back."""
         return self.receive(parcel, state.vectors, context)[0]
 

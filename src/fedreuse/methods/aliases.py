@@ -347,7 +347,8 @@ class Lbgm(Alias):
         threshold: The largest squared sine between two directions at which one number stands for a tensor.
         granularity: Decide for each `tensor`, or once for the whole `model`.
         codec: How a tensor is sent when it is sent.
-        residual: Remember what did not get through and add it to the next update.
+        residual: Remember what did not get through and add it to the next update; `separate` keeps what the codec
+            dropped and what the projection left out apart, and adds the latter after the codec, as the authors do.
         server_lr: Factor on the direction that the server adds, not negative.
 
     Example: `method: {name: lbgm, threshold: 0.2}`.
@@ -356,7 +357,7 @@ class Lbgm(Alias):
     threshold: float = 0.2
     granularity: Literal["tensor", "model"] = "tensor"
     codec: Codec = part(codecs, "dense")
-    residual: bool = False
+    residual: bool | Literal["separate"] = False
     server_lr: float = 1.0
 
     @property
