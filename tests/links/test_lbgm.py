@@ -17,6 +17,7 @@ from fedreuse.core.method import LinkContext
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal, pick, scale, sub, to_dense, zeros
 from fedreuse.links.lbgm import Lbgm, LookBack, projection
+from fedreuse.links.link import links
 from fedreuse.links.plain import Plain
 from fedreuse.methods.aliases import Lbgm as LbgmMethod
 from fedreuse.wire.block import Block
@@ -305,6 +306,11 @@ def test_a_coefficient_beyond_float32_goes_in_full() -> None:
     _, sender = link.send(scale(drawn(1), 1e-30), None, context())
     parcel, _ = link.send(scale(drawn(1), 1e30), sender, context())
     assert modes(parcel) == ["dense", "dense"]
+
+
+def test_a_residual_that_is_none_of_the_forms_is_told_all_of_them() -> None:
+    with pytest.raises(ConfigError, match=r"residual: input should be a valid boolean.*, or .*'separate', got 'both'"):
+        links.parse({"name": "lbgm", "residual": "both"}, "uplink.update")
 
 
 def test_a_threshold_is_a_number() -> None:

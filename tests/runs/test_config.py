@@ -95,11 +95,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"uplink": {"update": 3}}, r"^uplink\.update: a name is missing, for example \{name: top_k, ratio: .*\}; got 3$"),
     ({"uplink": "top_k"}, r"^uplink: groups and their links expected, for example \{update: .*; got 'top_k'$"),
     (
-        {"uplink": {"buffers": "dense"}},
-        r"^uplink\.buffers: buffers follow the policy `buffers` \(now dense\), not a link of their own; "
-        r"choose buffers: dense or buffers: as_weights$",
+        {"uplink": {"buffers": "dense"}, "buffers": "as_weights"},
+        r"^uplink\.buffers: plain conflicts with buffers: as_weights, .* through the link of update; "
+        r"drop uplink\.buffers, or set buffers: dense$",
     ),
-    ({"downlink": {"counters": "dense"}}, r"^downlink\.counters: buffers follow the policy"),
+    ({"downlink": {"counters": "delta"}}, r"^downlink\.counters: delta is refused, .* choose a codec alone"),
     ({"uplink": {"updat": "top_k"}}, r"^uplink\.updat: method fedavg sends no such group; .* 'update'\?$"),
     ({"downlink": {"update": "dense"}}, r"^downlink\.update: method fedavg sends no such group; .*model"),
     ({"downlink": {"model": "top_k"}}, r"^downlink\.model: top_k would set the coordinates it drops to zero; send"),

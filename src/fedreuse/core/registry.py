@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, Generic, TypeVar, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -254,8 +255,9 @@ def _parse_field(field: dataclasses.Field[Any], hint: Any, value: Any, where: st
     try:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
-        reason = error.errors()[0]["msg"]
-        raise ConfigError(f"{where}: {reason[0].lower()}{reason[1:]}, got {value!r}") from None
+        found = error.errors() if get_origin(hint) in (Union, UnionType) else error.errors()[:1]  # one per alternative
+        reasons = [f"{each['msg'][0].lower()}{each['msg'][1:]}" for each in found]
+        raise ConfigError(f"{where}: {', or '.join(reasons)}, got {value!r}") from None
 
 
 def _named(field: dataclasses.Field[Any], registry: Registry[Any], value: Any) -> Any:

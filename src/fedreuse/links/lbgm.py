@@ -71,7 +71,8 @@ class Lbgm(Link):
         granularity: Decide for each `tensor`, or once for the whole `model`.
         codec: How a tensor is sent when it is sent.
         residual: Remember what did not get through and add it to the next update; `separate` keeps what the codec
-            dropped and what the projection left out apart, and adds the latter after the codec, as the authors do.
+            dropped and what the projection left out apart, and adds the latter after the codec, as the authors'
+            steps do.
 
     Example: `uplink: {update: {name: lbgm, threshold: 0.2}}`.
     """
