@@ -44,3 +44,12 @@ def test_unbiased_weights_sum_to_one_on_average() -> None:
 
     sums = [sum(POPULATION.ht_weights(pair, 2).values()) for pair in combinations(range(4), 2)]
     assert np.mean(sums) == pytest.approx(1.0)
+
+
+def test_no_more_examples_count_than_the_bound() -> None:
+    # 30, 10 and 60 of which 20 count: 20, 10, 20
+    population = Population(np.array([30, 10, 60]), max_examples=20)
+    assert population.ratio_weights([1, 2]) == {1: 1 / 3, 2: 2 / 3}
+    assert population.share(2) == 0.4
+    assert population.ht_weights([1], 1) == {1: 3 * 0.2}
+    assert (population.total_examples, population.examples.tolist()) == (100, [30, 10, 60])  # what they really have

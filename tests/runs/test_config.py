@@ -467,6 +467,15 @@ def test_building_a_configuration_reads_no_data(own: str) -> None:
     assert isinstance(tiny(uplink={"update": "error_feedback"}).uplink["update"], ErrorFeedback)
 
 
+def test_a_bound_on_examples_decides_a_run_only_where_there_is_one() -> None:
+    plain = tiny().to_plain()
+    del plain["max_examples"]
+    assert load(plain).run_id == tiny().run_id
+    assert tiny("max_examples=3").run_id != tiny().run_id
+    with pytest.raises(ConfigError, match="max_examples must be at least 1"):
+        tiny("max_examples=0")
+
+
 def test_a_norm_bound_decides_a_run_only_where_there_is_one() -> None:
     plain = tiny().to_plain()
     del plain["max_norm"]

@@ -22,6 +22,8 @@ class Population:
 
     Args:
         examples: An integer array with one entry per client.
+        max_examples: As many examples of a client count at most in every weight, at least 1, so that a large number
+            buys no more influence; None counts them all.
 
     Example:
         >>> import numpy as np
@@ -34,6 +36,7 @@ class Population:
     """
 
     examples: np.ndarray
+    max_examples: int | None = None
 
     def __len__(self) -> int:
         """Number of clients."""
@@ -46,14 +49,21 @@ class Population:
 
     def ratio_weights(self, clients: Collection[int]) -> dict[int, float]:
         """n_i / sum of n_j over these clients: the weights of FedAvg."""
-        total = sum(int(self.examples[client]) for client in clients)
+        total = sum(self._counted(client) for client in clients)
         if not total:  # clients without examples send zeros: any weights will do
             return {client: 1 / len(clients) for client in clients}
-        return {client: int(self.examples[client]) / total for client in clients}
+        return {client: self._counted(client) / total for client in clients}
 
     def share(self, client: int) -> float:
         """n_i / sum of n_j over all clients."""
-        return int(self.examples[client]) / self.total_examples
+        most = self.max_examples
+        total = self.total_examples if most is None else int(self.examples.clip(max=most).sum())
+        return self._counted(client) / total
+
+    def _counted(self, client: int) -> int:
+        """n_i, as far as it counts."""
+        examples = int(self.examples[client])
+        return examples if self.max_examples is None else min(examples, self.max_examples)
 
     def ht_weights(self, clients: Collection[int], num_selected: int) -> dict[int, float]:
         """(N / m) n_i / n: unbiased over uniform draws of m clients; these weights need not sum to one."""

@@ -52,7 +52,7 @@ class Federation:
     @cached_property
     def population(self) -> Population:
         """The clients and how many examples each has."""
-        return Population(self.prepared.training.sizes)
+        return Population(self.prepared.training.sizes, self.config.max_examples)
 
     @property
     def workplace(self) -> Workplace:

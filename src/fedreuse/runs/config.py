@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
 
 _NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep", "development_seeds")
-_IDENTITY_IF_SET = ("max_norm",)
+_IDENTITY_IF_SET = ("max_norm", "max_examples")
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class RunConfig:
         checkpoint_every: Rounds between commits, at least 1; does not change the result.
         accept_approximation: Run a method outside the participation that its theory assumes.
         max_norm: The largest Euclidean norm of a group in a reply; a longer one is refused. None: no bound.
+        max_examples: As many examples of a client count at most in its weight, at least 1. None: all of them.
         seed: Not negative; every random stream follows from it.
         listeners: Who hears the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); does not change the result.
         test: `open` tests the model once after the last round; `sealed` leaves the test split closed until `unseal`.
@@ -114,6 +115,7 @@ class RunConfig:
     checkpoint_every: int = 1
     accept_approximation: bool = False
     max_norm: float | None = None
+    max_examples: int | None = None
     seed: int = 101
     listeners: tuple[ListenerConfig, ...] = field(default=(), metadata={"parse": parse_listeners})
     test: Literal["open", "sealed"] = "open"
@@ -125,6 +127,9 @@ class RunConfig:
         require(self.checkpoint_every >= 1, "checkpoint_every must be at least 1", self.checkpoint_every)
         require(self.seed >= 0, "seed must not be negative", self.seed)
         require(self.max_norm is None or self.max_norm > 0, "max_norm must be positive", self.max_norm)
+        require(
+            self.max_examples is None or self.max_examples >= 1, "max_examples must be at least 1", self.max_examples
+        )
         recipe = self.recipe
         for name in ("method", "uplink", "downlink"):
             object.__setattr__(self, name, getattr(recipe, name))
@@ -184,6 +189,7 @@ class RunConfig:
             "checkpoint_every": self.checkpoint_every,
             "accept_approximation": self.accept_approximation,
             "max_norm": self.max_norm,
+            "max_examples": self.max_examples,
             "seed": self.seed,
             "listeners": [named_plain(listeners, one) for one in self.listeners],
             "test": self.test,

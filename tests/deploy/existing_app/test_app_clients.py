@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from flwr.app import Message, MetricRecord, RecordDict
 
-from fedreuse.core.errors import RunError
+from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.deploy.existing_app import app_clients
 from fedreuse.deploy.existing_app.app_clients import ToldPopulation
 from fedreuse.deploy.existing_app.strategy import FedReuseStrategy
@@ -132,3 +132,26 @@ def test_a_node_that_refuses_does_not_end_what_the_others_began(tmp_path: Path) 
         return reply
 
     assert {row.client for row in start(tmp_path, spoiled).ledger.rows} == {0, 1}
+
+
+def test_a_false_number_of_examples_buys_no_more_than_the_bound(tmp_path: Path) -> None:
+    def spoiled(request: Message, reply: Message) -> Message:
+        if request.metadata.group_id and request.metadata.dst_node_id == FIRST_NODE + 1:
+            content = content_of(frame_of(reply))
+            content.update(others_of(reply))
+            for record in content.metric_records.values():
+                record["num-examples"] = 2**53 - 1
+            return Message(content, reply_to=request)
+        return reply
+
+    grid = AppGrid(tmp_path, quadratic_app(FEDERATION), 3)
+    grid.spoil = spoiled
+    strategy = FedReuseStrategy(fraction_evaluate=0.0, max_examples=1, max_norm=1e6)
+    strategy.start(grid, record_of(FEDERATION), 1, timeout=0.3)
+    training = strategy._training
+    assert training is not None
+    assert training.clients.population.ratio_weights([0, 1, 2]) == dict.fromkeys(range(3), 1 / 3)
+    assert training._method.max_norm == 1e6
+    for bounds, reason in (({"max_norm": 0.0}, "max_norm must be"), ({"max_examples": 0}, "max_examples must be")):
+        with pytest.raises(ConfigError, match=reason):
+            FedReuseStrategy(**bounds)

@@ -41,9 +41,9 @@ class ToldPopulation(Population):
     Who has not said it yet counts as an average one of those who have.
     """
 
-    def __init__(self, num_clients: int) -> None:
+    def __init__(self, num_clients: int, max_examples: int | None = None) -> None:
         """Nobody has said anything."""
-        super().__init__(np.ones(num_clients, np.int64))
+        super().__init__(np.ones(num_clients, np.int64), max_examples)
         object.__setattr__(self, "_told", np.zeros(num_clients, bool))
 
     def tell(self, client: int, examples: int) -> None:
@@ -72,7 +72,14 @@ class _Mail:
 class AppClients(RunExecutor):
     """Delivers envelopes to an app's nodes. Clients are its nodes, by partition id where they have one."""
 
-    def __init__(self, agreement: Agreement, grid: Grid, timeout_seconds: float, num_nodes: int) -> None:
+    def __init__(
+        self,
+        agreement: Agreement,
+        grid: Grid,
+        timeout_seconds: float,
+        num_nodes: int,
+        max_examples: int | None = None,
+    ) -> None:
         """Waits for that many nodes and agrees with everyone who is there."""
         self._agreement, self._schema, self._run = agreement, agreement.layout.schema, token_hex(8)
         self._mail = _Mail(grid, timeout_seconds, {}, 0)
@@ -88,7 +95,7 @@ class AppClients(RunExecutor):
                 f"only {len(partitions)} of {len(nodes)} nodes agreed, {num_nodes} must; the log says why{why}"
             )
         self._nodes = dict(enumerate(sorted(partitions, key=lambda node: (partitions[node], node))))
-        self.population = ToldPopulation(len(self._nodes))
+        self.population = ToldPopulation(len(self._nodes), max_examples)
 
     def begin(self, round_number: int, records: Mapping[str, ConfigRecord]) -> None:
         """What every request of this round carries for the app itself."""

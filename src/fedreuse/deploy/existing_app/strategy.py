@@ -15,7 +15,7 @@ from flwr.serverapp.strategy import FedAvg, Result
 from flwr.serverapp.strategy.strategy_utils import validate_message_reply_consistency
 
 from fedreuse.accounting.ledger import Ledger
-from fedreuse.core.errors import ConfigError, RunError
+from fedreuse.core.errors import ConfigError, RunError, require
 from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.app_clients import AppClients
@@ -45,7 +45,7 @@ class FedReuseStrategy(FedAvg):
     `ledger` holds what crossed, message by message.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords, each with a default
         self,
         method: str | Mapping[str, Any] = "fedavg",
         uplink: Mapping[str, Any] | None = None,
@@ -53,10 +53,15 @@ class FedReuseStrategy(FedAvg):
         *,
         buffers: BufferPolicy = "dense",
         seed: int = 101,
+        max_norm: float | None = None,
+        max_examples: int | None = None,
         **flower: Any,
     ) -> None:
-        """`method`, `uplink`, `downlink`, `buffers` as in a configuration; `flower` goes to Flower's FedAvg."""
+        """As in a configuration, `method` with its rule in `aggregate`; `flower` goes to Flower's FedAvg."""
         super().__init__(**flower)
+        require(max_norm is None or max_norm > 0, "max_norm must be positive", max_norm)
+        require(max_examples is None or max_examples >= 1, "max_examples must be at least 1", max_examples)
+        self.max_norm, self.max_examples = max_norm, max_examples
         plain = {"method": method, "uplink": uplink or {}, "downlink": downlink or {}, "buffers": buffers}
         check_one_codec(plain)
         self.recipe: Recipe = parse(Recipe, plain, "")
@@ -85,11 +90,14 @@ class FedReuseStrategy(FedAvg):
         """Flower's own loop, with a round of ours where it trains."""
         layout = ArrayLayout.of(initial_arrays)
         agreement = Agreement(self.recipe, layout, self.seed, self.arrayrecord_key, self.weighted_by_key)
-        clients = AppClients(agreement, grid, timeout, max(self.min_available_nodes, self.min_train_nodes))
+        clients = AppClients(
+            agreement, grid, timeout, max(self.min_available_nodes, self.min_train_nodes), self.max_examples
+        )
         here = len(clients.population)
         cohort = min(here, max(int(here * self.fraction_train), self.min_train_nodes))
         self.ledger = Ledger(warn=_log.warning)
         self._training = _Training(agreement, clients, initial_arrays, (num_rounds, cohort), self.ledger)
+        self._training.bound(self.max_norm)
         return super().start(grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn)
 
     def configure_train(
@@ -131,6 +139,10 @@ class _Training:
         self._schedule = Schedule.draw(everybody, num_rounds, cohort, AlwaysAvailable(), seed)
         model = agreement.layout.model(arrays_of(initial))
         self._record = ServerRecord(self._method.server.init(model, clients.population))
+
+    def bound(self, max_norm: float | None) -> None:
+        """Refuse longer updates from now on."""
+        self._method = replace(self._method, max_norm=max_norm)
 
     @property
     def arrays(self) -> ArrayRecord:
