@@ -31,9 +31,12 @@ def test_an_unknown_kind_or_name(invoke: Invoke) -> None:
 def test_a_description_has_fields_types_and_defaults(invoke: Invoke) -> None:
     (told,) = json.loads(invoke("describe", "top_k", "--json").stdout)
     assert told["kind"] == "codecs"
-    assert told["fields"] == [{"name": "ratio", "type": "float", "default": "0.2"}]
+    (ratio,) = told["fields"]
+    assert (ratio["name"], ratio["type"], ratio["default"]) == ("ratio", "float", "0.2")
+    assert "in (0, 1]" in ratio["meaning"]
     assert told["summary"].startswith("Keep the largest coordinates")
     shown = invoke("describe", "dg_fedreuse").stdout
+    assert "\nrho: " in shown
     assert "0.7279635" in shown
     assert "'name': 'proxy'" in shown
     assert "The server caches" in shown, "the card's summary"

@@ -104,6 +104,7 @@ def _show(described: Description) -> None:
     rows = tuple((field.name, field.type, field.default) for field in described.fields)
     if rows:
         show_table(Table("", ("field", "type", "default"), rows))
+        show_lines(*(f"{field.name}: {field.meaning}" for field in described.fields if field.meaning), "")
     else:
         show_lines("It has no fields.")
     if described.expansion:

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from fedreuse.core.errors import ConfigError, UserError, suggest
+from fedreuse.core.fields import meanings
 from fedreuse.core.registry import REGISTRIES, Registry, describe_fields, named_plain
 
 __all__ = [
@@ -53,11 +54,12 @@ _WITH_CARDS = ("methods", "links", "codecs")
 
 @dataclass(frozen=True)
 class Field:
-    """A key of a part: its name, its type and its default as text; a required one has `(required)`."""
+    """A key of a part: name, type and default as text (`(required)` without one), and what it means, with its range."""
 
     name: str
     type: str
     default: str
+    meaning: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,8 @@ def summary_of(cls: type[Any]) -> str:
 
 def _describe(kind: str, name: str) -> Description:
     cls = registry_of(kind).get(name, kind)
-    fields = tuple(Field(*row) for row in describe_fields(cls))
+    told = meanings(cls)
+    fields = tuple(Field(*row, told.get(row[0], "")) for row in describe_fields(cls))
     return Description(
         kind, name, summary_of(cls), cls.__module__, fields, card_summary(name) if kind in _WITH_CARDS else "",
         _expansion(name) if kind == "methods" else "",
