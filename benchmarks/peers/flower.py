@@ -6,7 +6,9 @@ Runs in an environment of its own, with torch, numpy and flwr; of this package i
 from __future__ import annotations
 
 import json
+import os
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -82,11 +84,15 @@ def main(task: Mapping[str, Any]) -> None:
         arrays = ArrayRecord(work.network(is_tuned).state_dict())
         _Rounds(turn, work).start(grid=grid, initial_arrays=arrays, num_rounds=len(work.cohorts))
 
-    backend = {
-        "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
-        "init_args": {"num_cpus": task["processes"], "include_dashboard": False, "logging_level": "error"},
-    }
-    run_simulation(server, _client_app(task["work"], is_tuned), len(work.offsets) - 1, backend_config=backend)
+    # "local": a cluster that somebody else runs on this machine is not joined
+    ray = {"address": "local", "num_cpus": task["processes"], "include_dashboard": False, "logging_level": "error"}
+    backend = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": ray}
+    try:
+        run_simulation(server, _client_app(task["work"], is_tuned), len(work.offsets) - 1, backend_config=backend)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)  # Flower's server thread waits for clients without end, and would keep a failed process alive
 
 
 if __name__ == "__main__":

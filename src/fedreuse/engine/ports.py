@@ -93,6 +93,8 @@ class ServerPort:
             try:
                 self._check_asked(client, envelope)
                 messages[client] = self._unpack_one(client, envelope)
+            except AssertionError:
+                raise  # an invariant of the program, which no reply can break
             except Exception as error:  # whatever one reply does, it is that reply that is refused
                 refused[client] = refusal(error)
             else:
