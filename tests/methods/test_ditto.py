@@ -294,7 +294,7 @@ def test_a_personal_run_resumes_to_the_same_end(tmp_path: Path, monkeypatch: pyt
         with pytest.raises(Stop):
             run(config, tmp_path / "stopped", resume=True)
     with monkeypatch.context() as patch:
-        patch.setattr(RunDirectory, "finish", lambda *_: (_ for _ in ()).throw(Stop()))
+        patch.setattr(RunDirectory, "finish", lambda *_, **__: (_ for _ in ()).throw(Stop()))
         with pytest.raises(Stop):
             run(config, tmp_path / "stopped", resume=True)
     opened = json.loads((tmp_path / "stopped" / "test-opened.json").read_text())
