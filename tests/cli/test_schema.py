@@ -1,4 +1,4 @@
-"""`fedreuse schema`: JSON and nothing else, for configurations and studies."""
+"""`fedreuse schema`: JSON and nothing else, for configurations, studies and search spaces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 from tests.cli.conftest import Invoke
 
 
-def test_both_schemas_are_printed(invoke: Invoke) -> None:
+def test_each_schema_is_printed(invoke: Invoke) -> None:
     run, study = json.loads(invoke("schema").stdout), json.loads(invoke("schema", "--study").stdout)
     assert "method" in run["properties"]
     assert "axes" in study["properties"]
+    assert "rule" in json.loads(invoke("schema", "--space").stdout)["properties"]
+    assert invoke("schema", "--space", "--study").exit_code == 2

@@ -9,24 +9,32 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from fedreuse.runs.config import load, read_yaml
-from fedreuse.runs.json_schema import run_schema, study_schema
+from fedreuse.runs.json_schema import run_schema, space_schema, study_schema
 from fedreuse.runs.shipped import shipped_configs
 
 RUN, STUDY = Draft202012Validator(run_schema()), Draft202012Validator(study_schema())
+SPACE = Draft202012Validator(space_schema())
 PLAIN: dict[str, Any] = {"task": {"name": "digits"}}
 
 
 def test_they_are_schemas() -> None:
     Draft202012Validator.check_schema(run_schema())
     Draft202012Validator.check_schema(study_schema())
+    Draft202012Validator.check_schema(space_schema())
 
 
 @pytest.mark.parametrize("name", shipped_configs())
 def test_every_shipped_file_is_valid(name: str) -> None:
     file: Path = shipped_configs()[name]
     plain = read_yaml(file)
-    validator = STUDY if "axes" in plain else RUN
+    validator = SPACE if plain.keys() & {"space", "from"} else STUDY if "axes" in plain else RUN
     assert [error.message for error in validator.iter_errors(plain)] == []
+
+
+def test_a_space_that_names_no_base_or_a_key_that_is_none_is_refused() -> None:
+    assert SPACE.is_valid({"base": "a.yaml", "space": {"local.batch": [8, 16]}})
+    assert not SPACE.is_valid({"space": {"local.batch": [8, 16]}})
+    assert not SPACE.is_valid({"from": "a.yaml", "trails": 3})
 
 
 @pytest.mark.parametrize("name", ["digits", "paper/cifar10"])

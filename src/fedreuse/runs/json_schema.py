@@ -1,4 +1,4 @@
-"""The JSON Schema of a configuration and of a study, made from the registries: for editors, and for completion."""
+"""The JSON Schema of configurations, studies and search spaces, made from the registries: for editors and completion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fedreuse.links.link import links
 from fedreuse.runs.config import RunConfig
 from fedreuse.runs.recipe import parse_links
 
-__all__ = ["run_schema", "study_schema"]
+__all__ = ["run_schema", "space_schema", "study_schema"]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _OWN = {"type": "string", "pattern": r"^[\w.]+:\w+$", "description": "Your own, as package.module:Name."}
@@ -34,37 +34,77 @@ def run_schema() -> Json:
 
 def study_schema() -> Json:
     """The schema of a file for `fedreuse compare`."""
-    whole = _fields(RunConfig)
-    # a label changes a part of the base: no key is required, null goes back to the default, a dotted key leads inside
-    changes = {
-        "type": "object",
-        "properties": {
-            key: {"anyOf": [inner, {"type": "null"}, _nameless()]} for key, inner in whole["properties"].items()
-        },
-        "patternProperties": {r"^\w+(\.\w+)+$": True},
-        "additionalProperties": False,
-    }
-    labels = {"type": "object", "properties": {"from": {"type": "string"}}, "additionalProperties": changes}
-    values = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean", "null"]}}
-    base = {"anyOf": [{"type": "string"}, {**changes, "description": "The configuration that labels change."}]}
     return {
         "$schema": _DIALECT,
         "title": "A study of fedreuse",
         "type": "object",
         "properties": {
-            "base": {"description": "A configuration, or the path of one beside the study.", **base},
-            "axes": {
-                "type": "object",
-                "minProperties": 1,
-                "description": "Every combination is a run: values of one key, or labels with their changes.",
-                "additionalProperties": {"anyOf": [values, labels]},
-            },
+            **_base_and_axes(),
             "plan": {"description": "For `fedreuse confirm`: what is to be shown, fixed before the first run."},
             "rank": {"enum": ["test", "validation", None], "description": "How the table is sorted."},
         },
         "required": ["base", "axes"],
         "additionalProperties": False,
         "$defs": _definitions(),
+    }
+
+
+def space_schema() -> Json:
+    """The schema of a file for `fedreuse tune`; with `from`, every other key may stand in the file that it names."""
+    count = {"type": "integer", "minimum": 1}
+    seed = {"type": "integer", "minimum": 0}
+    return {
+        "$schema": _DIALECT,
+        "title": "A search space of fedreuse",
+        "type": "object",
+        "properties": {
+            "from": {"type": "string", "description": "Another space, whose keys count where this one has none."},
+            **_base_and_axes(),
+            "changes": {"description": "Changes to the base.", **_changes()},
+            "seeds": {"type": "array", "minItems": 1, "items": seed, "description": "Development seeds."},
+            "final_seed": {"description": "The seed of the configuration that is written.", **seed},
+            "space": {"type": "object", "minProperties": 1, "description": "What is searched, by dotted key."},
+            "sampler": {"enum": ["tpe", "random", "grid", "nsga2"]},
+            "trials": {"description": "How many; a grid has all points.", **count},
+            "batch": {"description": "Trials that are asked for before one of them ends.", **count},
+            "prune": {"enum": ["none", "median"]},
+            "objectives": {"type": "array", "minItems": 1, "description": "What counts; the first one most."},
+            "constraints": {"type": "array", "description": "What a trial must keep to be chosen."},
+            "rule": {"type": ["string", "object"], "description": "How the winner is chosen."},
+        },
+        "anyOf": [{"required": ["from"]}, {"required": ["base", "space"]}],
+        "additionalProperties": False,
+        "$defs": _definitions(),
+    }
+
+
+def _base_and_axes() -> Json:
+    """What a study and a search space share: a configuration, and labelled changes to it."""
+    changes = _changes()
+    labels = {"type": "object", "properties": {"from": {"type": "string"}}, "additionalProperties": changes}
+    values = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean", "null"]}}
+    base = {"anyOf": [{"type": "string"}, {**changes, "description": "The configuration that labels change."}]}
+    return {
+        "base": {"description": "A configuration, or the path of one beside this file.", **base},
+        "axes": {
+            "type": "object",
+            "minProperties": 1,
+            "description": "Every combination is a run: values of one key, or labels with their changes.",
+            "additionalProperties": {"anyOf": [values, labels]},
+        },
+    }
+
+
+def _changes() -> Json:
+    """Changes to a part of a base: no key is required, null goes back to the default, a dotted key leads inside."""
+    return {
+        "type": "object",
+        "properties": {
+            key: {"anyOf": [inner, {"type": "null"}, _nameless()]}
+            for key, inner in _fields(RunConfig)["properties"].items()
+        },
+        "patternProperties": {r"^\w+(\.\w+)+$": True},
+        "additionalProperties": False,
     }
 
 
