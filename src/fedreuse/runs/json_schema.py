@@ -1,4 +1,4 @@
-"""The JSON Schema of configurations, studies and search spaces, made from the registries: for editors and completion."""
+"""JSON Schemas of configurations, studies and search spaces, made from the registries: for editors and completion."""
 
 from __future__ import annotations
 
