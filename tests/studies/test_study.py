@@ -71,6 +71,13 @@ def test_overrides_reach_the_axes_too() -> None:
     assert [(run.config.seed, run.config.rounds.count) for run in study.runs] == [(5, 3), (6, 3)]
 
 
+def test_changes_lie_between_the_base_and_the_axes() -> None:
+    plain = {"base": BASE, "changes": {"rounds.count": 9, "seed": 4}, "axes": {"seed": [1]}}
+    (run,) = expand(plain, "s").runs
+    assert (run.config.rounds.count, run.config.seed) == (9, 1)
+    assert expand(plain, "s", overrides=["rounds.count=3"]).runs[0].config.rounds.count == 3
+
+
 def test_how_a_table_is_sorted() -> None:
     assert expand({"base": BASE, "axes": {"seed": [1]}}, "s").rank is None
     assert expand({"base": BASE, "axes": {"seed": [1]}, "rank": "validation"}, "s").rank == "validation"
@@ -82,6 +89,7 @@ def test_how_a_table_is_sorted() -> None:
         ({"base": BASE}, "study s: axes: at least one expected"),
         ({"base": BASE, "axes": []}, "study s: axes"),
         ({"axes": {"seed": [1]}}, "study s: base: a configuration, or the path of one"),
+        ({"base": BASE, "changes": 3, "axes": {"seed": [1]}}, "study s: changes: keys of the base with new values"),
         ({"base": BASE, "axes": {"seed": [1]}, "axis": 1}, "study s: axis: unknown key; did you mean 'axes'?"),
         ({"base": BASE, "axes": {"seed": [1]}, "rank": "best"}, "study s: rank: test or validation expected"),
         ({"base": BASE, "axes": {"seed": {"from": "absent.yaml"}}}, "absent.yaml: no such file"),

@@ -60,7 +60,6 @@ def space_schema() -> Json:
         "properties": {
             "from": {"type": "string", "description": "Another space, whose keys count where this one has none."},
             **_base_and_axes(),
-            "changes": {"description": "Changes to the base.", **_changes()},
             "seeds": {"type": "array", "minItems": 1, "items": seed, "description": "Development seeds."},
             "final_seed": {"description": "The seed of the configuration that is written.", **seed},
             "space": {"type": "object", "minProperties": 1, "description": "What is searched, by dotted key."},
@@ -86,6 +85,7 @@ def _base_and_axes() -> Json:
     base = {"anyOf": [{"type": "string"}, {**changes, "description": "The configuration that labels change."}]}
     return {
         "base": {"description": "A configuration, or the path of one beside this file.", **base},
+        "changes": {"description": "Changes to the base.", **_changes()},
         "axes": {
             "type": "object",
             "minProperties": 1,

@@ -1,6 +1,7 @@
 """A study: a base configuration plus axes, expanded and parsed before anything starts.
 
 base: digits.yaml                       # a mapping, or a file beside the study
+changes: {rounds.count: 20}             # optional: to the base, by dotted key
 axes:
   method:                               # labels and what each changes
     dense FedAvg: {method: fedavg}
@@ -26,6 +27,7 @@ from fedreuse.accounting.boundaries.boundary import measured, modelled
 from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.core.registry import parse
+from fedreuse.runs.changes import tree_of
 from fedreuse.runs.config import RunConfig, load, read_yaml, with_changes, with_overrides
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.shipped import find_config
@@ -35,7 +37,7 @@ from fedreuse.studies.changes import points
 
 __all__ = ["Study", "StudyRun", "expand", "load_study"]
 
-_KEYS = ("base", "axes", "rank", "plan")
+_KEYS = ("base", "changes", "axes", "rank", "plan")
 _RANKS = ("test", "validation")
 _FROM, _AXES = "from", "axes."
 _SEED_AXIS = "seed"
@@ -137,7 +139,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
     """Read a study: a base configuration and axes, whose every combination is one run.
 
     Args:
-        path: A YAML file with `base`, `axes` and perhaps `rank`.
+        path: A YAML file with `base`, `axes` and perhaps `changes`, `rank` and `plan`.
         overrides: Changes in the form `key=value` to the base, or `axes.key=value` to an axis.
 
     Returns:
@@ -188,14 +190,16 @@ def _planned(base: Mapping[str, Any], point: Mapping[str, tuple[str, Any]], name
 
 
 def _base(plain: Mapping[str, Any], name: str, folder: Path) -> Mapping[str, Any]:
-    base = plain.get("base")
+    base, changes = plain.get("base"), plain.get("changes") or {}
     if isinstance(base, str):
-        return read_yaml(folder / base)
+        base = read_yaml(folder / base)
     if not isinstance(base, Mapping):
         raise ConfigError(
             f"study {name}: base: a configuration, or the path of one beside the study, expected; got {base!r}"
         )
-    return base
+    if not isinstance(changes, Mapping):
+        raise ConfigError(f"study {name}: changes: keys of the base with new values expected; got {changes!r}")
+    return with_changes(base, tree_of(changes.items(), f"study {name}, changes: "))
 
 
 def _rank(plain: Mapping[str, Any], name: str) -> str | None:
