@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +63,43 @@ def test_a_search_that_is_killed_goes_on_with_the_same_trials(tmp_path: Path, mo
         with (tmp_path / "killed" / "trials.journal").open("a") as file:
             file.write('{"op_code": 4, "wor')  # torn
     assert search(space, tmp_path / "killed") == whole
+
+
+def _written(folder: Path) -> int:
+    """Bytes under a folder; files come and go while they are counted."""
+    sizes = 0
+    for found in folder.rglob("*"):
+        try:
+            sizes += found.stat().st_size
+        except FileNotFoundError:
+            continue
+    return sizes
+
+
+@pytest.mark.long
+def test_a_tuner_killed_five_times_ends_with_the_same_trials(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fedreuse", "tune", str(TWINS / "gate.yaml"), "rounds.count=2", "--jobs", "1"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run([*command, "--out", str(whole)], check=True, capture_output=True)
+    kills = 0
+    for share in (0.05, 0.25, 0.4, 0.6, 0.85):
+        process = subprocess.Popen(
+            [*command, "--out", str(killed)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        while process.poll() is None and _written(killed) < share * _written(whole):
+            time.sleep(0.01)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            kills += 1
+        process.wait()
+    assert kills == 5
+    subprocess.run([*command, "--out", str(killed)], check=True, capture_output=True)
+    first, second = (json.loads((folder / "outcome.json").read_text()) for folder in (whole, killed))
+    assert first == second
+    assert (whole / "chosen.yaml").read_bytes() == (killed / "chosen.yaml").read_bytes()
 
 
 @pytest.mark.slow
