@@ -27,6 +27,19 @@ def test_tables_and_json(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]  # nothing is left behind
 
 
+def test_what_was_found_is_stored_with_a_figure_and_shown_again(tmp_path: Path) -> None:
+    path, out = tmp_path / "small.yaml", tmp_path / "gate"
+    path.write_text(yaml.safe_dump(SMALL))
+    first = RUNNER.invoke(app, ["gate", str(path), "--at", "3", "--repeats", "2", "--out", str(out)])
+    assert first.exit_code == 0, first.output
+    assert "The gate of DG-FedReuse: small, seed 101" in (out / "gate.svg").read_text()
+    assert RUNNER.invoke(app, ["gate", str(out)]).stdout == first.stdout
+    (out / "gate.json").write_text('{"probes": [{"round_number": 3}]}')
+    damaged = RUNNER.invoke(app, ["gate", str(out)])
+    assert damaged.exit_code == 2
+    assert "is not a gate study" in damaged.output
+
+
 def test_another_method_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump({**SMALL, "method": "fedavg"}))

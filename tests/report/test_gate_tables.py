@@ -27,7 +27,7 @@ def test_tables_say_how_repeatable_and_how_telling_the_score_is() -> None:
         _probe(client=3, scores=(0.95, 0.85), harm=0.2, age=2, cosine=0.1),
         _probe(client=4, round_number=9, scores=(0.2, 0.2), harm=0.1, age=1, cosine=0.2),
     ]
-    reliability, validity = gate_tables(probes)
+    reliability, margins, validity = gate_tables(probes)
     first, second = reliability.rows
     assert first[:3] == ("4", "3", "0.900")
     assert first[6:] == ("16.7%", "33.3%", "100.0% (1)", "16.7%")
@@ -37,3 +37,8 @@ def test_tables_say_how_repeatable_and_how_telling_the_score_is() -> None:
     assert by_name["proxy score, one draw"][1:4] == ("1", "1", "-")
     assert by_name["age"][2] == "1"
     assert "above zero in 3 of 4 cases" in validity.legend
+    # mean scores .1, .5, .9 and .2 against a threshold of .9
+    assert [row[:2] for row in margins.rows] == [
+        ("0 to 0.02", "1"), ("0.02 to 0.05", "0"), ("0.05 to 0.1", "0"), ("0.1 to 0.2", "0"), ("above 0.2", "3"),
+    ]  # fmt: skip
+    assert [row[2] for row in margins.rows] == ["100.0%", "-", "-", "-", "0.0%"]

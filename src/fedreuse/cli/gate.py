@@ -14,9 +14,14 @@ from fedreuse.cli.output import show_json, show_lines, show_table
 __all__ = ["gate_command"]
 
 
-@app.command("gate", epilog="Example: fedreuse gate configs/digits.yaml --at 10 --at 20 --repeats 10")
+@app.command("gate", epilog="Example: fedreuse gate configs/digits.yaml --at 10 --at 20 --out runs/gate")
 def gate_command(
-    config: Annotated[Path, typer.Argument(help="A configuration of dg_fedreuse.", show_default=False)],
+    config: Annotated[
+        Path,
+        typer.Argument(
+            help="A configuration of dg_fedreuse, a run directory, or a folder that --out wrote.", show_default=False
+        ),
+    ],
     overrides: Annotated[
         list[str] | None,
         typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as seed=202", show_default=False),
@@ -25,19 +30,35 @@ def gate_command(
         list[int] | None, typer.Option("--at", help="Rounds at whose start clients are looked at (default: 10).", min=2)
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", help="How often each score is taken.", min=2)] = 10,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="A folder for the probes and a figure of them.", show_default=False),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Take the gate's score again and again at fixed states, and train every doubtful client anyway.
 
     Shows how much of the score's variance lies between clients, how often the decision flips, and how well the score,
     age, drift and others foretell that reuse costs validation loss. The run itself is played as it would be, without
-    a directory.
+    a directory: a stored run has the same states, bit by bit. A folder that --out wrote is shown again.
     """
+    from fedreuse.report.gate_figure import gate_figure
     from fedreuse.report.gate_tables import gate_tables
     from fedreuse.runs.config import load
-    from fedreuse.studies.gate_study import gate_study
+    from fedreuse.studies.gate_study import gate_study, read_probes, write_probes
 
-    probes = gate_study(load(config, overrides or []), at or [10], repeats, lambda line: typer.echo(line, err=True))
+    if (config / "gate.json").exists():
+        probes, name = read_probes(config), config.name
+    else:
+        file = config / "config.yaml" if config.is_dir() else config
+        settings = load(file, overrides or [])
+        probes = gate_study(settings, at or [10], repeats, lambda line: typer.echo(line, err=True))
+        name = f"{config.stem}, seed {settings.seed}"
+        if out is not None:
+            write_probes(out, settings, probes)
+    if out is not None and probes:
+        figure = gate_figure(probes, out / "gate.svg", f"The gate of DG-FedReuse: {name}")
+        typer.echo(f"figure: {figure}", err=True)
     if as_json:
         show_json({"probes": [asdict(probe) for probe in probes]})
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fedreuse.report.tables import Table
@@ -11,7 +12,7 @@ from fedreuse.statistics.reliability import area_under_roc, rank_correlation, re
 if TYPE_CHECKING:
     from fedreuse.runs.gate_probe import Probe
 
-__all__ = ["PREDICTORS", "flip_rate", "gate_tables"]
+__all__ = ["MARGINS", "PREDICTORS", "by_margin", "flip_rate", "gate_tables"]
 
 
 PREDICTORS: Mapping[str, Callable[[Probe], float]] = {
@@ -24,13 +25,15 @@ PREDICTORS: Mapping[str, Callable[[Probe], float]] = {
     "chance": lambda one: one.chance,
 }
 """What might foretell harm: higher should mean worse."""
+MARGINS = (0.02, 0.05, 0.1, 0.2)
+"""Bounds of the distance of a client's mean score from the threshold, by which decisions are counted."""
 _NEAR = 0.05
 
 
 def gate_tables(probes: Sequence[Probe]) -> list[Table]:
-    """Reliability by round, then validity over all of them and by round."""
+    """Reliability by round and by margin, then validity over all rounds and by round."""
     groups = {number: [one for one in probes if one.round_number == number] for number in _rounds(probes)}
-    return [_reliability(groups), _validity(probes, groups)]
+    return [_reliability(groups), _margins(probes), _validity(probes, groups)]
 
 
 def flip_rate(probes: Sequence[Probe]) -> float | None:
@@ -72,6 +75,25 @@ def _reliability(groups: Mapping[int, Sequence[Probe]]) -> Table:
         "decide otherwise than the deterministic proxy over all of a client's examples."
     )
     return Table("Reliability of the gate's score", headers, tuple(rows), legend)
+
+
+def by_margin(probes: Sequence[Probe]) -> dict[str, list[Probe]]:
+    """Clients by how far their mean score is from the threshold."""
+    bounds = [0.0, *MARGINS, float("inf")]
+    found: dict[str, list[Probe]] = {}
+    for low, high in pairwise(bounds):
+        name = f"{low:g} to {high:g}" if high < float("inf") else f"above {low:g}"
+        found[name] = [one for one in probes if low <= abs(one.mean_score - one.threshold) < high]
+    return found
+
+
+def _margins(probes: Sequence[Probe]) -> Table:
+    rows = tuple(
+        (name, str(len(group)), _share(flip_rate(group)), _share(_against_fixed(group)))
+        for name, group in by_margin(probes).items()
+    )
+    headers = ("mean score\nto threshold", "clients", "two draws\ndisagree", "other than\nall examples")
+    return Table("Decisions by distance from the threshold, all rounds", headers, rows)
 
 
 def _components(probes: Sequence[Probe]) -> tuple[float | None, float | None, float | None]:

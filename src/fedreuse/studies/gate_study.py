@@ -7,16 +7,18 @@ bits.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedreuse.core.corrections import proximal
-from fedreuse.core.errors import ConfigError, require
+from fedreuse.core.errors import ConfigError, RunDirectoryError, require
+from fedreuse.core.files import write_whole
 from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.model import Model, apply, combine, difference
 from fedreuse.core.randomness import stream
@@ -34,7 +36,9 @@ from fedreuse.runs.schedule import Schedule
 if TYPE_CHECKING:
     from fedreuse.runs.config import RunConfig
 
-__all__ = ["gate_study"]
+__all__ = ["gate_study", "read_probes", "write_probes"]
+
+_FILE = "gate.json"
 
 
 def gate_study(
@@ -61,6 +65,33 @@ def gate_study(
     require(federation.num_validation > 0, "task.validation must hold out examples", federation.num_validation)
     with tempfile.TemporaryDirectory() as folder:
         return _play(federation, sorted(set(at)), repeats, Path(folder), tell)
+
+
+def write_probes(folder: Path, config: RunConfig, probes: Sequence[Probe]) -> None:
+    """Store what a gate study found, with the configuration and run id that it looked at.
+
+    Raises:
+        RunDirectoryError: The folder cannot be written.
+    """
+    content = {"run_id": config.run_id, "config": config.to_plain(), "probes": [asdict(probe) for probe in probes]}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / _FILE, json.dumps(content).encode())
+    except OSError as error:
+        raise RunDirectoryError(f"{folder} cannot be written ({error}); choose another --out") from None
+
+
+def read_probes(folder: Path) -> list[Probe]:
+    """What `write_probes` stored.
+
+    Raises:
+        RunDirectoryError: The file is not whole.
+    """
+    try:
+        stored = json.loads((folder / _FILE).read_text())["probes"]
+        return [Probe(**{**one, "scores": tuple(one["scores"])}) for one in stored]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(f"{folder / _FILE} is not a gate study ({error}); look again with --out") from None
 
 
 def _play(
