@@ -47,6 +47,9 @@ CASES = [
     Case("fedadagrad", uplink=TOP_K),
     Case("fedavgm", uplink=TOP_K),
     Case("fedavgm", {"nesterov": True}, uplink=TOP_K, buffers="as_weights"),
+    Case("fedexp"),
+    Case("fedexp", {"weighting": "ht"}, uplink=FEEDBACK),
+    Case("dg_fedreuse", {"gate": PROXY, "step": "extrapolation"}, uplink=TOP_K, says=SCORED),
     Case("scaffold", says=CONTROLLED),
     Case("scaffold", {"option": "I"}, uplink=TOP_K, says=CONTROLLED),
     Case(

@@ -19,6 +19,7 @@ __all__ = ["Alias", "alias"]
 
 Check = tuple["Callable[[Any], bool]", str]
 
+_POSITIVE: Check = (lambda number: number > 0, "must be positive")
 _NOT_NEGATIVE: Check = (lambda number: number >= 0, "must not be negative")
 _BELOW_ONE: Check = (lambda number: 0 <= number < 1, "must be in [0, 1)")
 _SHARE: Check = (lambda number: 0 < number <= 1, "must be in (0, 1]")
@@ -31,7 +32,8 @@ _RANGES: Mapping[str, Check] = {
     "beta": _BELOW_ONE,
     "beta1": _BELOW_ONE,
     "beta2": _BELOW_ONE,
-    "tau": (lambda number: number > 0, "must be positive"),
+    "tau": _POSITIVE,
+    "eps": _POSITIVE,
     "v0": (lambda number: number is None or number >= 0, "must not be negative"),
     "decay": _SHARE,
     "ratio": _SHARE,

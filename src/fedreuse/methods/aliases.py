@@ -28,6 +28,7 @@ from fedreuse.methods.fedstale import FedStale
 from fedreuse.methods.mifa import Mifa
 from fedreuse.methods.movement import Movement
 from fedreuse.server_steps.adaptive import AdagradStep, AdamStep, YogiStep
+from fedreuse.server_steps.extrapolation import ExtrapolationStep
 from fedreuse.server_steps.momentum import MomentumStep
 from fedreuse.server_steps.sgd import SgdStep
 from fedreuse.server_steps.ternary import TernaryStep
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from fedreuse.core.population import Weighting
 
 __all__ = [
-    "Clag", "Ef21", "FedAdagrad", "FedAdam", "FedAvg", "FedAvgM", "FedEf", "FedPaq", "FedProx", "FedVarp", "FedYogi",
-    "Laq", "Lbgm", "StcUp", "StcUpDown",
+    "Clag", "Ef21", "FedAdagrad", "FedAdam", "FedAvg", "FedAvgM", "FedEf", "FedExp", "FedPaq", "FedProx", "FedVarp",
+    "FedYogi", "Laq", "Lbgm", "StcUp", "StcUpDown",
 ]  # fmt: skip
 
 Estimates = Literal["participants", "all"]
@@ -210,6 +211,27 @@ class FedAdagrad(Alias):
         """Averaging with an Adagrad step."""
         numbers = (self.server_lr, self.beta1, self.beta2, self.tau, self.v0, self.bias_correction)
         return Averaging(step=AdagradStep(*numbers))
+
+
+@alias("fedexp")
+@dataclass(frozen=True)
+class FedExp(Alias):
+    """FedAvg whose step grows with how much the updates differ from each other; nothing else to tune at the server.
+
+    Args:
+        eps: Added to the squared norm of the mean update, positive: larger steps less far.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
+            cohort.
+
+    Example: `method: {name: fedexp, eps: 0.01}`.
+    """
+
+    eps: float = 1e-3
+    weighting: Literal["ratio", "ht"] = "ratio"
+
+    def expand(self) -> Averaging:
+        """Averaging with an extrapolation step."""
+        return Averaging(aggregate=Mean(self.weighting), step=ExtrapolationStep(self.eps))
 
 
 # FedAvg through a link or a codec of its own

@@ -68,7 +68,7 @@ class FedLuar(MethodConfig):
         """Check the ranges."""
         require(self.delta_layers >= 0, "method.delta_layers must not be negative", self.delta_layers)
         require(self.blocks >= 1, "method.blocks must be at least 1", self.blocks)
-        chosen_step(self.step, self.server_lr)
+        chosen_step(self.step, self.server_lr, mixes="its direction repeats layers of the last one")
 
     def halves(self, buffers: BufferPolicy) -> tuple[LuarServer, LuarClient]:
         """A server that recycles, clients that leave out; buffers are always sent and averaged."""

@@ -53,7 +53,7 @@ class FedStale(MethodConfig):
     def __post_init__(self) -> None:
         """Check the ranges."""
         require(0 <= self.beta <= 1, "method.beta must be in [0, 1]", self.beta)
-        chosen_step(self.step, self.server_lr)
+        chosen_step(self.step, self.server_lr, mixes="its direction also holds what clients sent in earlier rounds")
 
     def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
         """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""

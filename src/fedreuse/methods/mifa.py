@@ -46,7 +46,7 @@ class Mifa(MethodConfig):
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        chosen_step(self.step, self.server_lr)
+        chosen_step(self.step, self.server_lr, mixes="its direction also holds what clients sent in earlier rounds")
 
     def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
         """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""

@@ -18,7 +18,8 @@ __all__ = ["ServerStep", "advance", "evaluated", "server_steps"]
 class ServerStep:
     """Turns a direction into a move of the weights; running statistics and counters never pass through here.
 
-    A step is a frozen dataclass. `init` and `evaluated` may stay as they are; `step` must be defined.
+    A step is a frozen dataclass. `init` and `evaluated` may stay as they are; `step` must be defined. One that reads
+    `statistics` says so by `reads_statistics`.
 
     Example:
         >>> from dataclasses import dataclass
@@ -36,6 +37,11 @@ class ServerStep:
         >>> Clipped(limit=2.5).step(direction, None, statistics=None)[0].values.tolist()
         [1.5, 2.0]
     """
+
+    @property
+    def reads_statistics(self) -> bool:
+        """Whether the direction must be made of this round's contributions alone, which `statistics` describe."""
+        return False
 
     def init(self, like: Tensors) -> Any:
         """The state before the first step; `like` holds the weights. None, unless the step remembers something."""

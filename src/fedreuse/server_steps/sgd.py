@@ -36,12 +36,23 @@ class SgdStep(ServerStep):
         return (direction if self.lr == 1.0 else scale(direction, self.lr)), state
 
 
-def chosen_step(step: ServerStep | None, server_lr: float) -> ServerStep:
-    """The step that a method was given, or a plain one with its `server_lr`; both at once would hide one of them."""
+def chosen_step(step: ServerStep | None, server_lr: float, mixes: str = "") -> ServerStep:
+    """The step that a method was given, or a plain one with its `server_lr`; both at once would hide one of them.
+
+    `mixes` says what a direction holds besides this round's updates; a step that reads their statistics is refused.
+    """
     require(server_lr >= 0, "method.server_lr must not be negative", server_lr)
     require(
         step is None or server_lr == 1.0,
         "method.server_lr must stay 1 beside method.step, which has an lr of its own; set method.step.lr",
         server_lr,
     )
-    return SgdStep(server_lr) if step is None else step
+    if step is None:
+        return SgdStep(server_lr)
+    require(
+        not (mixes and step.reads_statistics),
+        f"method.step must not need the updates that a direction is made of, because {mixes}; choose another step, or "
+        "averaging, dg_fedreuse, scaffold or ditto",
+        server_steps.name_of(step),
+    )
+    return step
