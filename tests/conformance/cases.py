@@ -84,6 +84,7 @@ CASES = [
     Case("fedavg", downlink="delta"),
     Case("fedavg", downlink={"name": "delta", "codec": "dense", "arithmetic": "bits"}),
     Case("fedavg", downlink={"name": "delta", "codec": TOP_K}),
+    Case("fedavg", downlink={"name": "delta", "codec": TOP_K, "start": "initial"}),
     Case("fedavg", downlink={"name": "delta", "codec": QSGD}),
     Case("fedavg", uplink=FEEDBACK, downlink={"name": "delta", "codec": ECUQ}),
     Case("fedavg", uplink=PACKED),

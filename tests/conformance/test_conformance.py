@@ -15,6 +15,7 @@ from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.ray import Ray
 from fedreuse.engine.executors.serial import Serial
+from fedreuse.links.delta import Delta
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.lbgm import Lbgm
 from fedreuse.links.link import links, parse_link
@@ -42,6 +43,7 @@ LINKS = [
     ErrorFeedback(TopK(0.3), decay=0.5),
     Lbgm(0.9, codec=TopK(0.3), residual=True),
     Lbgm(0.9, "model"),
+    Delta(TopK(0.3), start="initial"),
 ]
 PAIRS = [
     # every case and every check has its turn in the fast tests: a check for each case, one after another

@@ -11,12 +11,12 @@ import pytest
 
 from fedreuse.accounting.ledger import Ledger
 from fedreuse.core.errors import RunError
-from fedreuse.core.method import methods
+from fedreuse.core.method import Method, methods
 from fedreuse.engine import rounds
-from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site, Workplace
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
-from fedreuse.engine.records import ServerRecord
+from fedreuse.engine.records import ClientRecord, ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from fedreuse.wire.envelope import Envelope
@@ -167,6 +167,52 @@ def test_a_lost_store_is_a_new_first_contact() -> None:
     ]
     session.advance(1)
     assert session.record.contacts[1].ack == 3
+
+
+DELTA = {"name": "delta", "arithmetic": "bits", "start": "initial"}
+
+
+@dataclass(frozen=True, eq=False)
+class Strangers(QuadraticFederation):
+    """Clients that make another initial model than the server, as another version of a library would."""
+
+    def workplace(self, method: Method) -> Workplace:
+        return super().workplace(replace(method, initial=replace(self, seed=self.seed + 1).initial))
+
+
+def test_a_client_with_another_initial_model_is_sent_everything_in_the_same_round() -> None:
+    federation = QuadraticFederation.draw(5, NOISY)
+    dense = federation.play(build("fedavg"), 4)
+    session = Strangers(**vars(federation)).play(build("fedavg", downlink=DELTA), 4)
+    assert all(is_same(*pair) for pair in zip(session.models, dense.models, strict=True))
+    assert {event.outcome for event in session.ledger.events} == {"fresh"}
+    refused = [row for row in session.ledger.rows if row.status == "refused"]
+    assert {(row.kind, row.direction) for row in refused} == {("resync", "up")}
+    # everybody once, at first contact: a request to no avail, the word of it, then everything, 12 numbers of 8 bytes
+    met = {event.client for event in session.ledger.events}
+    assert session.ledger.counts["resyncs"] == len(refused) == len(met)
+    for client in met:
+        first = [row for row in session.ledger.rows if row.client == client and row.direction == "down"][:2]
+        assert [row.group_bytes("model") for row in first][1] == 96
+
+
+def test_a_client_whose_held_model_was_exchanged_says_so() -> None:
+    federation = QuadraticFederation.draw(3, NOISY)
+    session, other = (federation.play(build("fedavg", downlink=DELTA), 2, Setting(cohort=3)) for _ in range(2))
+    record = session.store.load(1)
+    ((ack, memory),) = record.committed(session.record.contacts[1].ack).memories.items()
+    spoiled = replace(memory, downlink={"model": federation.initial.weights})
+    session.store.save(1, ClientRecord({ack: spoiled}))
+    session.advance(1)
+    assert is_same(session.model, other.advance(1).model)
+    assert session.ledger.counts["resyncs"] == 1
+
+
+def test_clients_are_evaluated_whatever_they_hold() -> None:
+    federation = QuadraticFederation.draw(4, NOISY)
+    strangers = Strangers(**vars(federation)).play(build("fedavg", downlink=DELTA), 1)
+    mine = federation.play(build("fedavg", downlink=DELTA), 1)
+    assert strangers.evaluate("received") == mine.evaluate("received")
 
 
 def test_durable_is_what_a_checkpoint_holds() -> None:

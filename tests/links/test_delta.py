@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.nonzero import Nonzero
 from fedreuse.codecs.rand_k import RandK
 from fedreuse.codecs.top_k import TopK
-from fedreuse.core.errors import ConfigError, WireError
+from fedreuse.core.errors import ConfigError, NotHeld, WireError
 from fedreuse.core.method import LinkContext
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, drop_rows, is_equal, pick
@@ -60,6 +62,52 @@ def test_missed_changes_arrive_together() -> None:
     there, _ = link.receive(parcel, mirror, CONTEXT)
     assert parcel.field_bytes == 9
     assert there.values.tolist() == [9, 2, 3, 7]
+
+
+INITIAL = tensors(1, 2, 3, 4)
+STARTED = replace(CONTEXT, initial=INITIAL)
+
+
+def test_what_both_ends_made_themselves_does_not_travel() -> None:
+    # the model is still the initial one: four blocks that are absent; then one coordinate differs, 5 bytes as above
+    link = Delta(start="initial")
+    parcel, held = link.send(INITIAL, None, STARTED)
+    there, mirror = link.receive(parcel, None, STARTED)
+    assert (parcel.field_bytes, there.values.tolist()) == (0, [1, 2, 3, 4])
+    parcel, held = link.send(tensors(1, 2.5, 3, 4), held, STARTED)
+    there, mirror = link.receive(parcel, mirror, STARTED)
+    assert (parcel.field_bytes, there.values.tolist()) == (5, [1, 2.5, 3, 4])
+    assert is_equal(held, mirror)
+    assert parcel.notes == {"held": crc32(np.array([1, 2, 3, 4], "<f4").tobytes())}
+
+
+def test_a_later_first_contact_is_a_difference_to_the_initial_model() -> None:
+    # (9, 2, 3, 5) against (1, 2, 3, 4) through Top-K of one: the receiver holds (9, 2, 3, 4) and lacks the rest
+    link = Delta(TopK(0.25), start="initial")
+    parcel, held = link.send(tensors(9, 2, 3, 5), None, STARTED)
+    there, mirror = link.receive(parcel, None, STARTED)
+    assert there.values.tolist() == [9, 2, 3, 4]
+    assert is_equal(held, mirror)
+
+
+def test_without_a_common_start_everything_travels() -> None:
+    link = Delta(start="initial")
+    parcel, held = link.send(tensors(1, 2, 3, 4), None, CONTEXT)
+    there, mirror = link.receive(parcel, None, STARTED)  # even where only this end has an initial model
+    assert (parcel.field_bytes, parcel.notes, there.values.tolist()) == (16, {}, [1, 2, 3, 4])
+    parcel, held = link.send(tensors(1, 2, 3, 5), held, CONTEXT)
+    assert link.receive(parcel, mirror, CONTEXT)[0].values.tolist() == [1, 2, 3, 5]
+
+
+@pytest.mark.parametrize("mine", [None, tensors(1, 2, 3, 5)])
+@pytest.mark.parametrize("wanted", [INITIAL, tensors(7, 7, 7, 7)])
+def test_a_receiver_that_holds_something_else_says_so(mine: Tensors | None, wanted: Tensors) -> None:
+    link = Delta(start="initial")
+    parcel, _ = link.send(wanted, None, STARTED)
+    with pytest.raises(NotHeld, match="the difference builds on another model than is held here"):
+        link.receive(parcel, None, replace(CONTEXT, initial=mine))
+    with pytest.raises(NotHeld):
+        link.receive(parcel, tensors(0, 0, 0, 0), STARTED)
 
 
 def test_a_lossy_codec_is_mended_the_next_time() -> None:
@@ -144,15 +192,20 @@ def test_delta_of_dense_is_dense(codec: str) -> None:
     dense = federation.play(build("fedavg"), 6)
     bits = federation.play(build("fedavg", downlink={"name": "delta", "codec": codec, "arithmetic": "bits"}), 6)
     assert all(is_same(*pair) for pair in zip(bits.models, dense.models, strict=True))
+    method = build("fedavg", downlink={"name": "delta", "codec": codec, "arithmetic": "bits", "start": "initial"})
+    started = federation.play(method, 6)
+    assert all(is_same(*pair) for pair in zip(started.models, dense.models, strict=True))
     rounded = federation.play(build("fedavg", downlink={"name": "delta", "codec": codec}), 6)
     for one, other in zip(rounded.models, dense.models, strict=True):
         np.testing.assert_allclose(one.weights.values, other.weights.values, rtol=1e-12, atol=1e-14)
 
 
-def test_both_ends_hold_the_same_whatever_got_lost() -> None:
+@pytest.mark.parametrize("start", ["dense", "initial"])
+def test_both_ends_hold_the_same_whatever_got_lost(start: str) -> None:
     setting = Setting(faults=RandomFaults(lost=0.3, late=0.2))
-    method = build("fedavg", downlink={"name": "delta", "codec": top_k(0.3)})
+    method = build("fedavg", downlink={"name": "delta", "codec": top_k(0.3), "start": start})
     session = QuadraticFederation.draw(5, NOISY).play(method, 12, setting)
+    assert "resyncs" not in session.ledger.counts
     for client, contact in session.record.contacts.items():
         mine = session.store.load(client).memories[contact.ack].downlink["model"]
         assert is_equal(mine, contact.downlink["model"])
@@ -160,15 +213,35 @@ def test_both_ends_hold_the_same_whatever_got_lost() -> None:
 
 @pytest.mark.slow
 def test_a_run_with_differences_ends_in_the_same_bits(tmp_path: Path) -> None:
-    # one network in float32, running statistics and counters included
-    dense = run(tiny(), tmp_path / "dense")
-    same = run(tiny(downlink={"model": {"name": "delta", "arithmetic": "bits"}}), tmp_path / "delta")
-    assert same.summary["model_digest"] == dense.summary["model_digest"]
+    # one network in float32, running statistics and counters included; in round 1 the weights do not travel
+    dense = run(tiny(), tmp_path / "plain")
+    for start in ("dense", "initial"):
+        link = {"name": "delta", "arithmetic": "bits", "start": start}
+        same = run(tiny(downlink={"model": link}), tmp_path / start)
+        assert same.summary["model_digest"] == dense.summary["model_digest"]
+        first = [row for row in same.ledger() if row.round_number == 1 and row.direction == "down"]
+        assert all((row.group_bytes("model") == 0) == (start == "initial") for row in first)
 
 
-def test_equals_the_reference() -> None:
+@pytest.mark.slow
+def test_every_executor_starts_from_the_same_model(tmp_path: Path) -> None:
+    link = {"name": "delta", "codec": top_k(0.1), "start": "initial"}
+    runs = [
+        run(tiny(downlink={"model": link}, executor=executor), tmp_path / str(number))
+        for number, executor in enumerate(({"name": "serial", "mode": "strict"}, {"name": "pool", "workers": 2}))
+    ]
+    assert runs[0].summary["model_digest"] == runs[1].summary["model_digest"]
+    assert runs[0].summary["communication"] == runs[1].summary["communication"]
+    assert all("resyncs" not in one.summary["counts"] for one in runs)
+
+
+@pytest.mark.parametrize("start", ["dense", "initial"])
+def test_equals_the_reference(start: str) -> None:
     federation = QuadraticFederation.draw(4, NOISY)
-    session = federation.play(build("fedavg", downlink={"name": "delta", "codec": top_k(0.3)}), 5)
-    wanted = delta_fedavg(plain_problem(federation, 5, 3), lambda vector: plain_top_k(vector, 0.3))
+    session = federation.play(build("fedavg", downlink={"name": "delta", "codec": top_k(0.3), "start": start}), 5)
+    problem = plain_problem(federation, 5, 3)
+    wanted = delta_fedavg(
+        problem, lambda vector: plain_top_k(vector, 0.3), problem.weights if start == "initial" else None
+    )
     for model, one in zip(session.models[1:], wanted, strict=True):
         assert_close(model, *one)

@@ -10,11 +10,11 @@ from tests.references.local import Problem, local_sgd, round_half_even
 
 
 def delta_fedavg(
-    problem: Problem, compress: Callable[[np.ndarray], np.ndarray]
+    problem: Problem, compress: Callable[[np.ndarray], np.ndarray], start: np.ndarray | None = None
 ) -> list[tuple[np.ndarray, np.ndarray, int]]:
-    """Weights, statistics and counter after every round; a client trains from what it holds."""
+    """Weights, statistics and counter after every round; a client trains from what it holds, `start` at first."""
     w, s, c = problem.weights.copy(), problem.statistics.copy(), problem.counter
-    held: dict[int, np.ndarray] = {}
+    held: dict[int, np.ndarray] = {} if start is None else dict.fromkeys(range(len(problem.examples)), start)
     trajectory = []
     for t, cohort in enumerate(problem.cohorts, start=1):
         total = sum(problem.examples[i] for i in cohort)

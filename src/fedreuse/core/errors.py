@@ -12,6 +12,7 @@ __all__ = [
     "ConfigError",
     "DataError",
     "FedreuseError",
+    "NotHeld",
     "OwnCodeError",
     "RunDirectoryError",
     "RunError",
@@ -84,6 +85,10 @@ class RunError(FedreuseError):
 
 class WireError(FedreuseError):
     """Bytes that are not a message of ours."""
+
+
+class NotHeld(WireError):
+    """A difference to something else than the receiver holds; the sender can mend it by sending everything."""
 
 
 def refusal(error: Exception) -> str:

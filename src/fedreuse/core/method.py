@@ -124,6 +124,7 @@ class LinkContext:
         values: The small values of the request.
         reference: On the way up, what the request brought or left with the client (the model for an update, buffers for
             buffers), as both ends know it; None unless the link says that it `uses_reference`.
+        initial: On the way down, the group before the first round, where both ends make it themselves; None elsewhere.
 
     Example:
         >>> import numpy as np
@@ -139,6 +140,7 @@ class LinkContext:
     rng: np.random.Generator
     values: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     reference: Tensors | None = None
+    initial: Tensors | None = None
 
 
 class Link(Protocol):
@@ -179,7 +181,7 @@ class Link(Protocol):
         ...
 
     def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
-        """Unpack what the other end sent."""
+        """Unpack what the other end sent; `NotHeld` if that builds on something else than this end holds."""
         ...
 
     def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
@@ -191,7 +193,8 @@ class Link(Protocol):
 class Method:
     """Two halves and their links; a group without a link travels dense.
 
-    `max_norm` bounds each group of a reply but buffers, as the server decodes it; a larger one is refused.
+    `max_norm` bounds each group of a reply but buffers, as the server decodes it; a larger one is refused. `initial` is
+    the model before the first round, where this end makes it from the configuration as the other end does.
     """
 
     server: ServerHalf[Any]
@@ -199,6 +202,7 @@ class Method:
     uplink: Mapping[str, Link] = field(default_factory=dict)
     downlink: Mapping[str, Link] = field(default_factory=dict)
     max_norm: float | None = None
+    initial: Model | None = None
 
     def __post_init__(self) -> None:
         """Refuse halves that lack the abilities which their base classes declare."""

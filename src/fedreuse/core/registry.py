@@ -18,7 +18,17 @@ from pydantic import TypeAdapter, ValidationError
 from fedreuse.core.errors import ConfigError, suggest
 from fedreuse.core.own_code import remember
 
-__all__ = ["REGISTRIES", "Registry", "describe_fields", "load_object", "named_plain", "parse", "part", "to_plain"]
+__all__ = [
+    "REGISTRIES",
+    "Registry",
+    "describe_fields",
+    "load_object",
+    "named_plain",
+    "parse",
+    "part",
+    "quiet",
+    "to_plain",
+]
 
 _log = logging.getLogger("fedreuse")
 T = TypeVar("T")
@@ -153,6 +163,11 @@ def part(registry: Registry[Any], default: object = dataclasses.MISSING) -> Any:
     return dataclasses.field(default_factory=lambda: registry.parse(default, registry.kind), metadata=metadata)
 
 
+def quiet(default: Any) -> Any:
+    """A field that came later: at its default it is not written out, so that run ids from before it stay."""
+    return dataclasses.field(default=default, metadata={"quiet": True})
+
+
 def optional_part(registry: Registry[Any]) -> Any:
     """A field that holds a part of a registry or None, which is not written out: run ids from before it stay."""
     return dataclasses.field(default=None, metadata={"registry": registry, "quiet": True})
@@ -194,7 +209,7 @@ def to_plain(value: object) -> Any:
         plain = {}
         for field in dataclasses.fields(value):
             inner = getattr(value, field.name)
-            if inner is None and field.metadata.get("quiet"):
+            if field.metadata.get("quiet") and inner == field.default:
                 continue  # it is not there, as in configurations that were written before it could be
             registry = field.metadata.get("registry")
             plain[field.name] = named_plain(registry, inner) if registry is not None else to_plain(inner)

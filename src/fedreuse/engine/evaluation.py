@@ -19,6 +19,7 @@ from fedreuse.core.model import to_groups
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.ports import EVALUATE, ServerPort
+from fedreuse.engine.rounds import exchange
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,10 +105,7 @@ def evaluate_clients(
     groups = to_groups(method.server.model(record.state), "model")
     asked = {"model": question.model, "split": question.split}
     request = Message(EVALUATE, groups, asked, answers=_ANSWERS)
-    outgoing = port.pack(dict.fromkeys(cohort.clients, request))
-    arrived = list(executor.exchange(outgoing))
-    messages, refused = port.unpack({reply.client: reply.envelope for reply in arrived})
-    ledger.note(outgoing, arrived, refused)
+    messages, _ = exchange(port, dict.fromkeys(cohort.clients, request), executor, ledger)
     answers = {client: Metrics(**message.values) for client, message in messages.items()}  # type: ignore[arg-type]  # as _ANSWERS say
     answers = {client: metrics for client, metrics in answers.items() if 0 <= metrics.examples < _MOST}
     forms = Counter(metrics.form for metrics in answers.values() if metrics.examples)

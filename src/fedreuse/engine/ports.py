@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fedreuse.core.errors import WireError, refusal
+from fedreuse.core.errors import NotHeld, WireError, refusal
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["EVALUATE", "FORGOT", "ServerPort", "WhichModel", "client_answer"]
+__all__ = ["EVALUATE", "FORGOT", "RESYNC", "ServerPort", "WhichModel", "client_answer"]
 
 FORGOT = "forgot"
 """The kind of reply a client gives when it lost its memory: both ends then start over as at first contact."""
+RESYNC = "resync"
+"""The kind of reply a client gives when a difference builds on something else than it holds: it is then sent whole."""
 EVALUATE = "evaluate"
 """The kind of a question, and of its answer, that leaves no trace at either end: how good is a model here?"""
 WhichModel = Literal["own", "received", "fine_tuned"]
@@ -73,6 +75,8 @@ class ServerPort:
         self._asked: set[int] = set()
         self.forgotten: set[int] = set()
         """Who was asked in this round and said that it lost its memory."""
+        self.behind: set[int] = set()
+        """Who was asked in this round and holds something else than the server thought; it is sent everything."""
         self.diverged: dict[int, str] = {}
         """Whose numbers were refused in this round, and why."""
         self.exchange = record.exchange
@@ -123,6 +127,7 @@ class ServerPort:
             key = (group, id(tensors))
             if link.has_memory or key not in shared:
                 context = self._context(group, client, "compression down", message.values)
+                context = replace(context, initial=None if client in self.behind else _initial(self._method, group))
                 parcel, after = link.send(tensors, contact.downlink.get(group), context)
                 delivered = link.delivered(parcel, after, context) if self._delivers else None
                 shared[key] = parcel, after, delivered
@@ -150,6 +155,10 @@ class ServerPort:
             self._kept.pop(client, None)
             self.forgotten.add(client)
             raise WireError("the client lost its memory")
+        if envelope.kind == RESYNC:
+            self._contacts[client] = replace(self._contact(client), downlink={})
+            self.behind.add(client)
+            raise NotHeld("the client holds something else than the difference builds on")
 
     def _unpack_one(self, client: int, envelope: Envelope) -> Message:
         contact, asked = self._contact(client), self._tentative[client]
@@ -224,7 +233,10 @@ def client_answer(
         memory = record.resolve(request.ack, ClientMemory(method.client.init()))
     except MemoryLost:
         return Envelope(FORGOT, request.round_number, request.exchange), ClientRecord()
-    message, memory = _unpack_request(method, request, memory, trainer, client)
+    try:
+        message, memory = _unpack_request(method, request, memory, trainer, client)
+    except NotHeld:
+        return Envelope(RESYNC, request.round_number, request.exchange), record
     if request.kind == EVALUATE:
         values = _evaluation(method, message, memory.state, trainer).to_values()
         return Envelope(EVALUATE, request.round_number, request.exchange, request.exchange, values=values), record
@@ -253,6 +265,7 @@ def _unpack_request(
     for group, parcel in request.parcels.items():
         link = method.downlink.get(group, _DENSE)
         context = _client_context(trainer, request, group, client, "compression down")
+        context = replace(context, initial=_initial(method, group))
         arrived[group], after = link.receive(parcel, memory.downlink.get(group), context)
         if after is not None:
             downlink[group] = after
@@ -293,6 +306,11 @@ def _pack_reply(
 def _client_context(trainer: LocalTrainer, request: Envelope, group: str, client: int, purpose: str) -> LinkContext:
     rng = trainer.rng(f"{purpose} {group}")
     return LinkContext(trainer.schema.of_group(group), request.round_number, client, rng, request.values)
+
+
+def _initial(method: Method, group: str) -> Tensors | None:
+    """What a group on the way down was before the first round, if both ends make it themselves."""
+    return method.initial.weights if method.initial is not None and group == "model" else None
 
 
 def _with_reference(context: LinkContext, link: Link, group: str, held: Mapping[str, Tensors]) -> LinkContext:

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
     from fedreuse.accounting.ledger import Ledger
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Message, Requests
     from fedreuse.core.method import Method
     from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.executors.executor import Executor, Reply
     from fedreuse.engine.records import ServerRecord
     from fedreuse.wire.envelope import Envelope
 
-__all__ = ["mark_durable", "run_round"]
+__all__ = ["exchange", "mark_durable", "run_round"]
 
 
 def run_round(
@@ -34,11 +35,7 @@ def run_round(
     reasons: dict[int, str] = {}
     has_answers = has_tensors = False
     while True:
-        outgoing = port.pack(requests)
-        arrived = _delivered(executor, outgoing, ledger, port)
-        in_time = {reply.client: reply.envelope for reply in arrived if reply.status == "in_time"}
-        messages, refused = port.unpack(in_time)
-        ledger.note(outgoing, arrived, refused)
+        messages, refused = exchange(port, requests, executor, ledger)
         reasons |= {client: reason for client, reason in refused.items() if client not in port.forgotten}
         has_answers = has_answers or bool(messages)
         has_tensors = has_tensors or any(message.groups for message in messages.values())
@@ -52,6 +49,30 @@ def run_round(
             ledger.close(cohort.round_number, events)
             executor.end_round(port.acks())
             return port.finish(state)
+
+
+def exchange(
+    port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger
+) -> tuple[dict[int, Message], dict[int, str]]:
+    """Ask and absorb: messages, and why others were refused; who holds another model is asked once more, in full."""
+    messages, refused = _ask(port, requests, executor, ledger)
+    behind = {client: requests[client] for client in refused if client in port.behind}
+    if behind:
+        ledger.counts["resyncs"] = ledger.counts.get("resyncs", 0) + len(behind)
+        again, refused_again = _ask(port, behind, executor, ledger)
+        messages |= again
+        refused = {client: reason for client, reason in refused.items() if client not in behind} | refused_again
+    return messages, refused
+
+
+def _ask(
+    port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger
+) -> tuple[dict[int, Message], dict[int, str]]:
+    outgoing = port.pack(requests)
+    arrived = _delivered(executor, outgoing, ledger, port)
+    messages, refused = port.unpack({reply.client: reply.envelope for reply in arrived if reply.status == "in_time"})
+    ledger.note(outgoing, arrived, refused)
+    return messages, refused
 
 
 def _delivered(executor: Executor, outgoing: Mapping[int, Envelope], ledger: Ledger, port: ServerPort) -> list[Reply]:

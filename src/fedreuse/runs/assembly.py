@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -87,6 +87,8 @@ def assemble(config: RunConfig, prepared: PreparedTask | None = None) -> Federat
         prepared = config.task.prepare(config.seed)
     data = prepared.data
     network = initial_network(config.network, data.shape, data.num_classes, config.seed)
-    federation = Federation(config, prepared, network, network.read(), config.build_method())
+    initial = network.read()
+    method = replace(config.build_method(), initial=initial)
+    federation = Federation(config, prepared, network, initial, method)
     check_network(federation.trainer)
     return federation

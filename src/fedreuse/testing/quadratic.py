@@ -314,7 +314,8 @@ class Session:
 
     def __init__(self, federation: QuadraticFederation, method: Method, setting: Setting) -> None:
         """Before the first round."""
-        self.federation, self.method, self.setting = federation, method, setting
+        self.federation, self.setting = federation, setting
+        self.method = replace(method, initial=federation.initial)
         self.schema = federation.schema
         self.ledger = Ledger()
         self.crossings: list[Crossing] = []
