@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fedreuse import load, run
+from fedreuse.core.allowed import allow
 from fedreuse.runs.directory import RunDirectory
 from tests.cli.conftest import Invoke
 
@@ -59,6 +60,7 @@ def test_the_printed_lines_load_the_network(invoke: Invoke, tiny: Path, in_folde
 def test_ones_own_network(invoke: Invoke, tiny: Path, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (in_folder / "own_export_net.py").write_text(OWN)
     monkeypatch.syspath_prepend(in_folder)
+    allow(["own_export_net"])
     config = load(tiny, ['network={name: "own_export_net:Net", hidden: 5}', "rounds.count=1"])
     place = run(config, in_folder / "run").path
     told = json.loads(invoke("export", place, "--json").stdout)

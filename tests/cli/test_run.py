@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.core.allowed import allow
 from fedreuse.runs.directory import RunDirectory
 from tests.cli.conftest import Invoke
 
@@ -254,6 +255,7 @@ def test_a_run_that_a_listener_stopped_says_how_to_go_on(
 ) -> None:
     (in_folder / "stops_early.py").write_text(STOPS)
     monkeypatch.syspath_prepend(in_folder)
+    allow(["stops_early"])
     shown = invoke("run", tiny, "listeners=[{name: stops_early:AfterOne}]", "--out", "run")
     assert shown.exit_code == 0, shown.stderr
     assert "stopped after round 1: one is enough\ngo on with\n  fedreuse run " in shown.stdout
@@ -266,3 +268,20 @@ def test_a_refused_configuration_is_told_before_anything_else(invoke: Invoke, ti
     assert shown.exit_code == 2
     assert shown.stdout == ""
     assert not (in_folder / "run").exists()
+
+
+def test_a_configuration_of_a_stranger_runs_no_shell(invoke: Invoke, tiny: Path, in_folder: Path) -> None:
+    (in_folder / "elsewhere").mkdir()
+    stranger = in_folder / "elsewhere" / "theirs.yaml"
+    stranger.write_text(tiny.read_text())
+    (in_folder / "mine_here.py").write_text(STOPS)
+    shown = invoke("run", stranger, 'network={name: "os:system", command: "touch forbidden"}', "--out", "run")
+    assert shown.exit_code == 2
+    assert "importing 'os' is refused" in shown.stderr
+    listens = "listeners=[{name: mine_here:AfterOne}]"
+    assert "--allow mine_here" in invoke("run", stranger, listens, "--out", "run").stderr
+    assert not (in_folder / "forbidden").exists()
+    assert not (in_folder / "run").exists()
+    shown = invoke("run", stranger, listens, "--out", "run", "--allow", "mine_here")
+    assert shown.exit_code == 0, shown.stderr
+    assert "--allow mine_here" in shown.stdout  # and so does the command that goes on

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pytest
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.registry import REGISTRIES, Registry, describe_fields, named_plain, parse, part, to_plain
 
@@ -90,6 +91,7 @@ def test_a_whole_tree() -> None:
     ],
 )
 def test_mistakes_name_the_place_the_value_and_the_way_out(spec: object, message: str) -> None:
+    allow(["no.such.module", "pathlib"])
     with pytest.raises(ConfigError, match=message):
         shapes.parse(spec, "shape")
 
@@ -138,6 +140,7 @@ def test_a_users_own_class() -> None:
         "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Oval:\n    width: float = 2.0\n",
         vars(module),
     )
+    allow(["shape_of_a_user"])
     oval = shapes.parse({"name": "shape_of_a_user:Oval", "width": 3}, "shape")
     assert oval.width == 3.0
     plain = named_plain(shapes, oval)
@@ -147,6 +150,7 @@ def test_a_users_own_class() -> None:
 
 def test_a_users_own_function_is_adapted() -> None:
     functions: Registry[Any] = Registry("functions", "sys", adapt=lambda target, name, options: (target, name, options))
+    allow(["math"])
     try:
         assert functions.parse({"name": "math:sqrt", "x": 1}, "f") == (__import__("math").sqrt, "math:sqrt", {"x": 1})
     finally:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.datasets.synthetic import Synthetic
@@ -44,6 +45,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of the user's."""
     (tmp_path / "own_datasets.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["own_datasets", "nowhere"])
     return "own_datasets"
 
 

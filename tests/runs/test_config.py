@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.plain import Plain
@@ -51,6 +52,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of the user's in the folder where the command is given."""
     (tmp_path / "own_parts.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
+    allow(["own_parts", "own_pats"])
     return "own_parts"
 
 

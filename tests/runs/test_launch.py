@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from fedreuse.accounting.ledger import EventRow, LedgerRow
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, DataError, OwnCodeError, RunDirectoryError, RunError
 from fedreuse.core.local_trainer import Trained
 from fedreuse.engine.faults import RandomFaults
@@ -374,6 +375,7 @@ def test_workers_that_cannot_start_leave_no_process_behind(tmp_path: Path, monke
     (tmp_path / "fails_elsewhere.py").write_text(FAILS_ELSEWHERE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["fails_elsewhere"])
     monkeypatch.setenv("RUN_PROCESS", str(os.getpid()))
     before = children()
     config = tiny(network={"name": "fails_elsewhere:Net"}, executor={"name": "pool", "workers": 2})
@@ -792,6 +794,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     (tmp_path / "own_launch.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["own_launch"])
     return {
         "task": {"name": "own_launch:Own", "clients": 6, "loss": {"name": "own_launch:hinge", "margin": 0.5},
                  "metric": "own_launch:twice"},

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.runs.events import Evaluated, Failed, RoundDone, Stop, Stopped
 from fedreuse.runs.listening import Listener, Listeners, OwnListener, listeners, parse_listeners
@@ -84,6 +85,7 @@ class Mine(Listener):
 def test_ones_own_class_is_named_with_its_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_listener.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["own_listener"])
     (own,) = parse_listeners([{"name": "own_listener:Mine", "limit": 5}], "listeners")
     assert isinstance(own, OwnListener)
     assert own.start().limit == 5  # type: ignore[attr-defined]

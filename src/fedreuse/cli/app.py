@@ -14,14 +14,33 @@ from typer.core import TyperGroup
 
 import fedreuse
 from fedreuse.cli.output import command_words
+from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import FedreuseError, UserError
 from fedreuse.core.formats import FORMATS
 from fedreuse.core.own_code import own_code_error
 
-__all__ = ["AsJson", "app", "main", "on_interrupt"]
+__all__ = ["Allow", "AsJson", "app", "main", "on_interrupt"]
 
 RUN_FAILED, USERS_MISTAKE, INTERRUPTED = 1, 2, 130
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else.")]
+
+
+def _allow(entries: list[str] | None) -> list[str]:
+    """Whatever the command does with the list, it holds from here on."""
+    allow_imports(entries or [])
+    return entries or []
+
+
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="MODULE",
+        help="A package, module or folder whose code the configuration may name; again for more.",
+        callback=_allow,
+        show_default=False,
+    ),
+]
 
 
 class _Commands(TyperGroup):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.output import command_words, counted, say, show_json, show_lines, show_table
 from fedreuse.core.errors import RunError
 
@@ -54,6 +54,7 @@ def compare_command(
         ),
     ] = False,
     jobs: Jobs = None,
+    _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Run every combination of a study's axes, and show them side by side.

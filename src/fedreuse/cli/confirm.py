@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.compare import Jobs, finish, run_all
 from fedreuse.cli.output import show_lines, show_table
 from fedreuse.core.errors import ConfigError
@@ -36,6 +36,7 @@ def confirm_command(
         bool, typer.Option("--amend", help="Go on in a folder of another plan; what is new is marked in the report.")
     ] = False,
     jobs: Jobs = None,
+    _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a study that says beforehand what is to be shown, and answer it: superiority, non-inferiority, equivalence.

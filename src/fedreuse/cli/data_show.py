@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedreuse.cli.app import AsJson
+from fedreuse.cli.app import Allow, AsJson
 from fedreuse.cli.data import data_app
 from fedreuse.cli.output import command_line, counted, show_json, show_lines, show_pairs, show_table
 
@@ -33,6 +33,7 @@ def show_command(
     config: Config,
     overrides: Overrides = None,
     figure: Annotated[Path | None, typer.Option("--figure", help="Draw the federation into this PNG file.")] = None,
+    _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the federation of a configuration before anything runs: sizes, labels per client, skew."""
@@ -61,6 +62,7 @@ def split_command(
     config: Config,
     out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
     overrides: Overrides = None,
+    _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the federation of a configuration as one folder per client, and a configuration that reads them.

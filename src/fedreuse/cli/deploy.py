@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.output import command_line, counted, program, say, show_json, show_lines
 from fedreuse.cli.run import tell_result
 from fedreuse.core.errors import ConfigError, UserError
@@ -66,6 +66,7 @@ def deploy_command(
     host: Annotated[
         list[str] | None, typer.Option("--host", help="The SuperLink's names (default: 127.0.0.1, localhost).")
     ] = None,
+    allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Deploy a configuration on Flower: the same methods, on real nodes, with the same run directory.
@@ -91,6 +92,7 @@ def deploy_command(
         return
     place = out or Path(options.out or Path("runs") / planned.label)
     words = [str(config), *(overrides or []), "--local", str(local), "--out", str(place), *(["--tls"] if tls else [])]
+    words += [word for entry in allow or [] for word in ("--allow", entry)]
     on_interrupt(
         context, f"the rounds so far are safe in {place}; go on with\n  {join([program(), 'deploy', *words])} --resume"
     )
@@ -102,6 +104,7 @@ def superlink_command(
     authority: Folder = None,
     host: Annotated[str, typer.Option("--host", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="The port to listen on.")] = 8000,
+    _allow: Allow = None,
     insecure: Insecure = 0,
 ) -> None:
     """Start Flower's SuperLink, offline and with an authority's certificate; nodes must be registered."""
@@ -121,6 +124,7 @@ def supernode_command(
     authority: Folder = None,
     store: Annotated[Path, typer.Option("--store", help="Where this client keeps its memory.")] = Path("client-store"),
     port: Annotated[int, typer.Option("--port", help="For the client app, on loopback.")] = 9094,
+    _allow: Allow = None,
     insecure: Insecure = 0,
 ) -> None:
     """Start Flower's SuperNode for one client, offline, with the client's own key."""

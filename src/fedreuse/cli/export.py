@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.app import Allow, AsJson, app
 from fedreuse.cli.output import show_json, show_lines
 from fedreuse.core.errors import RunDirectoryError, UserError
 from fedreuse.core.files import write_whole
@@ -20,6 +20,7 @@ __all__ = ["example_of", "export_command"]
 def export_command(
     run: Annotated[Path, typer.Argument(help="A complete run directory.", show_default=False)],
     to: Annotated[Path | None, typer.Option("--to", help="The file to write (default: the run's name, here).")] = None,
+    _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Write the trained network as safetensors, and show the three lines of torch that load it."""

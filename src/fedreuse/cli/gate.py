@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.app import Allow, AsJson, app
 from fedreuse.cli.output import show_json, show_lines, show_table
 
 __all__ = ["gate_command"]
@@ -34,6 +34,7 @@ def gate_command(
         Path | None,
         typer.Option("--out", help="A folder for the probes and a figure of them.", show_default=False),
     ] = None,
+    _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Take the gate's score again and again at fixed states, and train every doubtful client anyway.

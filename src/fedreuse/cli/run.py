@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli import completion
-from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs, show_table
 from fedreuse.core.errors import ConfigError, RunDirectoryError, require, suggest
 
@@ -46,6 +46,7 @@ def run_command(
         int | None,
         typer.Option("--from-round", min=1, help="With --resume: go back to this round, whose state was kept (keep)."),
     ] = None,
+    allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Run one configuration to its end, or go on with one that was interrupted: the same bits either way.
@@ -72,7 +73,8 @@ def run_command(
         require(resume, "--from-round goes back in a run that is there: give --resume too; it is", from_round)
         check_same(planned, RunDirectory.open(place))
         go_back(place, from_round)
-    again = command_line("run", config, *changes, "--out", place, "--resume")
+    granted = [word for entry in allow or [] for word in ("--allow", entry)]
+    again = command_line("run", config, *changes, *granted, "--out", place, "--resume")
     on_interrupt(context, f"the rounds so far are safe in {place}; go on with\n  {again}")
     opening = "" if as_json else f"{planned.label}: {counted(planned.rounds.count, 'round')} into {place}"
     with Watcher(stderr=as_json, opening=opening, echo=say) as watcher:

@@ -9,6 +9,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_table
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, require, suggest
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def sizes_command(
     """What a network costs on the wire, without data: every codec encodes an update, and its blocks are measured."""
     policy = _policy(buffers)
     require(0 < ratio <= 1, "--ratio must be in (0, 1]", ratio)
+    allow(["."])  # names are typed here, not read from somebody's file
     chosen = list(PAPER) if dataset is None else [dataset]
     rows = [measure(name, network or PAPER.get(name, "cnn"), ratio, policy) for name in chosen]
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.output import say, show_json, show_lines, show_table
 from fedreuse.core.errors import ConfigError
 
@@ -38,6 +38,7 @@ def tune_command(
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Runs at a time (default: one per core).", show_default=False)
     ] = None,
+    _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Search settings with Optuna on development seeds, with the test split sealed, and freeze the choice.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.app import Allow, AsJson, app
 from fedreuse.cli.output import show_json, show_lines, show_table
 from fedreuse.core.errors import RunDirectoryError
 
@@ -20,6 +20,7 @@ def unseal_command(
         list[Path],
         typer.Argument(help="Complete sealed runs, or folders of them.", show_default=False, metavar="RUN..."),
     ],
+    _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Test the models of complete runs that left the test split sealed (`test: sealed`), each once.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.app import Allow, AsJson, app
 from fedreuse.cli.output import say, show_json, show_table
 from fedreuse.core.errors import require
 
@@ -36,6 +36,7 @@ def wire_command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Keep the run there (default: it is measured and forgotten).")
     ] = None,
+    _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a configuration as far as the last round asked for, and take its messages apart: modelled fields, bytes that

@@ -6,7 +6,6 @@ import dataclasses
 import importlib
 import logging
 import re
-import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from pkgutil import iter_modules
@@ -15,6 +14,7 @@ from typing import Any, Generic, TypeVar, Union, get_args, get_origin, get_type_
 
 from pydantic import TypeAdapter, ValidationError
 
+from fedreuse.core.allowed import check_module, check_target
 from fedreuse.core.errors import ConfigError, suggest
 from fedreuse.core.own_code import remember
 
@@ -314,10 +314,9 @@ def _join(where: str, key: str) -> str:
 
 
 def load_object(name: str, where: str) -> Any:
-    """What `package.module:Name` stands for; `where` is the key that names it."""
+    """What `package.module:Name` stands for, if it is allowed; `where` is the key that names it."""
     module_name, _, attribute = name.partition(":")
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # a user's own module lies beside the configuration
+    check_module(module_name, where)
     try:
         remember(module_name)
         module = importlib.import_module(module_name)
@@ -328,4 +327,6 @@ def load_object(name: str, where: str) -> Any:
     if not hasattr(module, attribute):
         known = [word for word in vars(module) if not word.startswith("_")]
         raise ConfigError(f"{where}: '{module_name}' has no '{attribute}'; {suggest(attribute, known)}")
-    return getattr(module, attribute)
+    target = getattr(module, attribute)
+    check_target(target, module_name, where)
+    return target

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
+from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import ConfigError, require, suggest
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
 from fedreuse.core.registry import named_plain, parse, part, to_plain
@@ -225,12 +226,16 @@ def _first_names(method: Any) -> Any:
     return {"weights" if key == "weighting" else key: _first_names(inner) for key, inner in method.items()}
 
 
-def load(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> RunConfig:
+def load(
+    source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), *, allow: Sequence[str | Path] = ()
+) -> RunConfig:
     """Read a configuration.
 
     Args:
         source: The path of a YAML file, or the same as a mapping. Only `task` is required; unknown keys are errors.
         overrides: Changes in the form `key=value`, such as `rounds.count=10` or `method=fedprox`, applied in order.
+        allow: Modules or packages whose code the configuration may name as `package.module:Name`, or folders of them,
+            from here on in this process. Modules beside a file that is read are allowed; a mapping lies in no folder.
 
     Returns:
         The configuration, with every default filled in.
@@ -245,6 +250,7 @@ def load(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) 
         >>> config.rounds.cohort, config.method.mu
         (4, 0.0005)
     """
+    allow_imports(allow)
     plain = read_yaml(Path(source)) if isinstance(source, str | Path) else dict(source)
     plain = with_overrides(plain, overrides)
     check_one_codec(plain)
@@ -253,7 +259,7 @@ def load(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) 
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML file that holds a mapping."""
+    """A YAML file that holds a mapping; a configuration may name what the modules beside it hold."""
     path = find_config(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -271,6 +277,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         loader.dispose()
     if not isinstance(plain, dict):
         raise ConfigError(f"{path}: a mapping of keys to values expected, got {type(plain).__name__}")
+    allow_imports([path.parent])
     return plain
 
 

@@ -13,16 +13,18 @@ from fedreuse.runs.directory import JOURNAL, RunDirectory
 from fedreuse.runs.launch import finish, prepare, storing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 __all__ = ["check_sealed", "unseal"]
 
 
-def unseal(run: str | Path) -> RunDirectory:
+def unseal(run: str | Path, *, allow: Sequence[str | Path] = ()) -> RunDirectory:
     """Test the model of a complete run whose configuration says `test: sealed`.
 
     Args:
         run: The run directory. Its dataset must be there, as it was for the run.
+        allow: Modules, packages or folders whose code its configuration may name, as in `load`.
 
     Returns:
         The run directory, whose summary now holds the test score.
@@ -42,7 +44,7 @@ def unseal(run: str | Path) -> RunDirectory:
     """
     directory = RunDirectory.open(run)
     check_sealed(directory)
-    config = replace(load(directory.config), executor=Serial())
+    config = replace(load(directory.config, allow=allow), executor=Serial())
     with ExitStack() as stack:
         directory.lock()
         stack.callback(directory.release)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.allowed import allowed
 from fedreuse.learning.data import Data, Split
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.splits import SealedSplit
@@ -29,16 +30,17 @@ class TaskSetup:
 
     config: Mapping[str, Any]
     facts: Mapping[str, Any]
+    allowed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, config: RunConfig, prepared: PreparedTask) -> TaskSetup:
         """What travels."""
         names = ("name", "num_classes", "mean", "std", "is_augmented", "is_scaled")
-        return cls(config.to_plain(), {name: getattr(prepared.data, name) for name in names})
+        return cls(config.to_plain(), {name: getattr(prepared.data, name) for name in names}, allowed())
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
         """The method, and trainers over the shared data."""
-        config = load(self.config)
+        config = load(self.config, allow=self.allowed)
         nothing = Split(arrays["inputs"][:0], arrays["labels"][:0])
         data = Data(train=Split(arrays["inputs"], arrays["labels"]), test=nothing, **self.facts)
         training = ClientIndex(arrays["training offsets"], arrays["training"])

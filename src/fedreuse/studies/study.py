@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.accounting.boundaries.boundary import measured, modelled
+from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.core.registry import parse
@@ -135,12 +136,13 @@ class Study:
             raise RunDirectoryError(f"{out} cannot be written ({error}); choose another `out`") from None
 
 
-def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
+def load_study(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequence[str | Path] = ()) -> Study:
     """Read a study: a base configuration and axes, whose every combination is one run.
 
     Args:
         path: A YAML file with `base`, `axes` and perhaps `changes`, `rank` and `plan`.
         overrides: Changes in the form `key=value` to the base, or `axes.key=value` to an axis.
+        allow: Modules, packages or folders whose code the study may name, as in `load`.
 
     Returns:
         The study, with every configuration parsed.
@@ -156,6 +158,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = ()) -> Study:
         >>> [planned.variant for planned in load_study("study.yaml", ["rounds.count=10"]).runs]
         ['plain', 'pulled']
     """
+    allow_imports(allow)
     file = find_config(path)
     return expand(read_yaml(file), file.stem, file.parent, overrides)
 

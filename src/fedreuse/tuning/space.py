@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import ConfigError, suggest
 from fedreuse.core.registry import parse
 from fedreuse.runs.changes import tree_of
@@ -94,12 +95,13 @@ class Space:
         return load({**plain, **last})
 
 
-def load_space(path: str | Path, overrides: Sequence[str] = ()) -> Space:
+def load_space(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequence[str | Path] = ()) -> Space:
     """Read a search space.
 
     Args:
         path: A YAML file; `from: OTHER` takes all keys of another file beside it that this one does not give.
         overrides: Changes `key=value` to the base; with `tune.` before the key to the space, such as `tune.trials=4`.
+        allow: Modules, packages or folders whose code the space may name, as in `load`.
 
     Raises:
         ConfigError: A mistake in the file; development seeds that are final seeds; a rule or sampler that does not fit.
@@ -108,6 +110,7 @@ def load_space(path: str | Path, overrides: Sequence[str] = ()) -> Space:
         >>> load_space("configs/tune/digits/gate.yaml").rule.name
         'best'
     """
+    allow_imports(allow)
     file = Path(path)
     own = [one.removeprefix("tune.") for one in overrides if one.startswith("tune.")]
     plain = with_overrides(_continued(file), own)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError
 from fedreuse.deploy.flower.flat_config import from_flat, to_flat
 from fedreuse.deploy.flower.options import Deployment
@@ -35,3 +38,18 @@ def test_a_key_written_wrongly_is_refused() -> None:
         from_flat({**flat, "deploy.timeout_second": 3})
     with pytest.raises(ConfigError, match="cohort"):
         from_flat({**flat, "rounds.cohrt": 3})
+
+
+def test_a_node_imports_what_its_owner_allows_whatever_the_server_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "flat_own.py").write_text("from torch import nn\n\ndef net(): return nn.Linear(1, 1)\n")
+    monkeypatch.chdir(tmp_path)
+    flat = to_flat(tiny(), Deployment())
+    served = {**flat, "network.name": "flat_own:net"}
+    served = {key: value for key, value in served.items() if not key.startswith("network.") or key == "network.name"}
+    for wider in ({}, {"FEDREUSE_ALLOW": "flat_own"}, {"deploy.allow": "flat_own"}, {"allow": "flat_own"}):
+        with pytest.raises(ConfigError, match=r"refused|unknown key"):
+            from_flat({**served, **wider})
+    allow(["flat_own"])
+    assert from_flat(served)[0].to_plain()["network"] == {"name": "flat_own:net"}

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from torch import nn
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.data import datasets
 from fedreuse.learning.datasets.text import Text
@@ -43,6 +44,7 @@ def test_roles_are_clients_and_a_run_trains_on_them(tmp_path: Path, monkeypatch:
     }  # fmt: skip
     (tmp_path / "own_text.py").write_text("from tests.learning.datasets.test_text import Next\n")
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["own_text"])
     config = tiny(task=spec, network={"name": "own_text:Next"}, rounds={"count": 1, "cohort": 3})
     prepared = config.task.prepare(1)
     assert prepared.data.num_classes == Text("x").num_tokens == 98

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.files.layout import files_below, locate
 from fedreuse.learning.files.source import ColumnNames
@@ -52,6 +53,7 @@ def test_one_folder_per_client(tmp_path: Path) -> None:
 def test_a_torch_dataset_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_pairs.py").write_text("def pairs(count, value=0):\n    return [([1.0], value)] * count\n")
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["own_pairs", "nowhere"])
     found = locate("own_pairs:pairs", ColumnNames(), None, {"count": 3, "train": {}, "test": {"value": 1}})
     assert [(one.split, len(one.source.facts().labels)) for one in found] == [("train", 3), ("test", 3)]
     assert files_below("own_pairs:pairs") == []

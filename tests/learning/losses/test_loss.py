@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.losses.loss import losses
 
@@ -24,6 +25,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of the user's."""
     (tmp_path / "own_losses.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["own_losses"])
     return "own_losses"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import named_plain
 from fedreuse.learning.metrics.metric import Metric, metrics
@@ -40,6 +41,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of the user's."""
     (tmp_path / "own_metrics.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["own_metrics"])
     return "own_metrics"
 
 
@@ -73,6 +75,7 @@ def test_a_metric_that_lacks_a_half_says_which() -> None:
 
 
 def test_unknown_names_are_refused_with_a_way_out() -> None:
+    allow(["no_such_module"])
     with pytest.raises(ConfigError, match=r"task\.metric\.name: cannot import 'no_such_module' .*install it"):
         metrics.parse("no_such_module:f", "task.metric")
     with pytest.raises(ConfigError, match=r"task\.metric\.bets: unknown key"):

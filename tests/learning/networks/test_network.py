@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import named_plain
 from fedreuse.learning.networks.network import OwnNetwork, networks
@@ -48,6 +49,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A module of the user's."""
     (tmp_path / "own_networks.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["own_networks"])
     return "own_networks"
 
 
