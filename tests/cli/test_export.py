@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from fedreuse import load, run
 from fedreuse.core.allowed import allow
@@ -54,6 +56,29 @@ def test_the_printed_lines_load_the_network(invoke: Invoke, tiny: Path, in_folde
     assert shown.exit_code == 0
     assert "network.load_state_dict(load_file('mine.safetensors'))" in shown.stdout
     assert (in_folder / "mine.safetensors").read_bytes() == (in_folder / "run.safetensors").read_bytes()
+
+
+def test_a_model_that_is_not_the_tested_one_is_refused(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(complete, tmp_path / "copy"))
+    arrays = RunDirectory.open(place).model()
+    name = next(name for name, array in arrays.items() if array.dtype == np.float32)
+    (place / "model.safetensors").write_bytes(save({**arrays, name: arrays[name] + 1}))
+    shown = invoke("export", place)
+    assert shown.exit_code == 2
+    assert "model.safetensors was changed" in shown.stderr
+    as_before_checksums(place)
+    shown = invoke("export", place)
+    assert shown.exit_code == 2
+    assert "model.safetensors does not hold the model that was tested" in shown.stderr
+
+
+def as_before_checksums(place: Path) -> None:
+    """Make it a directory of the first format."""
+    (place / "manifest.json").unlink()
+    facts = json.loads((place / "provenance.json").read_text())
+    (place / "provenance.json").write_text(
+        json.dumps({key: fact for key, fact in facts.items() if key not in ("format", "check")})
+    )
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.journal import Journal
 from fedreuse.testing.quadratic import QuadraticFederation
 
+STORED = Path(__file__).parents[1] / "runs" / "stored"
 PAGE = Path(__file__).parents[2] / "docs" / "upgrading.md"
 
 
@@ -45,15 +47,15 @@ def test_a_journal_tells_its_version(tmp_path: Path) -> None:
 
 
 def test_a_journal_from_before_the_numbers_is_read_and_stays_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "j.sqlite"
-    journal = Journal(path)
-    journal.commit(3, {"metrics": [{"round": 3}]})
-    journal.close()
-    with sqlite3.connect(path) as database:
-        database.execute("PRAGMA user_version = 0")
-    again = Journal(path)
-    assert again.round_number == 3
-    again.close()
+    path = Path(shutil.copy(STORED / "killed-fedadam" / "checkpoint.sqlite", tmp_path / "j.sqlite"))
+    old = Journal(path)
+    number = old.round_number
+    assert number > 0
+    assert not old.is_checked
+    old.verify()
+    old.commit(number + 1, {"metrics": [{"round": number + 1}]}, {("clients", 0): b"new", ("clients", 1): None})
+    assert [row["round"] for row in old.rows("metrics")][-1] == old.round_number == number + 1
+    old.close()
     with sqlite3.connect(path) as database:
         assert database.execute("PRAGMA user_version").fetchone() == (0,)
 

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedreuse.core.errors
+from fedreuse.core.checked import with_check
 from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.core.randomness import stream
 from fedreuse.core.streams import first_numbers
@@ -243,11 +244,19 @@ def test_a_crashed_run_finishes_the_same_look_at_the_same_model(tmp_path: Path) 
     again = SealedSplit(split()).open(record, "model a")
     assert again.result is None
     again.record({"score": 0.5})
-    assert json.loads(record.read_text()) == {**opened, "result": {"score": 0.5}}
+    assert json.loads(record.read_text()) == with_check({**opened, "result": {"score": 0.5}})
     assert SealedSplit(split()).open(record, "model a").result == {"score": 0.5}
     with pytest.raises(RunDirectoryError, match="opened before"):
         SealedSplit(split()).open(record, "model b")
     assert [path.name for path in tmp_path.iterdir()] == ["test-opened.json"]
+
+
+def test_a_record_with_one_changed_character_is_refused(tmp_path: Path) -> None:
+    record = tmp_path / "test-opened.json"
+    SealedSplit(split()).open(record, "model a").record({"score": 0.5})
+    record.write_text(record.read_text().replace("0.5", "0.6"))
+    with pytest.raises(RunDirectoryError, match="the record is incomplete or damaged"):
+        SealedSplit(split()).open(record, "model a")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"mod'])

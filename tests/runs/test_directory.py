@@ -15,11 +15,14 @@ import pytest
 
 from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_to_plain
+from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError, RunError
 from fedreuse.core.files import beside
+from fedreuse.core.formats import RUN_DIRECTORY
 from fedreuse.core.local_trainer import Work
 from fedreuse.runs.directory import RunDirectory, find_runs, reference_to_plain
 from fedreuse.runs.events import Stopped
+from fedreuse.runs.manifest import MANIFEST, digests_of
 
 LEDGER = [
     LedgerRow(1, 1, 0, "down", "train", "training", "in_time", {"model:dense": 40}, 0, 30, 70),
@@ -278,3 +281,75 @@ def test_an_empty_run_has_empty_tables(tmp_path: Path) -> None:
     assert directory.events() == []
     assert directory.metrics() == []
     assert directory.model() == {}
+
+
+# damage
+
+
+@pytest.fixture
+def checked(begun: RunDirectory) -> RunDirectory:
+    """A complete run with checksums."""
+    facts = {"format": RUN_DIRECTORY.version, "reference": reference_to_plain(REFERENCE)}
+    begun.write_json("provenance.json", with_check({**facts, "files": digests_of(begun.path)}))
+    begun.finish(SUMMARY, MODEL)
+    return RunDirectory.open(begun.path)
+
+
+READERS = {
+    "config.yaml": lambda run: run.config,
+    "provenance.json": lambda run: run.provenance,
+    "summary.json": lambda run: run.summary,
+    "metrics.jsonl": lambda run: run.metrics(),
+    "ledger.parquet": lambda run: run.ledger(),
+    "events.parquet": lambda run: run.events(),
+    "model.safetensors": lambda run: run.model(),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_changed_artifact_is_refused_by_its_reader_and_by_verify(checked: RunDirectory, name: str) -> None:
+    checked.verify()
+    path = checked.path / name
+    data = path.read_bytes()
+    for changed in (data.replace(b"3", b"4") if b"3" in data else data + b" ", data[:-5], b""):
+        path.write_bytes(changed)
+        for look in (READERS[name], RunDirectory.verify):
+            with pytest.raises(
+                RunDirectoryError, match=rf"run is not as it was written: {name} .*; bring it back from"
+            ):
+                look(checked)
+    path.unlink()
+    for look in (READERS[name], RunDirectory.verify):
+        with pytest.raises(RunDirectoryError, match=rf"{name} is missing"):
+            look(checked)
+
+
+def test_a_complete_run_without_its_manifest_is_refused(checked: RunDirectory) -> None:
+    (checked.path / MANIFEST).unlink()
+    with pytest.raises(RunDirectoryError, match=r"manifest\.json is missing"):
+        checked.summary  # noqa: B018
+
+
+def test_a_directory_from_before_the_checksums_is_read_and_unverified(begun: RunDirectory) -> None:
+    begun.finish(SUMMARY, MODEL)
+    assert not begun.is_checked
+    assert not (begun.path / MANIFEST).exists()
+    begun.verify()
+    (begun.path / "metrics.jsonl").write_text("{")
+    with pytest.raises(RunDirectoryError, match=r"metrics\.jsonl cannot be read"):
+        begun.metrics()
+
+
+def test_rounds_that_were_safe_and_are_gone_are_missed(begun: RunDirectory) -> None:
+    begun.write_metrics([*METRICS, {"round": 4}])
+    begun.release()
+    for _ in range(2):
+        with pytest.raises(RunDirectoryError, match=r"4 rounds were safe, and checkpoint\.sqlite has (3|none) of them"):
+            RunDirectory.open(begun.path).metrics()
+        (begun.path / "checkpoint.sqlite").unlink(missing_ok=True)
+
+
+def test_a_marker_that_cannot_be_read_says_so(begun: RunDirectory) -> None:
+    (begun.path / "STOPPED").write_text("{}")
+    with pytest.raises(RunDirectoryError, match="STOPPED cannot be read: 'reason'"):
+        begun.stop_reason  # noqa: B018

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -64,10 +65,11 @@ def test_a_reader_sees_whole_rounds_while_somebody_writes(tmp_path: Path) -> Non
     fill(writer, 2)
     assert reader.round_number == 2
     writer._database.execute("BEGIN IMMEDIATE")
-    writer._database.execute("INSERT OR REPLACE INTO meta VALUES ('round', '3')")
-    assert reader.round_number == 2
-    writer._database.execute("COMMIT")
-    assert reader.round_number == 3
+    writer._database.execute("DELETE FROM rows")
+    assert (reader.round_number, len(reader.rows("metrics"))) == (2, 2)
+    writer._database.execute("ROLLBACK")
+    fill(writer, 3)
+    assert (reader.round_number, len(reader.rows("metrics"))) == (3, 3)
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
@@ -159,3 +161,45 @@ def read_all(path: Path) -> None:
         journal.rows("metrics")
     finally:
         journal.close()
+
+
+DAMAGE = {
+    "a row": "UPDATE rows SET data = X'9181a5726f756e6409' WHERE kind = 'metrics' AND round = 2",
+    "a row and its digest": "UPDATE rows SET data = (SELECT data FROM rows WHERE kind = 'metrics' AND round = 1), "
+    "digest = (SELECT digest FROM rows WHERE kind = 'metrics' AND round = 1) WHERE kind = 'metrics' AND round = 2",
+    "the round of a row": "UPDATE rows SET round = 7 WHERE round = 2",
+    "the kind of a row": "UPDATE rows SET kind = 'metrids' WHERE round = 2",
+    "a row that is gone": "DELETE FROM rows WHERE round = 2",
+    "every row": "DELETE FROM rows",
+    "a blob": "UPDATE blobs SET data = X'00' WHERE key = 0",
+    "a blob that is no bytes": "UPDATE blobs SET data = 7 WHERE key = 0",
+    "the key of a blob": "UPDATE blobs SET key = 5 WHERE key = 0",
+    "a blob that is gone": "DELETE FROM blobs WHERE key = 0",
+    "a digest": "UPDATE blobs SET digest = X'00' WHERE key = 0",
+    "the round": """UPDATE meta SET text = replace(text, '"round": 3', '"round": 2')""",
+    "what is noted of the commit": "DELETE FROM meta",
+    "the version": "PRAGMA user_version = 1",
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_whatever_is_changed_is_noticed(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "j.sqlite"
+    journal = Journal(path)
+    fill(journal, 3)
+    journal.verify()
+    journal.close()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(DAMAGE[what])
+    again = Journal(path)
+    with pytest.raises(RunDirectoryError, match=r"j\.sqlite is damaged: .*; delete the run directory and start"):
+        again.verify()
+    again.close()
+
+
+def test_its_origin_is_kept_once_it_is_given(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j.sqlite")
+    assert journal.origin == ""
+    journal.commit(1, {}, origin="abc")
+    journal.commit(2, ROWS)
+    assert (journal.origin, journal.round_number) == ("abc", 2)

@@ -949,6 +949,43 @@ def test_a_damaged_client_file_is_refused(tmp_path: Path) -> None:
         run(tiny(**parts), out, resume=True)
 
 
+def test_a_client_file_that_is_gone_is_missed(tmp_path: Path) -> None:
+    parts: dict[str, Any] = {"uplink": EF, "client_store": "disk", "rounds": {"cohort": 6}}
+    out = stopped(tmp_path / "run", **parts)
+    (out / "clients" / "client-0000003.safetensors").unlink()
+    with pytest.raises(RunDirectoryError, match=r"clients: what client 3 remembers of exchange 2 is gone, but the ch"):
+        run(tiny(**parts), out, resume=True)
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    mine, other = stopped(tmp_path / "mine"), stopped(tmp_path / "other", seed=6)
+    shutil.copy(other / "checkpoint.sqlite", mine / "checkpoint.sqlite")
+    with pytest.raises(RunDirectoryError, match=r"the checkpoint was not written by the run of provenance\.json"):
+        run(tiny(), mine, resume=True)
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "partition.npz", "validation.npz", "provenance.json"])
+def test_what_a_run_rests_on_may_not_change(tmp_path: Path, name: str) -> None:
+    out = stopped(tmp_path / "run")
+    data = bytearray((out / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (out / name).write_bytes(data)
+    with pytest.raises(RunDirectoryError, match=rf"run is not as it was written: {name}"):
+        run(tiny(), out, resume=True)
+    (out / "provenance.json").unlink()
+    missing = r"provenance\.json is missing" if name != "config.yaml" else r"config\.yaml: .* \(as it stands there\)"
+    with pytest.raises(RunDirectoryError, match=missing):
+        run(tiny(), out, resume=True)
+
+
+def test_a_complete_run_is_verified_when_it_is_resumed(go: Go, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(go().path, tmp_path / "copy"))
+    assert run(tiny(), out, resume=True).is_checked
+    (out / "model.safetensors").unlink()
+    with pytest.raises(RunDirectoryError, match=r"model\.safetensors is missing; bring it back"):
+        run(tiny(), out, resume=True)
+
+
 def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     seen: list[str] = []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.core.errors import ConfigError, RunDirectoryError
-from fedreuse.runs.directory import JOURNAL
+from fedreuse.runs.directory import JOURNAL, RunDirectory
 from fedreuse.runs.launch import run
 from fedreuse.runs.openings import LEDGER_FILE, RECORD_FILE
 from fedreuse.runs.unsealing import unseal
@@ -31,6 +31,19 @@ def test_a_sealed_run_that_is_opened_is_the_run_that_was_never_sealed(method: st
     assert len((tmp_path / LEDGER_FILE).read_text().splitlines()) == 1
     with pytest.raises(RunDirectoryError, match="was tested already, and a run is tested once"):
         unseal(sealed.path)
+
+
+def test_an_opening_that_was_interrupted_is_finished_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny(test="sealed", rounds={"count": 1})
+    sealed = run(config, tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr(RunDirectory, "write_json", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            unseal(sealed.path)
+    assert sealed.state == "unfinished"  # its files fit no manifest
+    again = run(config, sealed.path, resume=True)
+    again.verify()
+    assert results(again) == results(run(tiny(rounds={"count": 1}), tmp_path / "opened"))
 
 
 def test_the_seal_is_no_part_of_the_identity() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,13 @@ from fedreuse.cli.app import Allow, AsJson, app
 from fedreuse.cli.output import show_json, show_lines
 from fedreuse.core.errors import RunDirectoryError, UserError
 from fedreuse.core.files import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+
+    from fedreuse.runs.directory import RunDirectory
 
 __all__ = ["example_of", "export_command"]
 
@@ -32,7 +39,9 @@ def export_command(
             f"{run} is incomplete, so there is no trained network yet; go on with the same `fedreuse run`, "
             f"--out {run} and --resume"
         )
+    directory.verify()
     arrays = directory.model()
+    _check_model(arrays, directory)
     target = to or Path(f"{run.resolve().name}.safetensors")
     example = example_of(directory.config["network"], directory.provenance, target)
     _write(arrays, target)
@@ -40,6 +49,21 @@ def export_command(
         show_json({"file": str(target), "tensors": len(arrays), "example": example})
     else:
         show_lines(f"{target}: {len(arrays)} tensors. In Python:", "", *(f"    {line}" for line in example))
+
+
+def _check_model(arrays: Mapping[str, np.ndarray], directory: RunDirectory) -> None:
+    """Refuse tensors that are not those of the model that was tested; older runs have this one digest alone."""
+    from fedreuse.learning.networks.network import networks
+    from fedreuse.runs.facts import digest_of_arrays
+
+    known = directory.provenance
+    network = networks.parse(directory.config["network"], "network")
+    module = network.build(tuple(known["input_shape"]), known["num_classes"])
+    if digest_of_arrays(arrays, module) != directory.summary["model_digest"]:
+        raise RunDirectoryError(
+            f"{directory.path}: model.safetensors does not hold the model that was tested (its digest is another one); "
+            "bring the file back from a copy, or run the configuration again in another `out`"
+        )
 
 
 def example_of(network: dict[str, Any], provenance: dict[str, Any], file: Path) -> list[str]:

@@ -46,8 +46,8 @@ class Format:
 
 WIRE = Format("message", 1, (1,))
 FRAME = Format("frame", 1, (1,))
-JOURNAL = Format("journal", 1, (1,))
-RUN_DIRECTORY = Format("run directory", 1, (1,))
+JOURNAL = Format("journal", 2, (1, 2))
+RUN_DIRECTORY = Format("run directory", 2, (1, 2))
 CLIENT_STORE = Format("client store", 1, (1,))
 FORMATS = (WIRE, FRAME, JOURNAL, RUN_DIRECTORY, CLIENT_STORE)
 """What was written before these numbers were has version 1."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedreuse.core.checked import parse_checked, with_check
 from fedreuse.core.errors import RunDirectoryError, require
 from fedreuse.core.files import write_whole
 from fedreuse.learning.data import digest_of
@@ -134,12 +135,14 @@ class SealedSplit:
         if self.__split is None:
             raise RunDirectoryError(f"{record}: this test split is open already; one run evaluates on it once")
         split = self.__split
-        content = {
-            "opened": datetime.now(UTC).isoformat(),
-            "digest": digest_of(split.inputs, split.labels),
-            "examples": len(split),
-            "model": model_digest,
-        }
+        content = with_check(
+            {
+                "opened": datetime.now(UTC).isoformat(),
+                "digest": digest_of(split.inputs, split.labels),
+                "examples": len(split),
+                "model": model_digest,
+            }
+        )
         note(str(content["digest"]))
         found = _write_record(record, content)
         self.__split = None
@@ -169,7 +172,7 @@ class Opening:
 
     def record(self, result: dict[str, Any]) -> None:
         """Write the result beside the opening."""
-        self._content = {**self._content, "result": result}
+        self._content = with_check({**self._content, "result": result})
         write_whole(self._path, json.dumps(self._content).encode())
 
 
@@ -244,15 +247,14 @@ def _write_record(record: Path, content: dict[str, Any]) -> dict[str, Any] | Non
 
 
 def _read_record(record: Path) -> dict[str, Any]:
-    """What a record says; an unreadable one says nothing."""
+    """What a record says; an unreadable one, or one that was changed, says nothing."""
     try:
-        content = json.loads(record.read_text(encoding="utf-8"))
+        return parse_checked(record.read_bytes(), is_required=False)
     except (OSError, ValueError):
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _told(record: Path) -> str:
     """When the record says it was opened."""
     opened = _read_record(record).get("opened")
-    return f"at {opened}" if opened else "the record is incomplete"
+    return f"at {opened}" if opened else "the record is incomplete or damaged"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from fedreuse.core.errors import RunDirectoryError, UserError
+from fedreuse.core.errors import ConfigError, RunDirectoryError, UserError
 from fedreuse.runs.config import load
 from fedreuse.runs.directory import JOURNAL
 
@@ -64,6 +64,7 @@ def claim(directory: RunDirectory, config: RunConfig, resume: bool) -> RunDirect
     """Take a directory for a run: a new one, or one whose run of the same configuration did not end."""
     check_free(directory, config, resume)
     if not (resume and (directory.path / "config.yaml").exists()):
+        (directory.path / "provenance.json").unlink(missing_ok=True)  # of a start that came to no round
         directory.write_text("config.yaml", yaml.safe_dump(config.to_plain(), sort_keys=False))
     return directory
 
@@ -87,7 +88,7 @@ def check_free(directory: RunDirectory, config: RunConfig, resume: bool) -> None
 
 def check_same(config: RunConfig, directory: RunDirectory) -> None:
     """Refuse a directory whose run has another configuration, naming what differs."""
-    stored = load(directory.config)
+    stored = _stored(directory)
     if stored.run_id != config.run_id:
         mine, theirs = _leaves(config.to_plain()), _leaves(stored.to_plain())
         differing = [key for key in sorted(mine.keys() | theirs.keys()) if mine.get(key) != theirs.get(key)]
@@ -96,6 +97,16 @@ def check_same(config: RunConfig, directory: RunDirectory) -> None:
             f"{directory.path} belongs to another configuration: {shown}; choose another `out`, or the configuration "
             f"in {directory.path / 'config.yaml'}"
         )
+
+
+def _stored(directory: RunDirectory) -> RunConfig:
+    try:
+        return load(directory.config)
+    except ConfigError as error:
+        raise RunDirectoryError(
+            f"{directory.path / 'config.yaml'}: {error} (as it stands there); bring the file back from a copy, or "
+            "choose another `out`"
+        ) from None
 
 
 def check_facts(known: Mapping[str, Any], facts: Mapping[str, Any], directory: RunDirectory) -> None:
@@ -107,6 +118,7 @@ def check_facts(known: Mapping[str, Any], facts: Mapping[str, Any], directory: R
                 f"({str(known['digests'].get(name))[:12]} then, {digest[:12]} now), so going on would mix two "
                 "experiments; restore it, or start a new run"
             )
+    directory.verify()
 
 
 def _leaves(plain: Any, prefix: str = "") -> dict[str, Any]:

@@ -6,25 +6,28 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
-from io import BytesIO
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import yaml
-from safetensors.numpy import load_file, save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
 from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
 from fedreuse.accounting.traffic import Traffic, savings
+from fedreuse.core.checked import CHECK, parse_checked
 from fedreuse.core.errors import RunDirectoryError, RunError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.core.formats import RUN_DIRECTORY
 from fedreuse.runs.journal import Journal
+from fedreuse.runs.manifest import MANIFEST, compare, manifest_text, read_manifest
+from fedreuse.runs.parquet import from_parquet, to_parquet
 
 if TYPE_CHECKING:
     from fedreuse.runs.events import Stopped
@@ -41,7 +44,10 @@ SERVER_FOLDER = "server"
 """Where the server's entries lie with `server_store: disk`, as long as the run is in progress."""
 
 _COMPLETE, _STOPPED = "COMPLETE", "STOPPED"
-_METRICS = "metrics.jsonl"
+_METRICS, _OPENING = "metrics.jsonl", "test-opened.json"
+_UNCHECKED = 1
+"""The format of directories without checksums: what they hold is unverified, and stays so."""
+_SIGNS_OF_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, SafetensorError, yaml.YAMLError)
 
 
 class RunDirectory:
@@ -107,20 +113,54 @@ class RunDirectory:
     @property
     def stop_reason(self) -> str:
         """Why a stopped run was stopped; empty for others."""
-        return str(self._read_json(_STOPPED)["reason"]) if self.state == "stopped" else ""
+        if self.state != "stopped":
+            return ""
+        with self._reading(_STOPPED):
+            return str(self._read_json(_STOPPED)["reason"])
 
     @property
     def config(self) -> dict[str, Any]:
         """The resolved configuration."""
-        plain: dict[str, Any] = yaml.safe_load((self.path / "config.yaml").read_text())
+        data = self._read("config.yaml")
+        with self._reading("config.yaml"):
+            plain: dict[str, Any] = yaml.safe_load(data)
+            if not isinstance(plain, dict):
+                raise ValueError("it holds no mapping")
         return plain
 
     @property
     def provenance(self) -> dict[str, Any]:
         """Where the run comes from."""
-        plain = self._read_json("provenance.json")
-        RUN_DIRECTORY.check(plain.get("format", 1), str(self.path))
+        data = self._file("provenance.json").read_bytes()
+        with self._reading("provenance.json"):
+            plain = parse_checked(data, is_required=False)
+            version = plain.get("format", _UNCHECKED)
+            RUN_DIRECTORY.check(version, str(self.path))
+            if version > _UNCHECKED and CHECK not in plain:
+                raise ValueError("its checksum is missing")
         return plain
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether what the directory holds has checksums; one that was begun before there were any is unverified."""
+        known = (self.path / "provenance.json").exists()
+        return known and self.provenance.get("format", _UNCHECKED) > _UNCHECKED
+
+    @property
+    def origin(self) -> str:
+        """The checksum of the provenance, which ties the journal to the directory; empty in older ones."""
+        return str(self.provenance.get(CHECK, "")) if (self.path / "provenance.json").exists() else ""
+
+    def verify(self) -> None:
+        """Refuse a complete run one of whose artifacts is missing or was changed; older ones cannot be verified.
+
+        Raises:
+            RunDirectoryError: With the name of the first such artifact, and how many there are.
+        """
+        wrong = compare(self.path, self._digests())
+        if wrong:
+            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+            raise self._damaged(f"{wrong[0]}{more}")
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -129,14 +169,21 @@ class RunDirectory:
             raise RunDirectoryError(f"{self.path} is incomplete; go on with resume=True")
         return self._read_json("summary.json")
 
+    @property
+    def opening(self) -> dict[str, Any] | None:
+        """What the run recorded of its one look at the test split; None if it never looked."""
+        return self._read_json(_OPENING) if (self.path / _OPENING).exists() else None
+
     def metrics(self) -> list[dict[str, Any]]:
         """One mapping per round."""
         if self._has_journal:
             return self._read_journal("metrics")
         if not self.is_complete:
+            self._check_journal()
             return []
-        lines = self._file(_METRICS).read_text().splitlines()
-        return [json.loads(line) for line in lines]
+        data = self._read(_METRICS)
+        with self._reading(_METRICS):
+            return [dict(json.loads(line)) for line in data.decode().splitlines()]
 
     def metric(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Rounds and values of one metric, where it was taken.
@@ -170,19 +217,19 @@ class RunDirectory:
 
     def ledger(self) -> list[LedgerRow]:
         """One row per envelope."""
-        if self._has_journal:
-            return [row_from_plain(row) for row in self._read_journal("ledger")]
-        rows = pq.read_table(self._file("ledger.parquet")).to_pylist(maps_as_pydicts="strict")
-        return [row_from_plain(row) for row in rows]
+        with self._reading("ledger"):
+            return [row_from_plain(row) for row in self._rows("ledger")]
 
     def events(self) -> list[EventRow]:
         """One row per selected client and round."""
-        rows = (
-            self._read_journal("events")
-            if self._has_journal
-            else pq.read_table(self._file("events.parquet")).to_pylist()
-        )
-        return [EventRow(**row) for row in rows]
+        with self._reading("events"):
+            return [EventRow(**row) for row in self._rows("events")]
+
+    def _rows(self, table: Literal["ledger", "events"]) -> list[dict[str, Any]]:
+        if self._has_journal:
+            return self._read_journal(table)
+        self._check_journal()
+        return from_parquet(self._read(f"{table}.parquet"))
 
     @property
     def reference(self) -> Reference:
@@ -195,10 +242,11 @@ class RunDirectory:
 
     def model(self) -> dict[str, np.ndarray]:
         """The trained network's tensors by name."""
-        path = self.path / "model.safetensors"
-        if not path.exists():
+        if not self.is_complete:
             raise RunDirectoryError(f"{self.path} has no trained model yet; go on with resume=True")
-        arrays: dict[str, np.ndarray] = load_file(path)
+        data = self._read("model.safetensors")
+        with self._reading("model.safetensors"):
+            arrays: dict[str, np.ndarray] = load(data)
         return arrays
 
     @property
@@ -212,26 +260,84 @@ class RunDirectory:
         return path.read_bytes().count(b"\n") if path.exists() else len(self.metrics())
 
     @property
+    def _last_told(self) -> int:
+        """The last round that was told to be safe; the journal had it by then."""
+        path = self.path / _METRICS
+        return max(map(_round_of, path.read_bytes().splitlines()), default=0) if path.exists() else 0
+
+    @property
     def _has_journal(self) -> bool:
         return (self.path / JOURNAL).exists() and not self.is_complete
 
     def _read_journal(self, kind: str) -> list[dict[str, Any]]:
+        self._check_journal()
+        with self._open_journal() as journal:
+            return journal.rows(kind)
+
+    @contextmanager
+    def _open_journal(self) -> Iterator[Journal]:
+        """The writer's journal, or one for a look."""
         if self._journal is not None:
-            return self._journal.rows(kind)
+            yield self._journal
+            return
         journal = Journal(self.path / JOURNAL)
         try:
-            return journal.rows(kind)
+            yield journal
         finally:
             journal.close()
 
     def _read_json(self, name: str) -> dict[str, Any]:
-        plain: dict[str, Any] = json.loads(self._file(name).read_text())
-        return plain
+        data = self._read(name)
+        with self._reading(name):
+            return parse_checked(data, is_required=False)
+
+    def _read(self, name: str) -> bytes:
+        """A file with the bytes that the run wrote."""
+        data = self._file(name).read_bytes()
+        if self._digests().get(name, "") not in ("", sha256(data).hexdigest()):
+            raise self._damaged(f"{name} was changed")
+        return data
+
+    def _digests(self) -> Mapping[str, str]:
+        """What the files of the directory must be: by its manifest, or before that by its provenance."""
+        if not self.is_complete:
+            origins: Mapping[str, str] = self.provenance["files"] if self.is_checked else {}
+            return origins
+        manifest = read_manifest(self.path)
+        if manifest is None and self.is_checked:
+            raise self._damaged(f"{MANIFEST} is missing")
+        return manifest or {}
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """What a damaged file makes of its reader is told with its place."""
+        try:
+            yield
+        except _SIGNS_OF_DAMAGE as error:
+            raise self._damaged(f"{name} cannot be read: {error or type(error).__name__}") from None
+
+    def _damaged(self, why: str) -> RunDirectoryError:
+        return RunDirectoryError(
+            f"{self.path} is not as it was written: {why}; bring it back from a copy, or run the configuration again "
+            "in another `out`"
+        )
 
     def _file(self, name: str) -> Path:
         if not (self.path / name).exists():
             raise RunDirectoryError(f"{self.path} is incomplete: {name} is missing")
         return self.path / name
+
+    def _check_journal(self) -> None:
+        """Refuse an unfinished run that lost its journal, in whole or in its last rounds."""
+        told = 0 if self.is_complete else self._last_told  # before the look at the journal, which grows first
+        if not told:
+            return
+        known = 0
+        if (self.path / JOURNAL).exists():
+            with self._open_journal() as journal:
+                known = journal.round_number
+        if known < told:
+            raise self._damaged(f"{told} rounds were safe, and {JOURNAL} has {known or 'none'} of them")
 
     # -- writing
 
@@ -277,6 +383,11 @@ class RunDirectory:
         if self._journal is None:
             self._journal = Journal(self.path / JOURNAL)
         return self._journal
+
+    def verify_journal(self) -> None:
+        """Refuse to go on with a journal that was damaged, or lost rounds that were safe."""
+        self._check_journal()
+        self.journal.verify()
 
     def write_text(self, name: str, text: str) -> None:
         """A file that is there whole or not at all."""
@@ -327,9 +438,11 @@ class RunDirectory:
     def finish(self, summary: Mapping[str, Any], model: Mapping[str, np.ndarray], is_sealed: bool = False) -> None:
         """Tables, model, summary, and the marker as the last write; a sealed run keeps its journal to be opened."""
         journal = self.journal
+        (self.path / _COMPLETE).unlink(missing_ok=True)  # of the sealed run; the files do not fit its manifest any more
         try:
-            self._write_table("ledger", journal.rows("ledger") + journal.rows(FINAL_LEDGER), _LEDGER)
-            self._write_table("events", journal.rows("events"), _EVENTS)
+            ledger = to_parquet(journal.rows("ledger") + journal.rows(FINAL_LEDGER), "ledger")
+            self._write_bytes("ledger.parquet", ledger)
+            self._write_bytes("events.parquet", to_parquet(journal.rows("events"), "events"))
             self.write_metrics(journal.rows("metrics"))
             tensors = {name: np.asarray(array, order="C") for name, array in model.items()}
             self._write_bytes("model.safetensors", save(tensors))
@@ -338,6 +451,8 @@ class RunDirectory:
                 f"{self.path}: the results could not be written ({error}); free some disk space, then resume=True"
             ) from None
         self.write_json("summary.json", summary)
+        if self.is_checked:
+            self.write_text(MANIFEST, manifest_text(self.path))
         self.write_text(_COMPLETE, "")
         self.release()
         if is_sealed:
@@ -346,30 +461,17 @@ class RunDirectory:
             leftover.unlink()
         shutil.rmtree(self.path / SERVER_FOLDER, ignore_errors=True)
 
-    def _write_table(self, name: str, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
-        table = BytesIO()
-        pq.write_table(pa.Table.from_pylist(rows, schema=schema), table)
-        self._write_bytes(f"{name}.parquet", table.getvalue())
-
-
-_WORK = pa.struct(
-    [("training_steps", pa.int64()), ("training_examples", pa.int64()), ("proxy_gradients", pa.int64()),
-     ("proxy_examples", pa.int64()), ("flops", pa.int64()), ("seconds", pa.float64())]
-)  # fmt: skip
-_LEDGER = pa.schema(
-    [("round_number", pa.int64()), ("exchange", pa.int64()), ("client", pa.int64()), ("direction", pa.string()),
-     ("kind", pa.string()), ("purpose", pa.string()), ("status", pa.string()),
-     ("fields", pa.map_(pa.string(), pa.int64())), ("value_bytes", pa.int64()), ("header_bytes", pa.int64()),
-     ("total_bytes", pa.int64()), ("work", _WORK), ("body", pa.map_(pa.string(), pa.int64()))]
-)  # fmt: skip
-_EVENTS = pa.schema(
-    [("round_number", pa.int64()), ("client", pa.int64()), ("outcome", pa.string()), ("reason", pa.string()),
-     ("age", pa.int64()), ("score", pa.float64())]
-)  # fmt: skip
-
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
     return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def _round_of(line: bytes) -> int:
+    """The round that a line of the metrics tells of; 0 if a crash tore it."""
+    try:
+        return int(json.loads(line)["round"])
+    except (ValueError, TypeError, LookupError):
+        return 0
 
 
 def find_runs(path: str | Path) -> list[RunDirectory]:

@@ -8,19 +8,26 @@ import numpy as np
 
 from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.codecs.dense import Dense
+from fedreuse.core.checked import with_check
 from fedreuse.core.formats import RUN_DIRECTORY
 from fedreuse.core.model import Model, to_groups
+from fedreuse.core.tensors import from_arrays
 from fedreuse.learning.data import digest_of
 from fedreuse.runs.claim import check_facts
 from fedreuse.runs.directory import RunDirectory, reference_to_plain
+from fedreuse.runs.manifest import digests_of
 from fedreuse.runs.provenance import provenance
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import nn
+
     from fedreuse.runs.assembly import Federation
     from fedreuse.runs.schedule import Schedule
 
-__all__ = ["dense_reference", "digest_of_model", "write_facts"]
+__all__ = ["dense_reference", "digest_of_arrays", "digest_of_model", "write_facts"]
 
 
 def write_facts(federation: Federation, schedule: Schedule, directory: RunDirectory) -> None:
@@ -30,10 +37,11 @@ def write_facts(federation: Federation, schedule: Schedule, directory: RunDirect
         if not (directory.path / f"{name}.npz").exists():
             index.save(directory.path / f"{name}.npz")
     facts = _facts(federation, schedule)
-    if (directory.path / "provenance.json").exists():
+    if (directory.path / "provenance.json").exists() or directory.has_rounds:
         check_facts(directory.provenance, facts, directory)
     else:
-        directory.write_json("provenance.json", {"format": RUN_DIRECTORY.version, **provenance(), **facts})
+        known = {"format": RUN_DIRECTORY.version, **provenance(), **facts, "files": digests_of(directory.path)}
+        directory.write_json("provenance.json", with_check(known))
 
 
 def _facts(federation: Federation, schedule: Schedule) -> dict[str, Any]:
@@ -72,3 +80,15 @@ def dense_reference(model: Model) -> Reference:
 def digest_of_model(model: Model) -> str:
     """SHA-256 of all tensors."""
     return digest_of(model.weights.values, model.buffers.values, model.counters.values)
+
+
+def digest_of_arrays(arrays: Mapping[str, np.ndarray], module: nn.Module) -> str:
+    """The digest of a model that lies in a file, by names; empty if its tensors are not those of the network."""
+    from fedreuse.learning.flat_network import schema_of
+
+    schema = schema_of(module)
+    try:
+        parts = (schema.weights, schema.buffers, schema.counters)
+        return digest_of_model(Model(*(from_arrays(part, arrays) for part in parts)))
+    except (KeyError, ValueError):
+        return ""

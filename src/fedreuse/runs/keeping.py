@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,8 @@ from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
 from fedreuse.engine.state_file import map_state, write_state
 from fedreuse.runs.directory import JOURNAL, RunDirectory
+from fedreuse.runs.journal import Journal
+from fedreuse.runs.manifest import MANIFEST
 from fedreuse.runs.openings import RECORD_FILE
 from fedreuse.runs.summary import arrays_of
 
@@ -24,6 +27,8 @@ __all__ = ["Keeper", "go_back"]
 
 _MODELS, _STATES, _CHECKPOINTS = "models", "states", "checkpoints"
 _BEST = "best-"
+_LATER = ("COMPLETE", "STOPPED", "summary.json", MANIFEST, "metrics.jsonl", f"{JOURNAL}-wal", f"{JOURNAL}-shm")
+"""What tells of rounds after the one that a run goes back to."""
 
 
 class Keeper:
@@ -104,9 +109,11 @@ def go_back(run: str | Path, number: int) -> RunDirectory:
     if number not in kept:
         known = f"rounds {', '.join(map(str, sorted(kept)))} are there" if kept else "none was (keep.checkpoints: 3)"
         raise RunDirectoryError(f"{place}: the state of round {number} was not kept; {known}")
+    with closing(Journal(kept[number])) as copy:
+        copy.verify()
     directory.lock()
     try:
-        for name in ("COMPLETE", "STOPPED", "summary.json", f"{JOURNAL}-wal", f"{JOURNAL}-shm"):
+        for name in _LATER:
             (place / name).unlink(missing_ok=True)
         write_whole(place / JOURNAL, kept[number].read_bytes())
         for later in (file for round_number, file in kept.items() if round_number > number):

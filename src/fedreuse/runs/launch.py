@@ -23,6 +23,7 @@ from fedreuse.runs.keeping import Keeper
 from fedreuse.runs.listening import Listener, Listeners
 from fedreuse.runs.listening import listeners as named_listeners
 from fedreuse.runs.live import LiveRun
+from fedreuse.runs.openings import RECORD_FILE
 from fedreuse.runs.schedule import load_or_freeze
 from fedreuse.runs.scores import EarlyStopping, Scores
 from fedreuse.runs.summary import arrays_of, round_row, summarise
@@ -74,6 +75,7 @@ def run(
     config = config if isinstance(config, RunConfig) else load(config)
     directory = RunDirectory(Path(out) if out is not None else Path("runs") / config.label)
     if resume and directory.is_complete:
+        directory.verify()
         check_same(config, directory)
         return directory
     check_ours(directory.path)
@@ -134,7 +136,9 @@ def _go(rounds: _Rounds, heard: Listeners) -> None:
             heard.tell(Stopped(live.safe_round, heard.stop.reason))
             return
         _require_training(live)
-        summary = finish(rounds, None if config.test == "sealed" else rounds.scores.test(rounds.result))
+        # a seal that was broken before a crash stays broken
+        is_sealed = config.test == "sealed" and not (directory.path / RECORD_FILE).exists()
+        summary = finish(rounds, None if is_sealed else rounds.scores.test(rounds.result))
     except BaseException as error:
         heard.tell(Failed(error))
         raise

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain, row_to_plain
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.executors.executor import Site, TooFewReplies, WorkersLost
@@ -38,6 +39,8 @@ class LiveRun:
         self.ledger = Ledger(warn=directory.log)
         config, schema, journal = federation.config, federation.schema, directory.journal
         tensors = TensorStore(directory.path / SERVER_FOLDER, schema)
+        directory.verify_journal()
+        self._origin = directory.origin
         if journal.round_number == 0:
             tensors.keep_only(())
             if config.client_store == "disk":
@@ -48,6 +51,7 @@ class LiveRun:
             blobs, where = journal.blobs(), str(directory.path)
             self.record = restore_server(blobs, schema, where, tensors)
             self.store = self._store(restore_clients(blobs, schema, where))
+            self._check_restored()
             self.ledger.rows = [row_from_plain(row) for row in journal.rows("ledger")]
             self.ledger.events = [EventRow(**row) for row in journal.rows("events")]
             self.ledger.counts = (journal.rows("counts") or [{}])[-1]
@@ -118,7 +122,8 @@ class LiveRun:
             "events": [row_to_plain(event) for event in self.ledger.events[num_events:]],
             "counts": [dict(self.ledger.counts)],
         }
-        self.directory.journal.commit(number, rows, self._checkpointer.changes(self.record, self.store))
+        changes = self._checkpointer.changes(self.record, self.store)
+        self.directory.journal.commit(number, rows, changes, self._origin)
         self.record = mark_durable(self._checkpointer.settled(self.record))
         self.directory.append_metrics(self._waiting)
         self._waiting = []
@@ -137,6 +142,23 @@ class LiveRun:
     def take_last_rows(self) -> None:
         """Take up again what crossed after the last round, before a crash."""
         self.ledger.rows += [row_from_plain(row) for row in self.directory.journal.rows(FINAL_LEDGER)]
+
+    def _check_restored(self) -> None:
+        """Refuse a journal of another run, and memories on disk that do not reach back to the last checkpoint."""
+        where = self.directory.path
+        if self.directory.journal.origin != self._origin:
+            raise RunDirectoryError(
+                f"{where}: the checkpoint was not written by the run of provenance.json; bring both back from a copy, "
+                "or start again in another `out`"
+            )
+        if not isinstance(self.store, DiskStore) or (where / "deployment.json").exists():
+            return
+        for client, contact in self.record.contacts.items():
+            if contact.ack not in self.store.load(client).memories:
+                raise RunDirectoryError(
+                    f"{where / 'clients'}: what client {client} remembers of exchange {contact.ack} is gone, but the "
+                    "checkpoint builds on it; bring the folder back from a copy, or start again in another `out`"
+                )
 
     def _store(self, records: dict[int, Any]) -> ClientStore:
         if self.federation.config.client_store == "disk":

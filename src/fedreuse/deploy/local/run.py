@@ -45,6 +45,7 @@ def run_local(
     """Start a federation with a node per client, run, stop; the run directory is the same kind as a simulation's."""
     directory = RunDirectory(Path(options.out).absolute())
     if options.resume and directory.is_complete:
+        directory.verify()
         check_same(config, directory)
         return directory
     check_free(directory, config, options.resume)

@@ -1,0 +1,76 @@
+"""The manifest of a complete run: a SHA-256 of every artifact, so that a changed or missing file is noticed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from fedreuse.core.checked import parse_checked, with_check
+from fedreuse.core.errors import RunDirectoryError
+
+__all__ = ["MANIFEST", "ORIGINS", "compare", "digests_of", "manifest_text", "read_manifest"]
+
+MANIFEST = "manifest.json"
+ORIGINS = ("config.yaml", "schedule.json", "partition.npz", "validation.npz")
+"""What is there before the first round; the provenance holds their digests."""
+_RESULTS = (
+    "provenance.json", "test-opened.json", "metrics.jsonl", "ledger.parquet", "events.parquet", "model.safetensors",
+    "summary.json",
+)  # fmt: skip
+_KEPT = ("models/*.safetensors", "models/*.state", "states/*.sqlite", "checkpoints/*.sqlite")
+_CLIENTS = "clients"
+"""A folder with a file per client, which counts as one artifact."""
+
+
+def digests_of(place: Path, names: tuple[str, ...] = ORIGINS) -> dict[str, str]:
+    """SHA-256 of those of the files that are there."""
+    return {name: _digest(place / name) for name in names if (place / name).exists()}
+
+
+def manifest_text(place: Path) -> str:
+    """The manifest of what lies in a run directory now."""
+    kept = sorted(str(file.relative_to(place)) for pattern in _KEPT for file in place.glob(pattern))
+    return json.dumps(with_check({"files": digests_of(place, (*ORIGINS, *_RESULTS, *kept, _CLIENTS))}), indent=2) + "\n"
+
+
+def read_manifest(place: Path) -> dict[str, str] | None:
+    """The digests of a manifest by artifact; None if there is none.
+
+    Raises:
+        RunDirectoryError: The manifest itself was changed.
+
+    """
+    path = place / MANIFEST
+    try:
+        files = parse_checked(path.read_bytes())["files"]
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError) as error:
+        raise RunDirectoryError(
+            f"{path} is not as it was written ({error}), so that nothing in its folder can be trusted; bring it back "
+            "from a copy, or run the configuration again in another `out`"
+        ) from None
+    return {str(name): str(digest) for name, digest in files.items()}
+
+
+def compare(place: Path, digests: Mapping[str, str]) -> list[str]:
+    """What is wrong with the artifacts of a folder: those that are gone, and those that were changed."""
+    return [
+        f"{name} is missing" if not (place / name).exists() else f"{name} was changed"
+        for name, digest in digests.items()
+        if not (place / name).exists() or _digest(place / name) != digest
+    ]
+
+
+def _digest(path: Path) -> str:
+    """Of a file, or of all files in a folder by their names."""
+    if path.is_dir():
+        listed = [f"{file.name} {_digest(file)}\n" for file in sorted(path.iterdir()) if file.is_file()]
+        return sha256("".join(listed).encode()).hexdigest()
+    with path.open("rb") as file:
+        digest = sha256()
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
