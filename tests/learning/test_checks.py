@@ -120,3 +120,22 @@ class AList:
 def test_a_dataset_that_returns_a_list_is_refused_by_the_run() -> None:
     with pytest.raises(DataError, match="the dataset AList returned a list"):
         assemble(load({**CONFIG, "task": {"name": f"{__name__}:AList", "clients": 4}}))
+
+
+def labelled(labels: Any) -> Split:
+    return Split(np.zeros((len(labels), 2), np.float32), np.array(labels))
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "message"),
+    [
+        (labelled([[0, 3]]), labelled([[0, 2]]), r"train\.labels: example 0 has the label 3, but num_classes is 3"),
+        (labelled([[0, 1]] * 2), labelled([[1, 2], [-100, -100]]), r"test\.labels: no label of example 1 counts"),
+        (labelled([0.5, 1.5]), labelled([1.0, np.nan]), r"test\.labels: example 1 is nan; leave out what is no number"),
+        (labelled([0.5, 1.5]), labelled([1, 2]), r"test\.labels are classes, but those of train are numbers"),
+        (labelled([[0, 1]]), labelled([[0, 1, 2]]), r"test\.labels have the shape \(3,\) per example, .* \(2,\)"),
+    ],
+)
+def test_labels_of_other_kinds(train: Split, test: Split, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_data(Data("own", 3, train, test), object())

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["show_command", "split_command"]
 
 _SHOWN, _DRAWN = 12, 40
+_OUTPUTS = {"classes": "classes", "tokens": "tokens", "numbers": "numbers to predict", "flags": "flags"}
 
 Config = Annotated[Path, typer.Argument(help="A YAML file.", show_default=False)]
 Overrides = Annotated[
@@ -90,11 +91,13 @@ def _pairs(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
     examples = ", ".join(f"{name} {count:,}" for name, count in plain["examples"].items())
     yield "clients", f"{plain['clients']:,}"
     yield "examples", examples
-    yield "inputs", f"{'x'.join(map(str, plain['shape']))}, {plain['classes']} classes"
+    yield "inputs", f"{'x'.join(map(str, plain['shape']))}, {plain['classes']} {_OUTPUTS[plain['labels']]}"
     yield "examples per client", _told(plain["sizes"], "{:,.0f}") + f"; Gini coefficient {plain['size_gini']:.3f}"
-    yield "classes per client", _told(plain["classes_per_client"], "{:,.0f}")
-    yield "label distance", _told(plain["label_distance"], "{:.3f}") + " (0: as all, towards 1: nothing in common)"
-    for name in ("clients_with_one_example", "clients_with_one_class"):
+    has_classes = plain["labels"] == "classes"
+    if has_classes:
+        yield "classes per client", _told(plain["classes_per_client"], "{:,.0f}")
+        yield "label distance", _told(plain["label_distance"], "{:.3f}") + " (0: as all, towards 1: nothing in common)"
+    for name in ("clients_with_one_example", *(("clients_with_one_class",) if has_classes else ())):
         if plain[name]:
             yield name.replace("_", " "), f"{plain[name]:,}"
     yield "normalisation", f"mean {_numbers(plain['mean'])}, std {_numbers(plain['std'])}"

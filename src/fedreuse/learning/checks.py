@@ -10,6 +10,7 @@ import torch
 from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.core.own_code import own_code_error
 from fedreuse.learning.data import Data, Split
+from fedreuse.learning.targets import IGNORED, kind_of
 
 if TYPE_CHECKING:
     from fedreuse.learning.trainer import Trainer
@@ -43,11 +44,43 @@ def _check_split(split: Split, where: str, data: Data) -> None:
         )
     if split.inputs.shape[1:] != data.shape:
         raise DataError(f"{where}.inputs are of shape {split.inputs.shape[1:]}, but those of train are {data.shape}")
-    is_class = split.labels.dtype.kind in "iu" and split.labels.size > 0
-    if is_class and not 0 <= split.labels.min() <= split.labels.max() < data.num_classes:
+    _check_labels(split.labels, where, data)
+
+
+def _check_labels(labels: np.ndarray, where: str, data: Data) -> None:
+    kind = kind_of(labels)
+    if kind != data.kind:
+        raise DataError(f"{where}.labels are {kind}, but those of train are {data.kind}; all splits have one kind")
+    if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1:] != data.train.labels.shape[1:]):
         raise DataError(
-            f"{where}.labels go from {split.labels.min()} to {split.labels.max()}, but num_classes is "
+            f"{where}.labels have the shape {labels.shape[1:]} per example, those of train "
+            f"{data.train.labels.shape[1:]}; one row of the same length per example is needed"
+        )
+    if kind == "tokens":
+        _check_tokens(labels, where, data)
+    elif kind == "numbers" and not np.isfinite(labels).all():
+        example = int(np.argmin(np.isfinite(labels).reshape(len(labels), -1).all(1)))
+        raise DataError(f"{where}.labels: example {example} is {labels[example]}; leave out what is no number")
+    elif kind == "classes" and labels.size and not 0 <= labels.min() <= labels.max() < data.num_classes:
+        raise DataError(
+            f"{where}.labels go from {labels.min()} to {labels.max()}, but num_classes is "
             f"{data.num_classes}; labels must be 0 to {data.num_classes - 1}"
+        )
+
+
+def _check_tokens(labels: np.ndarray, where: str, data: Data) -> None:
+    is_wrong = (labels != IGNORED) & ((labels < 0) | (labels >= data.num_classes))
+    if is_wrong.any():
+        example = int(np.argmax(is_wrong.any(1)))
+        raise DataError(
+            f"{where}.labels: example {example} has the label {labels[is_wrong][0]}, but num_classes is "
+            f"{data.num_classes}; labels must be 0 to {data.num_classes - 1}, or {IGNORED} where none counts"
+        )
+    is_empty = (labels == IGNORED).all(1)
+    if is_empty.any():
+        raise DataError(
+            f"{where}.labels: no label of example {int(np.argmax(is_empty))} counts (all are {IGNORED}), and so it is "
+            f"with {np.count_nonzero(is_empty) - 1} others; leave such examples out"
         )
 
 

@@ -11,16 +11,24 @@ import numpy as np
 
 from fedreuse.core.errors import DataError
 from fedreuse.core.registry import Registry
+from fedreuse.learning.targets import kind_of, strata_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from fedreuse.learning.targets import LabelKind
 
 __all__ = ["Data", "Dataset", "Examples", "Split", "datasets", "digest_of"]
 
 
 @dataclass(frozen=True)
 class Split:
-    """Examples: inputs (images uint8 as N x C x H x W, or float32 of any shape) and integer labels."""
+    """Examples: inputs and labels.
+
+    Inputs are images (uint8, N x C x H x W), float32 of any shape, or int64 token numbers. Labels are classes (whole
+    numbers), one class per token (N x length, `IGNORED` where none counts), numbers (fractions) or flags (truth values,
+    N x labels).
+    """
 
     inputs: np.ndarray
     labels: np.ndarray
@@ -34,6 +42,11 @@ class Split:
         """Number of examples."""
         return len(self.labels)
 
+    @property
+    def strata(self) -> np.ndarray:
+        """What these examples are divided by in proportion: their classes, if labels are classes."""
+        return strata_of(self.labels)
+
     def at(self, places: np.ndarray) -> Split:
         """The examples at some places."""
         return Split(self.inputs[places], self.labels[places])
@@ -44,7 +57,7 @@ class Examples:
     """What a partition may know of the training examples: never their inputs.
 
     Args:
-        labels: Class of each example.
+        labels: Class of each example; all 0 where labels are no classes.
         clients: Natural client of each example, numbered from 0; None where the data have none.
         times: When each example arose, in any unit that sorts; None where the data do not say.
         names: What the data call each natural client, by its number.
@@ -75,7 +88,8 @@ class Examples:
 class Data:
     """A dataset in memory, or mapped. Pixels are normalised as (x / 255 - mean) / std per channel when a batch is made.
 
-    Where mean and std are None, they are those of the examples that a run trains on.
+    Where mean and std are None, they are those of the examples that a run trains on. `num_classes` is the number of
+    outputs that a network needs: classes, tokens, flags or numbers.
     """
 
     name: str
@@ -98,11 +112,18 @@ class Data:
     """A number per training example that exact copies at one client share, where there are any: they stay together."""
     notes: tuple[str, ...] = ()
     """What a user should know of the data."""
+    num_tokens: int | None = None
+    """Where inputs are token numbers: how many there are."""
+
+    @property
+    def kind(self) -> LabelKind:
+        """What labels are."""
+        return kind_of(self.train.labels)
 
     @property
     def examples(self) -> Examples:
         """What a partition may know of the training examples."""
-        return Examples(self.train.labels, self.clients, self.times, self.client_names)
+        return Examples(self.train.strata, self.clients, self.times, self.client_names)
 
     @property
     def shape(self) -> tuple[int, ...]:

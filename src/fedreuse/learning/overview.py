@@ -38,7 +38,7 @@ class Overview:
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Client, class and number of examples, for all that occur."""
-        labels, both = self.prepared.data.train.labels, (self.prepared.training, self.prepared.validation)
+        labels, both = self.prepared.data.train.strata, (self.prepared.training, self.prepared.validation)
         owners = np.concatenate([index.owners for index in both])
         found = np.concatenate([labels[index.indices] for index in both])
         keys, counts = np.unique(owners * np.int64(self.num_classes) + found, return_counts=True)
@@ -98,6 +98,7 @@ class Overview:
                 "validation": len(prepared.validation.indices) if official is None else len(official),
                 "test": len(prepared.test),
             },
+            "labels": data.kind,
             "classes": self.num_classes,
             "shape": list(data.shape),
             "mean": list(data.mean or ()),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.metrics import Metrics
 from fedreuse.learning.metrics.metric import Metric, metrics
+from fedreuse.learning.targets import num_counted
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +32,7 @@ class Scoring:
     def measure(self, outputs: torch.Tensor, labels: torch.Tensor, loss: float) -> Metrics:
         """The states of a batch; `loss` is its sum."""
         score, *more = (_state(metric, outputs, labels) for metric in (self.selects, *self.others.values()))
-        return Metrics(len(labels), loss, score, tuple(more))
+        return Metrics(num_counted(labels), loss, score, tuple(more))
 
     def read(self, found: Metrics) -> dict[str, float]:
         """The numbers that merged states stand for; nan where a metric is undefined."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,10 @@ from fedreuse.learning.scoring import Scoring, parse_metrics
 from fedreuse.learning.splits import SealedSplit, draw, hold_out
 
 if TYPE_CHECKING:
+    from fedreuse.core.registry import Registry
     from fedreuse.learning.data import Split
     from fedreuse.learning.partitions import ClientIndex
+    from fedreuse.learning.targets import LabelKind
 
 __all__ = ["TASK_KEYS", "PreparedTask", "Task", "parse_task"]
 
@@ -59,6 +61,11 @@ class Task:
             self.limit,
         )
         require(0 <= self.validation < 1, "validation must be in [0, 1)", self.validation)
+        require(
+            self.metric.can_select,
+            f"metric must be one of which more is better, because it selects; {self.metric.instead}, metric",
+            metrics.name_of(self.metric),
+        )
 
     @property
     def scoring(self) -> Scoring:
@@ -83,13 +90,15 @@ class Task:
     def prepare(self, seed: int) -> PreparedTask:
         """Read the data, deal it (or as much as `limit` lets), hold out validation, seal the test split."""
         data = check_data(self.dataset.load(None), self.dataset)
-        used = self._used(data.train.labels, seed)
+        self._check_kind(data.kind)
+        strata = data.train.strata
+        used = self._used(strata, seed)
         dealt = self.partition.split(data.examples.at(used), self.clients, stream(seed, "partition"))
         index = dataclasses.replace(dealt, indices=used[dealt.indices])
         inputs = self.partition.shift(data.train.inputs, index, stream(seed, "feature shift"))
         share = 0.0 if data.validation is not None else self.validation
         numbers = partial(first_numbers, seed, "validation")
-        training, validation = hold_out(index, data.train.labels, share, numbers, data.copies)
+        training, validation = hold_out(index, strata, share, numbers, data.copies)
         official = data.validation if self.validation else None
         sealed = SealedSplit(data.test)
         seen = dataclasses.replace(data.train, inputs=inputs)
@@ -101,6 +110,24 @@ class Task:
         )
         return PreparedTask(self, open_data, data.digest, training, validation, official, sealed)
 
+    def _check_kind(self, kind: LabelKind) -> None:
+        """Refuse a partition, loss or metric that is for other labels than the data have."""
+        if kind != "classes" and self.partition.deals_by_class:
+            raise ConfigError(
+                f"task.partition: {partitions.name_of(self.partition)} deals by class, but labels here are {kind}; "
+                "choose iid, natural, quantity or time_ordered"
+            )
+        where = {"task.loss": self.loss, "task.metric": self.metric}
+        where |= {f"task.metrics.{name}": metric for name, metric in self.metrics.items()}
+        for place, chosen in where.items():
+            fits: Collection[LabelKind] | None = getattr(chosen, "label_kinds", None)  # one's own may take all
+            if fits is not None and kind not in fits:
+                registry: Registry[Any] = losses if place == "task.loss" else metrics
+                raise ConfigError(
+                    f"{place}: {registry.name_of(chosen)} is for labels that are {' or '.join(fits)}, but here they "
+                    f"are {kind}; {_REMEDIES[kind]}"
+                )
+
     def _used(self, labels: np.ndarray, seed: int) -> np.ndarray:
         """The training examples that are dealt at all."""
         if self.limit is not None and self.limit > len(labels):
@@ -111,6 +138,12 @@ class Task:
         return np.arange(len(labels)) if self.limit is None else draw(labels, self.limit, stream(seed, "limit"))
 
 
+_REMEDIES: dict[LabelKind, str] = {
+    "classes": "set task.loss: cross_entropy and task.metric: accuracy",
+    "tokens": "set task.loss: cross_entropy and task.metric: accuracy",
+    "numbers": "set task.loss: squared_error and task.metric: r2",
+    "flags": "set task.loss: binary_cross_entropy and task.metric: macro_f1",
+}
 TASK_KEYS = tuple(field.name for field in dataclasses.fields(Task) if field.name != "dataset")
 """Keys of a task in a configuration that belong to no dataset, and so stay when another dataset is chosen."""
 

@@ -26,6 +26,7 @@ from fedreuse.learning.allocator import keep_freed_memory
 from fedreuse.learning.augmentation import crop_and_flip
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.optimizers import LearningRate, Optimizer, learning_rates, optimizers
+from fedreuse.learning.targets import kind_of, num_counted
 
 if TYPE_CHECKING:
     from fedreuse.core.corrections import Correction
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["Local", "TorchLocalTrainer", "Trainer", "device_of", "initial_network"]
 
 _EVALUATION_BATCH = 1000
+_EVALUATION_TOKENS = 4096
 
 
 @dataclass(frozen=True)
@@ -163,13 +165,13 @@ class Trainer:
         inputs = self._inputs if split is None else _in_place(split.inputs)
         labels = self._labels if split is None else _in_place(_whole_numbers(split.labels))
         at = _tensor(np.arange(len(labels)) if index is None else index)
-        found = Metrics(0, 0.0, 0.0)
+        found, size = Metrics(0, 0.0, 0.0), _evaluation_batch(labels)
         with torch.inference_mode(), self.precision():
-            for start in range(0, len(at), _EVALUATION_BATCH):
-                some = at[start : start + _EVALUATION_BATCH]  # batch by batch: data may be mapped from disk
+            for start in range(0, len(at), size):
+                some = at[start : start + size]  # batch by batch: data may be mapped from disk
                 wanted = labels[some].to(self._device)
                 outputs = self.network.module(self.normalise(inputs[some]))
-                found += self._scoring.measure(outputs, wanted, float(self.loss(outputs, wanted)) * len(wanted))
+                found += self._scoring.measure(outputs, wanted, float(self.loss(outputs, wanted)) * num_counted(wanted))
         return found
 
     def precision(self) -> AbstractContextManager[object]:
@@ -358,6 +360,13 @@ def _in_place(array: np.ndarray) -> torch.Tensor:
 def _whole_numbers(labels: np.ndarray) -> np.ndarray:
     """Labels as torch's losses want them: whole numbers of 64 bits."""
     return labels.astype(np.int64, copy=False) if np.issubdtype(labels.dtype, np.integer) else labels
+
+
+def _evaluation_batch(labels: torch.Tensor) -> int:
+    """How many examples are evaluated at once: of tokens fewer, because each has scores of a whole vocabulary."""
+    if kind_of(labels) != "tokens":
+        return _EVALUATION_BATCH
+    return max(1, _EVALUATION_TOKENS // labels[0].numel()) if len(labels) else 1
 
 
 def _clip(gradient: torch.Tensor, norm: float) -> None:

@@ -74,9 +74,9 @@ class Federation:
 
     def deal(self, name: SplitName, split: Split) -> None:
         """Give every client examples of a split, in the proportions of the labels that it trains on."""
-        labels, seed = self.prepared.data.train.labels, self.config.seed
+        labels, seed = self.prepared.data.train.strata, self.config.seed
         index = local_test(
-            self.prepared.training, labels, split.labels, lambda client: stream(seed, f"local {name}", 0, client)
+            self.prepared.training, labels, split.strata, lambda client: stream(seed, f"local {name}", 0, client)
         )
         self.trainer.deal(name, split, index)
 

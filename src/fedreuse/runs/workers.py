@@ -35,7 +35,7 @@ class TaskSetup:
     @classmethod
     def of(cls, config: RunConfig, prepared: PreparedTask) -> TaskSetup:
         """What travels."""
-        names = ("name", "num_classes", "mean", "std", "is_augmented", "is_scaled")
+        names = ("name", "num_classes", "mean", "std", "is_augmented", "is_scaled", "num_tokens")
         return cls(config.to_plain(), {name: getattr(prepared.data, name) for name in names}, allowed())
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:

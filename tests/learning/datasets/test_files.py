@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from fedreuse.core.errors import ConfigError
@@ -160,3 +161,36 @@ def test_mapped_data_and_workers_that_map_them_end_in_the_same_bits(
     mapped = run(tiny(task=spec, executor={"name": "pool", "workers": 1}, **parts), tmp_path / "mapped")
     assert results(mapped) == results(small)
     assert "data: 0 examples are exact copies" in (tmp_path / "small" / "log.txt").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("labels", "values", "task"),
+    [
+        ("numbers", np.linspace(-1, 3, 120), {"loss": "squared_error", "metric": "r2", "metrics": ["rmse", "mae"]}),
+        (
+            "flags",
+            ["tall|old", "", "old"] * 40,
+            {"loss": "binary_cross_entropy", "metric": "macro_f1", "metrics": ["accuracy", "auc", "micro_f1"]},
+        ),
+    ],
+)
+def test_a_run_predicts_numbers_or_flags(tmp_path: Path, labels: str, values: Any, task: dict[str, Any]) -> None:
+    content = write(tmp_path / "v.parquet", pa.table({"x": np.arange(120.0), "label": values}))
+    spec = {"name": "files", "path": str(content), "labels": labels, "clients": 3, "partition": "iid", **task}
+    config = tiny(task=spec, network={"name": "mlp", "hidden": [4]}, rounds={"count": 2, "cohort": 3})
+    found = run(config, tmp_path / "run")
+    assert all(isinstance(found.metrics()[-1][f"validation_{name}"], float) for name in task["metrics"])
+    assert "labels" not in parse_task({"name": "files", "path": str(content)}, "task").to_plain()
+
+
+def test_defaults_that_are_for_classes_are_refused_with_those_that_fit(tmp_path: Path) -> None:
+    content = write(tmp_path / "v.parquet", pa.table({"x": np.arange(40.0), "label": np.linspace(0, 1, 40)}))
+    spec: dict[str, Any] = {"name": "files", "path": str(content), "labels": "numbers", "clients": 2}
+    with pytest.raises(ConfigError, match=r"task\.partition: dirichlet deals by class, but labels here are numbers"):
+        parse_task(spec, "task").prepare(1)
+    spec["partition"] = "iid"
+    with pytest.raises(ConfigError, match=r"task\.loss: cross_entropy is for labels that are classes or tokens, .*r2"):
+        parse_task(spec, "task").prepare(1)
+    spec |= {"loss": "squared_error"}
+    with pytest.raises(ConfigError, match=r"task\.metric: accuracy is for labels that are classes or tokens or flags"):
+        parse_task(spec, "task").prepare(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.data import datasets
 from fedreuse.learning.datasets.text import Text
+from fedreuse.learning.targets import IGNORED
+from fedreuse.runs.assembly import assemble
 from fedreuse.runs.launch import run
 from tests.learning.files.written import arrays, write
 from tests.tiny import tiny
@@ -52,6 +55,34 @@ def test_roles_are_clients_and_a_run_trains_on_them(tmp_path: Path, monkeypatch:
     assert prepared.data.client_names is not None
     assert prepared.data.client_names.tolist() == ["Ann", "Bo", "Cy"]
     assert run(config, tmp_path / "run").summary["test_examples"] == len(prepared.test)
+
+
+class Each(Next):
+    """Every embedded character, mapped to the one that follows."""
+
+    def forward(self, tokens):  # type: ignore[no-untyped-def]
+        return self.fc(self.embed(tokens))
+
+
+def test_a_language_model_is_measured_by_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec: dict[str, Any] = {
+        "name": "text", "path": str(plays(tmp_path / "plays.csv")), "text_column": "line", "client_column": "role",
+        "length": 16, "clients": 3, "partition": "natural", "target": "sequence", "metric": "log_likelihood",
+        "metrics": ["accuracy", "perplexity"], "validation": 0.4,
+    }  # fmt: skip
+    (tmp_path / "own_language.py").write_text("from tests.learning.datasets.test_text import Each\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    config = tiny(task=spec, network={"name": "own_language:Each"}, rounds={"count": 2, "cohort": 3})
+    held = config.task.prepare(config.seed)
+    assert held.data.kind == "tokens"
+    assert (held.data.train.labels == IGNORED).any()
+    row = run(config, tmp_path / "run").metrics()[-1]
+    assert row["validation_perplexity"] == pytest.approx(exp(row["validation_loss"]), rel=1e-5)
+    assert row["validation_score"] == pytest.approx(-row["validation_loss"], rel=1e-5)
+    federation = assemble(config)
+    places = federation.prepared.training.indices
+    found, labels = federation.trainer.evaluate(federation.initial, index=places), held.data.train.labels[places]
+    assert found.examples == np.count_nonzero(labels != IGNORED) < labels.size
 
 
 def test_labels_by_author(tmp_path: Path) -> None:

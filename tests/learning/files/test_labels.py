@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.labels import ClassSetting, encode
+from fedreuse.learning.files.labels import ClassSetting, encode, flags, numbers
 from fedreuse.learning.files.pool import TEST, TRAIN
 from tests.learning.files.written import COLUMNS, pool, table, write
 
@@ -46,3 +46,23 @@ def test_words_and_numbers(tmp_path: Path, values: list[object], classes: ClassS
 def test_labels_beyond_the_classes(tmp_path: Path, values: list[object], classes: ClassSetting, message: str) -> None:
     with pytest.raises(DataError, match=message):
         encode(pool(write(tmp_path / "v.parquet", table(label=values))), SPLITS, classes)
+
+
+def test_numbers_to_predict(tmp_path: Path) -> None:
+    values = [0.5, 2.0, -1.25, 2.0, 7.0] * 2
+    labels, outputs = numbers(pool(write(tmp_path / "v.parquet", table(label=values))), SPLITS)
+    assert (labels.tolist(), labels.dtype, outputs) == (values, np.float32, 1)
+    with pytest.raises(DataError, match=r"task\.labels is numbers, but a label is none .*'ill'.*drop task\.labels"):
+        numbers(pool(write(tmp_path / "w.parquet", table(label=["ill", "well"] * 5))), SPLITS)
+
+
+def test_several_names_at_once(tmp_path: Path) -> None:
+    values = ["b|a", "", "a", "c"] * 2 + ["c", "b"]
+    read = pool(write(tmp_path / "v.parquet", table(label=values)))
+    labels, outputs = flags(read, SPLITS, None)
+    assert (labels[:4].tolist(), outputs) == ([[1, 1, 0], [0, 0, 0], [1, 0, 0], [0, 0, 1]], 3)
+    assert flags(read, SPLITS, ("c", "b", "a"))[0][0].tolist() == [False, True, True]
+    with pytest.raises(DataError, match=r"row 3 has the label 'c', which is none of the 2 classes \(a, b\); corr"):
+        flags(read, SPLITS, ("a", "b"))
+    with pytest.raises(DataError, match=r"no training example has a label; check task\.label_column"):
+        flags(pool(write(tmp_path / "w.parquet", table(label=[""] * 10))), SPLITS, None)

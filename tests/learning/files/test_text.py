@@ -12,17 +12,19 @@ import pytest
 from fedreuse.core.errors import DataError
 from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.table import table_of
-from fedreuse.learning.files.text import Reading, TextSource
+from fedreuse.learning.files.text import Reading, TextSource, following
 from fedreuse.learning.files.tokens import tokens_of
+from fedreuse.learning.targets import IGNORED
 from tests.learning.files.written import write
 
 NEXT = Reading("characters", 1, 3, 3, "next", "refuse")
+SEQUENCE = Reading("characters", 1, 3, 3, "sequence", "refuse")
 LABEL = Reading("characters", 1, 4, 4, "label", "refuse")
 
 
 def source(tmp_path: Path, reading: Reading, lines: list[Any]) -> TextSource:
     table = pa.table({"line": lines, "role": [f"r{row}" for row in range(len(lines))], "label": [0] * len(lines)})
-    label = "line" if reading.target == "next" else "label"
+    label = "label" if reading.target == "label" else "line"
     names = ColumnNames(("line",), label, "role")
     return TextSource(table_of([write(tmp_path / "t.parquet", table)], names, None), "line", reading)
 
@@ -40,6 +42,15 @@ def test_windows_and_the_token_after_them(tmp_path: Path) -> None:
     assert facts.clients is not None
     assert facts.clients.values[facts.clients.codes].tolist() == ["r0", "r0", "r2"]
     assert read.form() == ((3,), np.int64)
+
+
+def test_every_token_has_the_one_that_follows(tmp_path: Path) -> None:
+    # "abcde": abc -> bcd and de -> e; "abcd": abc -> bcd, and nothing follows d; "w" has nothing to learn from
+    read = source(tmp_path, SEQUENCE, ["abcde", "abcd", "w"])
+    inputs, facts = np.concatenate(list(read.chunks())), read.facts()
+    assert inputs.tolist() == [tokens("abc"), [*tokens("de"), 0], tokens("abc")]
+    labels = following(inputs, facts.labels.values[facts.labels.codes])
+    assert labels.tolist() == [tokens("bcd"), [*tokens("e"), IGNORED, IGNORED], tokens("bcd")]
 
 
 def test_one_example_per_row(tmp_path: Path) -> None:

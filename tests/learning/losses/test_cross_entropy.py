@@ -9,6 +9,7 @@ import torch
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.losses.cross_entropy import CrossEntropy
+from fedreuse.learning.targets import IGNORED
 
 
 def test_cross_entropy_by_hand() -> None:
@@ -29,3 +30,11 @@ def test_smoothing_by_hand() -> None:
 def test_smoothing_is_a_share(share: float) -> None:
     with pytest.raises(ConfigError, match=rf"task\.loss\.label_smoothing must be in \[0, 1\), got {share}"):
         CrossEntropy(share)
+
+
+def test_tokens_by_hand() -> None:
+    # three tokens count: equal scores of four classes, ln 4 each, whatever stands at the padding
+    scores, labels = torch.zeros(2, 2, 4), torch.tensor([[0, 3], [1, IGNORED]])
+    scores[1, 1] = torch.tensor([9.0, 0.0, 0.0, 0.0])
+    assert float(CrossEntropy()(scores, labels)) == pytest.approx(log(4), rel=1e-6)
+    assert float(CrossEntropy()(scores.transpose(1, 2)[:, :, :1], labels[:, :1])) == pytest.approx(log(4), rel=1e-6)

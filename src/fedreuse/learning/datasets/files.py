@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fedreuse.core.errors import require
 from fedreuse.learning.data import Data, datasets
 from fedreuse.learning.files.build import Plan
-from fedreuse.learning.files.labels import ClassSetting
+from fedreuse.learning.files.labels import ClassSetting, FileLabels
 from fedreuse.learning.files.layout import locate
 from fedreuse.learning.files.loading import load_arrays, to_data
 from fedreuse.learning.files.source import ColumnNames
@@ -47,6 +47,8 @@ class Files:
             clients, `time` the latest of every client.
         classes: Number of classes (labels are then 0 to classes - 1), or their names in order. Default: what occurs in
             training, sorted. Give it when clients keep their data at home.
+        labels: What `label_column` holds: by default one class; `numbers` to predict (regression); `flags`, a text with
+            none, one or several names of classes and | between them (multi-label).
         shape: Shape of one input; images are resized to it, columns reshaped.
         missing: `refuse` rows with missing values, or `drop` them.
         duplicates: `refuse` exact copies of a client's example on both sides of given splits, and keep copies together
@@ -77,6 +79,7 @@ class Files:
     test: float = 0.2
     split_by: SplitBy = "example"
     classes: ClassSetting = None
+    labels: FileLabels = field(default=None, metadata={"quiet": True})
     shape: tuple[int, ...] | None = None
     missing: Literal["refuse", "drop"] = "refuse"
     duplicates: Duplicates = "refuse"
@@ -96,12 +99,15 @@ class Files:
         require(
             not isinstance(self.classes, int) or self.classes >= 2, "files.classes must be at least 2", self.classes
         )
+        require(
+            self.labels != "numbers" or self.classes is None, "files.classes is not for labels: numbers", self.classes
+        )
         require(self.seed >= 0, "files.seed must not be negative", self.seed)
 
     def load(self, folder: Path | None) -> Data:
         """Read and check the data, or map what was converted before."""
         rule = Rule(self.test, self.split_by, self.duplicates, self.seed)
-        plan = Plan(rule, self.classes, self.shape, self.missing)
+        plan = Plan(rule, self.classes, self.shape, self.missing, self.labels)
         found = load_arrays(self, self.path, folder, plan, self._sources)
         return to_data("files", found, mean=self.mean, std=self.std, is_augmented=self.augment, is_scaled=True)
 

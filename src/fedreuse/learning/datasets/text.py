@@ -1,4 +1,4 @@
-"""One's own text by author: the next token after a window, or a label per text."""
+"""One's own text by author: the next token after a window or after every token, or a label per text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.errors import DataError, require
-from fedreuse.learning.data import Data, datasets
+from fedreuse.learning.data import Data, Split, datasets
 from fedreuse.learning.files.build import Plan
 from fedreuse.learning.files.labels import ClassSetting
 from fedreuse.learning.files.layout import locate
@@ -14,7 +14,7 @@ from fedreuse.learning.files.loading import load_arrays, to_data
 from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.splitting import Duplicates, Rule, SplitBy
 from fedreuse.learning.files.table import TableSource
-from fedreuse.learning.files.text import Reading, TextSource
+from fedreuse.learning.files.text import Reading, TextSource, TextTarget, following
 from fedreuse.learning.files.tokens import TokenKind, num_tokens
 
 if TYPE_CHECKING:
@@ -31,15 +31,18 @@ class Text:
     """One's own text by author: a CSV or Parquet table with a text per row, as token numbers.
 
     With `target: next` every text is cut into windows of `length` tokens, and the label is the token that follows, as
-    in the character task of LEAF (Caldas et al., 2018; Shakespeare's plays by speaking role). With `target: label` a
-    row is one example, padded with 0 to `length`, and the label is in `label_column` (sentiment or topic by author).
+    in the character task of LEAF (Caldas et al., 2018; Shakespeare's plays by speaking role). With `target: sequence`
+    every token of a window has the token that follows as its label (language modelling); the last window of a text is
+    padded with 0, and its labels there are -100 and do not count. With `target: label` a row is one example, padded
+    with 0 to `length`, and the label is in `label_column` (sentiment or topic by author).
+
     Inputs are int64 token numbers for a network that embeds them; 0 is padding, 1 unknown. The numbering needs no data,
     so clients that keep their texts at home agree on it.
 
     Args:
         path: A table, or a folder as the dataset `files` reads them (splits, one folder per client).
         text_column: The column of the texts.
-        target: `next` or `label`.
+        target: `next`, `sequence` or `label`.
         label_column: For `target: label`.
         client_column: Whose text it is, such as the speaking role.
         time_column: When it arose.
@@ -60,12 +63,12 @@ class Text:
 
     Example:
         task: {name: text, path: plays.csv, text_column: line, client_column: role, length: 80, clients: 30,
-               partition: {name: natural, on_small: drop}}
+               target: sequence, partition: {name: natural, on_small: drop}, metrics: [perplexity]}
     """
 
     path: str
     text_column: str = "text"
-    target: Literal["next", "label"] = "next"
+    target: TextTarget = "next"
     label_column: str = "label"
     client_column: str | None = None
     time_column: str | None = None
@@ -98,13 +101,14 @@ class Text:
     def load(self, folder: Path | None) -> Data:
         """Read and check the data, or map what was converted before."""
         rule = Rule(self.test, self.split_by, self.duplicates, self.seed)
-        classes = self.num_tokens if self.target == "next" else self.classes
+        classes = self.classes if self.target == "label" else self.num_tokens
         found = load_arrays(self, self.path, folder, Plan(rule, classes, None, "refuse"), self._sources)
-        return to_data("text", found)
+        data = to_data("text", found, num_tokens=self.num_tokens)
+        return _with_sequences(data) if self.target == "sequence" else data
 
     def _sources(self) -> list[Located]:
         # without a label of its own the text stands in its place; nothing is made of it
-        label = self.text_column if self.target == "next" else self.label_column
+        label = self.label_column if self.target == "label" else self.text_column
         names = ColumnNames((self.text_column,), label, self.client_column, self.time_column, self.split_column)
         return [replace(one, source=self._texts(one)) for one in locate(self.path, names, None, {})]
 
@@ -114,3 +118,13 @@ class Text:
         stride = self.length if self.stride is None else self.stride
         reading = Reading(self.tokens, self.buckets, self.length, stride, self.target, self.too_long)
         return TextSource(located.source, self.text_column, reading)
+
+
+def _with_sequences(data: Data) -> Data:
+    """The same windows, with a label per token in place of the one behind each window."""
+    validation = None if data.validation is None else _sequences(data.validation)
+    return replace(data, train=_sequences(data.train), test=_sequences(data.test), validation=validation)
+
+
+def _sequences(split: Split) -> Split:
+    return Split(split.inputs, following(split.inputs, split.labels))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.labels import ClassSetting, encode
+from fedreuse.learning.files.labels import ClassSetting, FileLabels, encode, flags, numbers
 from fedreuse.learning.files.pool import TEST, TRAIN, VALIDATION
 from fedreuse.learning.files.source import CHUNK
 from fedreuse.learning.files.splitting import Rule, copies_of, decide
@@ -31,6 +31,7 @@ class Plan:
     classes: ClassSetting
     shape: tuple[int, ...] | None
     missing: Literal["refuse", "drop"]
+    labels: FileLabels = None
 
 
 def build(pool: Pool, plan: Plan, new: New) -> Arrays:
@@ -48,7 +49,7 @@ def build(pool: Pool, plan: Plan, new: New) -> Arrays:
         )
     copies = None if digests is None else copies_of(digests)
     splits = decide(pool, is_missing, copies, plan.rule)
-    labels, num_classes = encode(pool, splits, plan.classes)
+    labels, num_classes = _labels(pool, splits, plan)
     arrays: dict[str, np.ndarray] = {}
     for code, name in _NAMES.items():
         rows = np.flatnonzero(splits == code)
@@ -58,6 +59,12 @@ def build(pool: Pool, plan: Plan, new: New) -> Arrays:
     train = np.flatnonzero(splits == TRAIN)
     arrays |= _beside(pool, copies, train)
     return Arrays(arrays, {"num_classes": num_classes, "notes": _notes(is_missing, copies, train)})
+
+
+def _labels(pool: Pool, splits: np.ndarray, plan: Plan) -> tuple[np.ndarray, int]:
+    if plan.labels == "numbers":
+        return numbers(pool, splits)
+    return (encode if plan.labels is None else flags)(pool, splits, plan.classes)
 
 
 def _shape(found: tuple[int, ...], wanted: tuple[int, ...] | None, pool: Pool) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
-"""Labels as files have them, numbers or words, as class numbers from 0."""
+"""Labels as files have them: words or whole numbers as classes from 0, numbers to predict, or several names at once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -12,10 +12,57 @@ from fedreuse.learning.files.pool import LEFT_OUT, TRAIN
 if TYPE_CHECKING:
     from fedreuse.learning.files.pool import Pool
 
-__all__ = ["ClassSetting", "encode"]
+__all__ = ["SEPARATOR", "ClassSetting", "FileLabels", "encode", "flags", "numbers"]
 
 ClassSetting = int | tuple[str, ...] | tuple[int, ...] | None
 """A number of classes, their names in order, or None: those that occur in training, sorted."""
+
+
+FileLabels = Literal["numbers", "flags"] | None
+"""What the column of labels holds: numbers to predict, names with `SEPARATOR` between, or None: one class."""
+SEPARATOR = "|"
+
+
+def numbers(pool: Pool, splits: np.ndarray) -> tuple[np.ndarray, int]:
+    """The numbers to predict (float32; 0 where left out), one output."""
+    try:
+        values = np.append(pool.labels.values.astype(np.float64), 0.0)
+    except ValueError as error:
+        raise DataError(
+            f"{pool.located[0].source.where}: task.labels is numbers, but a label is none ({error}); name another "
+            "task.label_column, or drop task.labels to have classes"
+        ) from None
+    del splits  # every row has its own number
+    return values[pool.labels.codes].astype(np.float32), 1
+
+
+def flags(pool: Pool, splits: np.ndarray, classes: ClassSetting) -> tuple[np.ndarray, int]:
+    """Which of the classes each example has, as truth values; a text may name none, one or several of them."""
+    said = [[name for name in str(value).split(SEPARATOR) if name] for value in pool.labels.values]
+    if classes is None:
+        used = np.unique(pool.labels.codes[(splits == TRAIN) & (pool.labels.codes >= 0)])
+        known = sorted({name for place in used.tolist() for name in said[place]})
+    else:
+        known = [str(number) for number in (range(classes) if isinstance(classes, int) else classes)]
+    table = np.zeros((len(said) + 1, len(known)), bool)
+    place_of = {name: number for number, name in enumerate(known)}
+    for row, names in enumerate(said):
+        for name in names:
+            if name in place_of:
+                table[row, place_of[name]] = True
+            elif ((pool.labels.codes == row) & (splits != LEFT_OUT)).any():
+                example = int(np.argmax((pool.labels.codes == row) & (splits != LEFT_OUT)))
+                raise DataError(
+                    f"{pool.place_of(example)} has the label {name!r}, which is none of the {len(known)} classes "
+                    f"({_listed(known)}); correct it, or set task.classes"
+                )
+    if not known:
+        raise DataError(f"{pool.located[0].source.where}: no training example has a label; check task.label_column")
+    return table[pool.labels.codes], len(known)
+
+
+def _listed(known: list[str]) -> str:
+    return ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
 
 
 def encode(pool: Pool, splits: np.ndarray, classes: ClassSetting) -> tuple[np.ndarray, int]:
@@ -25,7 +72,7 @@ def encode(pool: Pool, splits: np.ndarray, classes: ClassSetting) -> tuple[np.nd
         odd = values[values != np.floor(values)][0]
         raise DataError(
             f"{pool.located[0].source.where}: a label is {odd}, but labels are whole numbers or names of classes; "
-            "name another task.label_column, or make classes of the values"
+            "name another task.label_column, make classes of the values, or predict them with task.labels: numbers"
         )
     known = _known(pool, splits, classes)
     place_of = {value: number for number, value in enumerate(known)}
@@ -34,11 +81,10 @@ def encode(pool: Pool, splits: np.ndarray, classes: ClassSetting) -> tuple[np.nd
     is_beyond = (labels < 0) & (splits != LEFT_OUT)
     if is_beyond.any():
         example = int(np.argmax(is_beyond))
-        told = ", ".join(known[:8]) + (", ..." if len(known) > 8 else "")
         raise DataError(
             f"{pool.place_of(example)} has the label {pool.labels.value_at(example)!r}, which is none of the "
-            f"{len(known)} classes ({told}), and so have {np.count_nonzero(is_beyond) - 1} others; correct them, or "
-            "set task.classes"
+            f"{len(known)} classes ({_listed(known)}), and so have {np.count_nonzero(is_beyond) - 1} others; "
+            "correct them, or set task.classes"
         )
     return labels, len(known)
 

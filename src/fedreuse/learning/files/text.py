@@ -12,13 +12,16 @@ from fedreuse.core.errors import DataError
 from fedreuse.learning.files.coded import Coded
 from fedreuse.learning.files.source import CHUNK, Facts
 from fedreuse.learning.files.tokens import PADDING, TokenKind, tokens_of
+from fedreuse.learning.targets import IGNORED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fedreuse.learning.files.table import TableSource
 
-__all__ = ["Reading", "TextSource"]
+__all__ = ["Reading", "TextSource", "TextTarget", "following"]
+
+TextTarget = Literal["next", "sequence", "label"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,14 @@ class Reading:
     buckets: int
     length: int
     stride: int
-    target: Literal["next", "label"]
+    target: TextTarget
     too_long: Literal["refuse", "cut"]
+
+
+def following(inputs: np.ndarray, after: np.ndarray) -> np.ndarray:
+    """The token that follows each token of windows, `after` being those behind them; padding does not count."""
+    labels = np.concatenate([inputs[:, 1:], after[:, None]], axis=1)
+    return np.where(labels == PADDING, IGNORED, labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +60,7 @@ class TextSource:
         rows, labels = self._rows, self._examples[1]
         found = self.table.facts()
         return Facts(
-            Coded.of(labels) if self.reading.target == "next" else found.labels,
+            found.labels if self.reading.target == "label" else Coded.of(labels),
             None if found.clients is None else found.clients.at(rows),
             None if found.times is None else found.times[rows],
             None if found.splits is None else found.splits.at(rows),
@@ -94,6 +103,12 @@ class TextSource:
             windows = np.lib.stride_tricks.sliding_window_view(tokens, reading.length) if len(starts) else None
             inputs = np.empty((0, reading.length), np.int64) if windows is None else windows[starts]
             return inputs, tokens[starts + reading.length]
+        if reading.target == "sequence":
+            # a window needs one token that follows another; what is left of the last one is padding
+            starts = np.arange(0, len(tokens) - 1, reading.stride)
+            padded = np.append(tokens, np.full(reading.length + 1, PADDING, np.int64))
+            windows = np.lib.stride_tricks.sliding_window_view(padded, reading.length + 1)[starts]
+            return windows[:, :-1], windows[:, -1]
         if len(tokens) > reading.length and reading.too_long == "refuse":
             raise DataError(
                 f"{self.where}: row {row} has {len(tokens)} tokens in column '{self.column}', more than task.length "

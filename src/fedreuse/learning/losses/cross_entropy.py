@@ -9,6 +9,7 @@ from torch.nn import functional
 
 from fedreuse.core.errors import require
 from fedreuse.learning.losses.loss import losses
+from fedreuse.learning.targets import kind_of
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +20,10 @@ __all__ = ["CrossEntropy"]
 @losses.register("cross_entropy")
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Mean cross-entropy of class scores.
+    """Mean cross-entropy of class scores, over examples or over tokens.
+
+    For one class per token the scores are N x length x classes, and tokens whose label is -100 (padding) do not count:
+    the loss is the mean over the others.
 
     Args:
         label_smoothing: Share of the target that is spread evenly over all classes, in [0, 1).
@@ -29,10 +33,14 @@ class CrossEntropy:
 
     label_smoothing: float = 0.0
 
+    label_kinds = ("classes", "tokens")
+
     def __post_init__(self) -> None:
         """Check the ranges."""
         require(0 <= self.label_smoothing < 1, "task.loss.label_smoothing must be in [0, 1)", self.label_smoothing)
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Mean over the batch."""
+        """Mean over the examples, or tokens that count, of a batch."""
+        if kind_of(labels) == "tokens" and outputs.shape[:-1] == labels.shape:
+            outputs, labels = outputs.flatten(0, -2), labels.flatten()
         return functional.cross_entropy(outputs, labels, label_smoothing=self.label_smoothing)

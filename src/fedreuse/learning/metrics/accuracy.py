@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fedreuse.learning.metrics.metric import Metric, metrics
+from fedreuse.learning.targets import counted, kind_of
 
 if TYPE_CHECKING:
     import torch
@@ -16,11 +17,18 @@ __all__ = ["Accuracy"]
 @metrics.register("accuracy")
 @dataclass(frozen=True)
 class Accuracy(Metric):
-    """Share of examples whose highest score is at the right class.
+    """Share of examples (or tokens that count) whose highest score is at the right class; of flags, all right at once.
+
+    A flag is predicted where its score is above 0.
 
     Example: `task: {metric: accuracy}`.
     """
 
+    label_kinds = ("classes", "tokens", "flags")
+
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> float:
         """Number of right answers."""
+        if kind_of(labels) == "flags":
+            return float(((outputs > 0) == labels).all(1).sum())
+        outputs, labels = counted(outputs, labels)
         return float((outputs.argmax(1) == labels).sum())

@@ -9,6 +9,7 @@ import torch
 
 from fedreuse.core.errors import require
 from fedreuse.learning.metrics.metric import Metric, metrics
+from fedreuse.learning.targets import kind_of
 
 if TYPE_CHECKING:
     from fedreuse.core.metrics import State
@@ -22,7 +23,7 @@ class Auc(Metric):
     """Area under the ROC curve; with more than two classes the mean over classes, each against the rest.
 
     Probabilities are counted in bins of equal width, so that the state stays small and can be added; examples of one
-    bin are ties. Classes that all or none of the examples have are left out.
+    bin are ties. Classes that all or none of the examples have are left out. Where labels are flags, each is a class.
 
     Args:
         bins: Bins of [0, 1], from 2 to 256.
@@ -32,12 +33,20 @@ class Auc(Metric):
 
     bins: int = 100
 
+    label_kinds = ("classes", "flags")
+
     def __post_init__(self) -> None:
         """Check the ranges."""
         require(2 <= self.bins <= 256, "task.metrics.auc.bins must be from 2 to 256", self.bins)
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
         """Of each class (of two, the second alone): histograms of its probability, where it is true and where not."""
+        if kind_of(labels) == "flags":
+            levels = (torch.sigmoid(outputs.double()) * self.bins).long().clamp(0, self.bins - 1)
+            return tuple(
+                (self._count(levels[labels[:, one], one]), self._count(levels[~labels[:, one], one]))
+                for one in range(outputs.shape[1])
+            )
         bins = (torch.softmax(outputs.double(), 1) * self.bins).long().clamp(0, self.bins - 1)
         classes = range(1 if outputs.shape[1] == 2 else 0, outputs.shape[1])
         return tuple((self._count(bins[labels == one, one]), self._count(bins[labels != one, one])) for one in classes)

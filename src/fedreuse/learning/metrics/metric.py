@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.core.registry import Registry
 from fedreuse.learning.own_function import OwnFunction
+from fedreuse.learning.targets import LabelKind
 
 if TYPE_CHECKING:
     import torch
@@ -17,7 +18,10 @@ __all__ = ["Metric", "OwnMetric", "metrics"]
 
 
 class Metric:
-    """Tells how good outputs are; higher is better. One's own is a frozen dataclass that derives from this.
+    """Tells how good outputs are. One's own is a frozen dataclass that derives from this.
+
+    Higher is better, unless `can_select` is False: such a metric is reported, but is not `task.metric`. `label_kinds`
+    says which labels it is for; None is all.
 
     Batches, clients and workers each make a state, states are added entry by entry, and `value` makes a number of the
     sum. Whole numbers make the result independent of how the examples were cut into parts.
@@ -41,12 +45,17 @@ class Metric:
         0.75
     """
 
+    can_select: ClassVar[bool] = True
+    instead: ClassVar[str] = "report it under task.metrics"
+    """What to do where it cannot select."""
+    label_kinds: ClassVar[tuple[LabelKind, ...] | None] = None
+
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
         """The state of a batch: a number, or nested tuples of numbers."""
         raise NotImplementedError(f"{type(self).__name__} must define __call__(outputs, labels)")
 
     def value(self, state: State, examples: int) -> float:
-        """The number of a state, undefined as nan; by default a sum per example."""
+        """The number of a state, undefined as nan; by default a sum per example (per token that counts)."""
         if isinstance(state, tuple):
             raise NotImplementedError(f"{type(self).__name__} must define value(state, examples)")
         return state / examples if examples else float("nan")

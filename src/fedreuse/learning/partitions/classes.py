@@ -45,6 +45,8 @@ class Classes(Partition):
     per_client: int = 2
     min_examples: int = 1
 
+    deals_by_class = True
+
     def __post_init__(self) -> None:
         """Check the ranges."""
         require(self.per_client >= 1, "classes.per_client must be at least 1", self.per_client)

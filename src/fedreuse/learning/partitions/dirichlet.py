@@ -43,6 +43,8 @@ class Dirichlet(Partition):
     max_redraws: int = 100
     on_small: OnSmall = "redraw"
 
+    deals_by_class = True
+
     def __post_init__(self) -> None:
         """Check the ranges."""
         require(

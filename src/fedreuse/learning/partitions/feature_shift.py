@@ -59,6 +59,11 @@ class FeatureShift(Partition):
         )
 
     @property
+    def deals_by_class(self) -> bool:
+        """Whether the partition inside does."""
+        return self.partition.deals_by_class
+
+    @property
     def chooses_examples(self) -> bool:  # type: ignore[override]  # asked of the partition inside
         """Whether the partition inside says which examples are used."""
         return self.partition.chooses_examples

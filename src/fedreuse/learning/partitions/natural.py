@@ -42,6 +42,11 @@ class Natural(Partition):
 
     chooses_examples = True
 
+    @property
+    def deals_by_class(self) -> bool:
+        """Whether classes are counted."""
+        return self.min_classes > 1
+
     def __post_init__(self) -> None:
         """Check the ranges."""
         require(self.min_examples >= 1, "natural.min_examples must be at least 1", self.min_examples)

@@ -31,6 +31,11 @@ class Partition(ABC):
     chooses_examples: bool = False
     """Whether the rule itself says which examples are used, so that `task.limit` may not say it too."""
 
+    @property
+    def deals_by_class(self) -> bool:
+        """Whether the rule looks at the examples' classes, so that there must be some."""
+        return False
+
     @abstractmethod
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
         """Deal the examples.

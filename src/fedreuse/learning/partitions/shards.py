@@ -37,6 +37,8 @@ class Shards(Partition):
     shards_per_client: int = 2
     min_examples: int = 1
 
+    deals_by_class = True
+
     def __post_init__(self) -> None:
         """Check the ranges."""
         require(self.shards_per_client >= 1, "shards.shards_per_client must be at least 1", self.shards_per_client)

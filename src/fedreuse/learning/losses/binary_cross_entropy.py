@@ -1,0 +1,41 @@
+"""Mean cross-entropy of flags, each yes or no on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch.nn import functional
+
+from fedreuse.core.errors import require
+from fedreuse.learning.losses.loss import losses
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["BinaryCrossEntropy"]
+
+
+@losses.register("binary_cross_entropy")
+@dataclass(frozen=True)
+class BinaryCrossEntropy:
+    """Mean binary cross-entropy over examples and flags (multi-label classification); outputs are log-odds.
+
+    Args:
+        positive_weight: Factor on the loss of flags that are set, above 0; above 1 where few are.
+
+    Example: `task: {loss: {name: binary_cross_entropy, positive_weight: 3.0}, metric: macro_f1}`.
+    """
+
+    positive_weight: float = 1.0
+
+    label_kinds = ("flags",)
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(self.positive_weight > 0, "task.loss.positive_weight must be above 0", self.positive_weight)
+
+    def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Mean over the batch."""
+        weight = outputs.new_tensor(self.positive_weight)
+        return functional.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype), pos_weight=weight)

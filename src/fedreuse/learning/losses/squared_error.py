@@ -1,0 +1,32 @@
+"""Mean squared error of predicted numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch.nn import functional
+
+from fedreuse.learning.losses.loss import losses
+from fedreuse.learning.targets import aligned
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["SquaredError"]
+
+
+@losses.register("squared_error")
+@dataclass(frozen=True)
+class SquaredError:
+    """Mean of (output - label)^2 over examples and outputs, in the square of the labels' unit.
+
+    Example: `task: {loss: squared_error, metric: r2}`.
+    """
+
+    label_kinds = ("numbers",)
+
+    def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Mean over the batch."""
+        found, wanted = aligned(outputs, labels)
+        return functional.mse_loss(found, wanted.to(found.dtype))

@@ -1,0 +1,43 @@
+"""Mean absolute error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.learning.metrics.metric import Metric, metrics
+from fedreuse.learning.metrics.sums import sums
+from fedreuse.learning.targets import aligned
+
+if TYPE_CHECKING:
+    import torch
+
+    from fedreuse.core.metrics import State
+
+__all__ = ["Mae"]
+
+
+@metrics.register("mae")
+@dataclass(frozen=True)
+class Mae(Metric):
+    """Mean absolute error of predicted numbers, in the labels' unit; the mean over several outputs.
+
+    Less is better, so it is reported and cannot select: `r2` does.
+
+    Example: `task: {loss: squared_error, metric: r2, metrics: [mae]}`.
+    """
+
+    can_select = False
+    instead = "take r2, and report this under task.metrics"
+    label_kinds = ("numbers",)
+
+    def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
+        """Sum per output."""
+        outputs, labels = aligned(outputs, labels)
+        return sums((outputs - labels).abs())
+
+    def value(self, state: State, examples: int) -> float:
+        """The mean over outputs."""
+        held: Any = state
+        errors = held[0] if examples else ()
+        return sum(one / examples for one in errors) / len(errors) if errors else float("nan")
