@@ -72,6 +72,7 @@ def test_a_language_model_is_measured_by_token(tmp_path: Path, monkeypatch: pyte
     }  # fmt: skip
     (tmp_path / "own_language.py").write_text("from tests.learning.datasets.test_text import Each\n")
     monkeypatch.syspath_prepend(tmp_path)
+    allow(["own_language"])
     config = tiny(task=spec, network={"name": "own_language:Each"}, rounds={"count": 2, "cohort": 3})
     held = config.task.prepare(config.seed)
     assert held.data.kind == "tokens"
