@@ -96,6 +96,10 @@ TABLE = [
     Row("quant 8 bit", {"name": "qsgd", "bits": 8}, "dense", (425_946, 74.768), (11_307_650, 74.740)),
     Row("quant 4 bit", {"name": "qsgd", "bits": 4}, "dense", (215_029, 87.262), (5_716_829, 87.229)),
     Row("quant 3 bit", {"name": "qsgd", "bits": 3}, "dense", (162_300, 90.386), (4_319_124, 90.352)),
+    Row("drive", "drive", "dense", (55_418, 96.717), (1_480_674, 96.692)),
+    Row("eden 2 bit", {"name": "eden", "bits": 2}, "dense", (108_272, 93.586), (2_878_484, 93.570)),
+    Row("eden 3 bit", {"name": "eden", "bits": 3}, "dense", (161_126, 90.455), (4_276_294, 90.447)),
+    Row("eden 4 bit", {"name": "eden", "bits": 4}, "dense", (213_980, 87.324), (5_674_104, 87.325)),
     Row("quant 2 bit", {"name": "qsgd", "bits": 2}, "dense", (109_571, 93.509), (2_921_419, 93.474)),
 ]
 

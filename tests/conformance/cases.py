@@ -13,6 +13,7 @@ QSGD = {"name": "qsgd", "bits": 3, "bucket": 4}
 NARROW = {"name": "narrow", "codec": "dense", "values": "bf16"}
 TERNARY = {"name": "ternary", "ratio": 0.3}
 RAND_K = {"name": "rand_k", "ratio": 0.3, "unbiased": False}
+DRIVE = {"name": "drive", "unbiased": False, "bucket": 8}
 ECUQ = {"name": "ecuq", "bits": 2.0}
 PACKED = {"name": "packed", "codec": TOP_K}
 PACKED_DENSE = {"name": "packed", "codec": "dense"}
@@ -78,6 +79,9 @@ CASES = [
     Case("fedavg", uplink="natural"),
     Case("fedavg", uplink={"name": "rand_k", "ratio": 0.3}),
     Case("fedavg", uplink=ECUQ),
+    Case("fedavg", uplink={"name": "eden", "bits": 2, "bucket": 8}),
+    Case("fedavg", uplink="drive", downlink={"name": "delta", "codec": {"name": "eden", "bits": 4, "unbiased": False}}),
+    Case("fedavg", uplink={"name": "error_feedback", "codec": DRIVE}),
     Case("fedavg", uplink={"name": "error_feedback", "codec": TERNARY}),
     Case("fedavg", uplink={"name": "error_feedback", "codec": RAND_K}),
     Case("fedavg", uplink={"name": "error_feedback", "codec": ECUQ}),
@@ -148,6 +152,7 @@ CASES = [
     Case("ef21", {"codec": TOP_K}),
     Case("ef21", {"codec": TOP_K, "agg": "all"}),
     Case("ef21", {"codec": TERNARY}),
+    Case("ef21", {"codec": DRIVE}),
     Case("ef21", {"codec": QSGD, "agg": "all", "server_lr": 0.5}),
     Case("clag", {"codec": TOP_K, "zeta": 3.0}),
     Case("clag", {"codec": "dense", "zeta": 1.2, "max_lag": None}),

@@ -28,10 +28,14 @@ __all__ = [
 ]
 
 _BYTE = np.dtype("u1")
+_SHARES = (1, 2, 4)
+"""Widths of which whole numbers fit into a byte."""
 
 
 def pack_bits(numbers: np.ndarray, width: int) -> np.ndarray:
     """Numbers below 2^width, `width` bits each, in as few bytes as they need; width 0 to 32."""
+    if width in _SHARES:
+        return _pack_shares(numbers, width)
     whole = _holder(width)
     rows = numbers.astype(whole).view(_BYTE).reshape(len(numbers), whole.itemsize)
     return np.packbits(np.unpackbits(rows, axis=1, bitorder="little")[:, :width], bitorder="little")
@@ -39,11 +43,35 @@ def pack_bits(numbers: np.ndarray, width: int) -> np.ndarray:
 
 def unpack_bits(packed: np.ndarray, width: int, count: int) -> np.ndarray:
     """The numbers again."""
+    if width in _SHARES:
+        return _unpack_shares(packed, width, count)
     whole = _holder(width)
     bits = np.unpackbits(packed, count=count * width, bitorder="little").reshape(count, width)
     rows = np.zeros((count, whole.itemsize), _BYTE)
     rows[:, : -(-width // 8)] = np.packbits(bits, axis=1, bitorder="little")
     return rows.view(whole).reshape(count)
+
+
+def _pack_shares(numbers: np.ndarray, width: int) -> np.ndarray:
+    """Numbers that share bytes evenly: each place of a byte is filled for all bytes at once."""
+    if width == 1:
+        return np.packbits(numbers.astype(_BYTE, copy=False), bitorder="little")
+    per_byte = 8 // width
+    rows = np.zeros((-(-len(numbers) // per_byte), per_byte), _BYTE)
+    rows.reshape(-1)[: len(numbers)] = numbers
+    packed = rows[:, 0].copy()
+    for place in range(1, per_byte):
+        packed |= rows[:, place] << (place * width)
+    return packed
+
+
+def _unpack_shares(packed: np.ndarray, width: int, count: int) -> np.ndarray:
+    if width == 1:
+        return np.unpackbits(packed, count=count, bitorder="little")
+    rows = np.empty((len(packed), 8 // width), _BYTE)
+    for place in range(8 // width):
+        np.bitwise_and(packed >> (place * width), 2**width - 1, out=rows[:, place])
+    return rows.reshape(-1)[:count]
 
 
 def pack_widths(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
