@@ -51,7 +51,7 @@ class Liar(ClientHalf[Any]):
     def answer(self, request: Message, state: Any, trainer: Any) -> tuple[Message, Any]:
         """The truth, or of one client a lie."""
         reply, after = self.honest.answer(request, state, trainer)
-        return (self.lie(reply) if trainer._client == HOSTILE else reply), after
+        return (self.lie(reply) if trainer.client == HOSTILE else reply), after
 
     def settle(self, state: Any, delivered: Message) -> Any:
         """As the honest half."""

@@ -159,6 +159,7 @@ def run_all(
 
 def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
     """The tables of a study, and whether its runs may be compared at all."""
+    from fedreuse.report.crossed import crossed
     from fedreuse.report.results import compared_alike, same_models
     from fedreuse.report.tables import comparison, links_table
 
@@ -166,7 +167,7 @@ def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
         show_lines("no run is complete yet, so there is nothing to compare")
         return
     show_lines("")
-    for table in [*comparison(results, rank), links_table(results)]:
+    for table in [*comparison(results, rank), links_table(results), *crossed(results)]:
         show_table(table)
     differing = compared_alike(results)
     if differing:

@@ -34,7 +34,7 @@ def list_command(
     """List what can be named in a configuration, or the runs in a folder.
 
     KIND is one of methods, codecs, links, gates, aggregators, server_steps, datasets, networks, partitions, optimizers,
-    learning_rates, losses, metrics, availabilities, faults, executors, listeners, boundaries,
+    learning_rates, losses, metrics, availabilities, faults, attacks, executors, listeners, boundaries,
     or runs (FOLDER says where they are).
     """
     if kind == "runs":

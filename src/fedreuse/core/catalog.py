@@ -44,6 +44,7 @@ _HOMES = {
     "metrics": "fedreuse.learning.metrics.metric",
     "availabilities": "fedreuse.runs.schedule",
     "faults": "fedreuse.engine.faults",
+    "attacks": "fedreuse.attacks.attack",
     "executors": "fedreuse.engine.executors.executor",
     "listeners": "fedreuse.runs.listening",
     "boundaries": "fedreuse.accounting.boundaries.boundary",

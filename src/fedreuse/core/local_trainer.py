@@ -76,6 +76,7 @@ class LocalTrainer(Protocol):
     """
 
     schema: ModelSchema
+    client: int
 
     @property
     def initial(self) -> Model:

@@ -158,8 +158,15 @@ class Trainer:
         """Whether training sees cropped and mirrored images."""
         return self._data.is_augmented
 
-    def evaluate(self, model: Model, split: Split | None = None, index: np.ndarray | None = None) -> Metrics:
-        """Sums of loss and states of metrics over a split, or over training examples by position."""
+    def evaluate(
+        self,
+        model: Model,
+        split: Split | None = None,
+        index: np.ndarray | None = None,
+        scoring: Scoring | None = None,
+    ) -> Metrics:
+        """Sums of loss and states of metrics, the run's or others, over a split or training examples by position."""
+        scoring = scoring or self._scoring
         self.network.load(model)
         self.network.module.eval()
         inputs = self._inputs if split is None else _in_place(split.inputs)
@@ -171,7 +178,7 @@ class Trainer:
                 some = at[start : start + size]  # batch by batch: data may be mapped from disk
                 wanted = labels[some].to(self._device)
                 outputs = self.network.module(self.normalise(inputs[some]))
-                found += self._scoring.measure(outputs, wanted, float(self.loss(outputs, wanted)) * num_counted(wanted))
+                found += scoring.measure(outputs, wanted, float(self.loss(outputs, wanted)) * num_counted(wanted))
         return found
 
     def precision(self) -> AbstractContextManager[object]:
@@ -200,7 +207,7 @@ class TorchLocalTrainer:
     def __init__(self, trainer: Trainer, client: int, round_number: int) -> None:
         """Cheap to make: everything heavy is shared."""
         self._trainer = trainer
-        self._client = client
+        self.client = client
         self._round = round_number
         self._index = trainer.training.of(client)
         self.schema: ModelSchema = trainer.network.schema
@@ -209,7 +216,7 @@ class TorchLocalTrainer:
 
     def rng(self, purpose: str) -> np.random.Generator:
         """The stream of a purpose for this client and round."""
-        return stream(self._trainer.seed, purpose, self._round, self._client)
+        return stream(self._trainer.seed, purpose, self._round, self.client)
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
@@ -220,7 +227,7 @@ class TorchLocalTrainer:
         network.load(start)
         network.differentiate(None)
         network.module.train()
-        _seed_torch(trainer.seed, f"torch {purpose}", self._round, self._client)
+        _seed_torch(trainer.seed, f"torch {purpose}", self._round, self.client)
         lr = local.optimizer.lr * local.lr_schedule.factor(self._round)
         step = local.optimizer.stepper(network.vector, lr)
         correct = _Corrector(network, correction, lr)
@@ -263,8 +270,8 @@ class TorchLocalTrainer:
         network.differentiate(names)
         network.module.train(not plan.is_deterministic)
         round_number = 0 if plan.is_deterministic else self._round
-        _seed_torch(trainer.seed, f"torch {purpose}", round_number, self._client)
-        rng = stream(trainer.seed, purpose, round_number, self._client)
+        _seed_torch(trainer.seed, f"torch {purpose}", round_number, self.client)
+        rng = stream(trainer.seed, purpose, round_number, self.client)
         augment = self.rng(f"augment {purpose}") if trainer.is_augmented and not plan.is_deterministic else None
         network.gradient.zero_()
         num_gradients = num_examples = 0
@@ -285,7 +292,7 @@ class TorchLocalTrainer:
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         """The model on this client's own examples of a split."""
-        return self._trainer.evaluate(model, self._trainer.local_examples(split, self._client))
+        return self._trainer.evaluate(model, self._trainer.local_examples(split, self.client))
 
     def _batches(
         self, rng: np.random.Generator, size: int, epochs: int | None, limit: int | None

@@ -67,6 +67,8 @@ class Result:
     model_digest: str = ""
     metrics: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
     """Other metrics by name: on the test split, and on validation examples."""
+    attack_success: float | None = None
+    """Share of test examples on which the model does what a backdoor wants."""
 
     @property
     def is_sealed(self) -> bool:
@@ -110,6 +112,7 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
         uplink=_links(config["uplink"], "update"),
         downlink=_links(config.get("downlink", {}), "model"),
         model_digest=summary.get("model_digest", ""),
+        attack_success=summary.get("attack_success"),
         metrics={
             name: (summary.get(f"test_{name}"), summary.get(f"validation_{name}", _last(metrics, f"validation_{name}")))
             for name in config["task"].get("metrics", {})

@@ -13,6 +13,7 @@ from fedreuse.learning.checks import check_network
 from fedreuse.learning.data import Split
 from fedreuse.learning.splits import local_test
 from fedreuse.learning.trainer import Trainer, initial_network
+from fedreuse.runs.bad_members import claimed, poisoned
 
 if TYPE_CHECKING:
     from fedreuse.core.local_trainer import SplitName
@@ -51,8 +52,8 @@ class Federation:
 
     @cached_property
     def population(self) -> Population:
-        """The clients and how many examples each has."""
-        return Population(self.prepared.training.sizes, self.config.max_examples)
+        """The clients and how many examples each says it has."""
+        return Population(claimed(self.prepared.training.sizes, self.config), self.config.max_examples)
 
     @property
     def workplace(self) -> Workplace:
@@ -84,7 +85,7 @@ class Federation:
 def assemble(config: RunConfig, prepared: PreparedTask | None = None) -> Federation:
     """Build a federation; `prepared` is the task's data where somebody has them already."""
     if prepared is None:
-        prepared = config.task.prepare(config.seed)
+        prepared = poisoned(config.task.prepare(config.seed), config)
     data = prepared.data
     network = initial_network(config.network, data.shape, data.num_classes, config.seed)
     initial = network.read()

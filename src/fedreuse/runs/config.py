@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 
+from fedreuse.attacks.attack import Attack, attacks
+from fedreuse.attacks.hostile import under_attack
 from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import ConfigError, require, suggest
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
-from fedreuse.core.registry import named_plain, parse, part, to_plain
+from fedreuse.core.registry import named_plain, optional_part, parse, part, to_plain
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.faults import FaultPlan, faults
 from fedreuse.learning.networks.network import Network, networks
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
 
 _NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep", "development_seeds")
-_IDENTITY_IF_SET = ("max_norm", "max_examples")
+_IDENTITY_IF_SET = ("attack", "max_norm", "max_examples")
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class RunConfig:
             `as_weights`, through the update's link.
         rounds: Number of rounds and of clients in each, when to evaluate, who can be reached.
         faults: Which requests are lost or late.
+        attack: What bad clients do, and how many there are. None: everybody is honest.
         executor: Who plays the clients; does not change the result.
         client_store: Where clients' records lie between rounds, `memory` or `disk`; does not change the result.
         server_store: The same for the server's caches and ends of links.
@@ -110,6 +113,7 @@ class RunConfig:
     buffers: BufferPolicy = "dense"
     rounds: Rounds = field(default_factory=Rounds)
     faults: FaultPlan = part(faults, "none")
+    attack: Attack | None = optional_part(attacks)
     executor: ExecutorConfig = part(executors, "pool")
     client_store: Literal["memory", "disk"] = "memory"
     server_store: Literal["memory", "disk"] = "memory"
@@ -173,7 +177,13 @@ class RunConfig:
 
     def build_method(self) -> Method:
         """Both halves, the links between them, and what the server accepts at most."""
-        return replace(self.recipe.build(), max_norm=self.max_norm)
+        method = replace(self.recipe.build(), max_norm=self.max_norm)
+        return method if self.attack is None else under_attack(method, self.attack, self.bad_clients)
+
+    @property
+    def bad_clients(self) -> frozenset[int]:
+        """Whom the attack makes bad; nobody without one."""
+        return frozenset() if self.attack is None else self.attack.clients(self.task.clients, self.seed)
 
     def to_plain(self) -> dict[str, Any]:
         """The whole tree with every default written out."""
@@ -184,6 +194,7 @@ class RunConfig:
             **self.recipe.to_plain(),
             "rounds": to_plain(self.rounds),
             "faults": named_plain(faults, self.faults),
+            "attack": named_plain(attacks, self.attack),
             "executor": named_plain(executors, self.executor),
             "client_store": self.client_store,
             "server_store": self.server_store,

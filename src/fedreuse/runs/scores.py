@@ -9,6 +9,7 @@ from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import RunError
 from fedreuse.core.tensors import is_finite
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients
+from fedreuse.runs.bad_members import success_rate
 from fedreuse.runs.facts import digest_of_model
 from fedreuse.runs.openings import RECORD_FILE, note_opening
 
@@ -98,6 +99,8 @@ class Scores:
             values = _told(self._scoring.read(result))
             others = {"metrics": {name: values[name] for name in self._scoring.others}} if self._scoring.others else {}
             found = {"score": values["score"], "loss": values["loss"], "examples": result.examples, **others}
+            reached = success_rate(self._federation, model, opening.split)
+            found |= {} if reached is None else {"attack_success": reached}
             personal = {"personal": self._test_everybody(opening.split)} if self._is_personal else {}
             opening.record({**found, **personal})
         else:

@@ -185,7 +185,7 @@ class QuadraticTrainer:
     def __init__(self, federation: QuadraticFederation, client: int, round_number: int) -> None:
         """Cheap to make."""
         self._federation = federation
-        self._client = client
+        self.client = client
         self._round = round_number
         self.schema = federation.schema
         self.work = Work()
@@ -197,13 +197,13 @@ class QuadraticTrainer:
 
     def rng(self, purpose: str) -> np.random.Generator:
         """The stream of a purpose for this client and round."""
-        return stream(self._federation.seed, purpose, self._round, self._client)
+        return stream(self._federation.seed, purpose, self._round, self.client)
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
     ) -> Trained:
         """As many steps as the client has, or as asked."""
-        federation, client, began = self._federation, self._client, perf_counter()
+        federation, client, began = self._federation, self.client, perf_counter()
         rule, rng = federation.training, self.rng(purpose)
         weights, velocity = start.weights.values, np.zeros(start.weights.schema.size)
         statistics = start.buffers.values
@@ -231,7 +231,7 @@ class QuadraticTrainer:
     def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
         """Sum, or mean, over batches of the gradient with respect to the named weights."""
         began, schema = perf_counter(), at.weights.schema
-        rng = stream(self._federation.seed, purpose, 0 if plan.is_deterministic else self._round, self._client)
+        rng = stream(self._federation.seed, purpose, 0 if plan.is_deterministic else self._round, self.client)
         batches = plan.num_batches or 1
         total = sum((self._gradient(at.weights.values, rng) for _ in range(batches)), np.zeros(schema.size))
         if plan.is_mean:
@@ -247,14 +247,14 @@ class QuadraticTrainer:
 
         The test split has twice as many examples, and they are the same.
         """
-        federation, client = self._federation, self._client
+        federation, client = self._federation, self.client
         away = model.weights.values - federation.optima[client]
         loss = 0.5 * float(np.sum(federation.curvatures[client] * away * away))
         examples = int(federation.examples[client]) * (2 if split == "test" else 1)
         return Metrics(examples, examples * loss, examples / (1 + loss))
 
     def _gradient(self, weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        federation, client = self._federation, self._client
+        federation, client = self._federation, self.client
         exact: np.ndarray = federation.curvatures[client] * (weights - federation.optima[client])
         noise = federation.training.noise
         return exact + noise * rng.standard_normal(len(weights)) if noise else exact
@@ -262,8 +262,8 @@ class QuadraticTrainer:
     def _see(self, statistics: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if not self._federation.has_buffers:
             return statistics
-        mean = self._federation.means[self._client] + weights[:_NUM_STATISTICS]
-        seen = np.concatenate([mean, self._federation.variances[self._client]])
+        mean = self._federation.means[self.client] + weights[:_NUM_STATISTICS]
+        seen = np.concatenate([mean, self._federation.variances[self.client]])
         updated: np.ndarray = _KEPT * statistics + (1 - _KEPT) * seen
         return updated
 

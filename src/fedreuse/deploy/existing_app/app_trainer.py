@@ -66,7 +66,7 @@ class AppTrainer:
     ) -> None:
         """`where` is the client and the round; `message` is what Flower delivered, with our record taken out."""
         self._own, self._agreement, self._message, self._context = own, agreement, message, context
-        self._client, self._round = where
+        self.client, self._round = where
         self._records = dict(message.content)
         self.schema = agreement.layout.schema
         if own.network is not None and agreement.recipe.method.needs.gradients:
@@ -84,7 +84,7 @@ class AppTrainer:
 
     def rng(self, purpose: str) -> np.random.Generator:
         """The stream of a purpose for this client and round."""
-        return stream(self._agreement.seed, purpose, self._round, self._client)
+        return stream(self._agreement.seed, purpose, self._round, self.client)
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
