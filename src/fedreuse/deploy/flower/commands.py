@@ -31,8 +31,9 @@ def environment(home: Path) -> dict[str, str]:
 
 
 def superlink_command(host: str, port: int, authority: Authority | None) -> list[str]:
-    """A SuperLink; with an authority it speaks TLS and admits registered nodes alone."""
-    command = ["flower-superlink", "--host", host, "--port", str(port), "--disable-runtime-dependency-installation"]
+    """A SuperLink behind our door; with an authority it speaks TLS and admits registered nodes alone."""
+    start = [sys.executable, "-m", "fedreuse.deploy.flower.front_door"]
+    command = [*start, "--host", host, "--port", str(port), "--disable-runtime-dependency-installation"]
     if authority is None:
         return [*command, "--insecure"]
     certificate, key = authority.superlink
