@@ -9,6 +9,7 @@ import ast
 import re
 from pathlib import Path
 
+from docs.site import studies
 from fedreuse.core.catalog import Description, Field, card_facts, describe, registries
 
 __all__ = ["filled", "table"]
@@ -25,7 +26,9 @@ def table(kind: str) -> str:
 
 def filled(text: str) -> str:
     """A document with every marked table as it is today."""
-    return _MARKED.sub(lambda mark: f"<!-- table: {mark[1]} -->\n\n{table(mark[1])}\n\n<!-- end -->", text)
+    return studies.filled(
+        _MARKED.sub(lambda mark: f"<!-- table: {mark[1]} -->\n\n{table(mark[1])}\n\n<!-- end -->", text)
+    )
 
 
 def _parts(kind: str) -> list[Description]:

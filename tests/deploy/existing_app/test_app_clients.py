@@ -36,6 +36,15 @@ def test_who_has_not_spoken_counts_as_an_average_client() -> None:
     assert population.total_examples == 50  # nothing is kept from before
 
 
+def test_what_the_server_knows_counts_whatever_a_client_says() -> None:
+    population = ToldPopulation(3, known={1: 30})
+    assert population.examples.tolist() == [30, 30, 30]
+    population.tell(1, (1 << 53) - 1)
+    population.tell(0, 10)
+    assert population.examples.tolist() == [10, 30, 20]
+    assert population.ratio_weights([0, 1]) == {0: 0.25, 1: 0.75}
+
+
 def start(folder: Path, spoil: object) -> FedReuseStrategy:
     grid = AppGrid(folder, quadratic_app(FEDERATION), 3)
     grid.spoil = spoil  # type: ignore[assignment]

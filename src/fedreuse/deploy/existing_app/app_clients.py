@@ -38,16 +38,26 @@ _POLL_SECONDS = 1.0
 class ToldPopulation(Population):
     """Clients that say with every trained model how many examples they have.
 
-    Who has not said it yet counts as an average one of those who have.
+    Who has not said it yet counts as an average one of those who have. What the server knows already counts for good,
+    whatever a client says.
     """
 
-    def __init__(self, num_clients: int, max_examples: int | None = None) -> None:
-        """Nobody has said anything."""
+    def __init__(
+        self, num_clients: int, max_examples: int | None = None, known: Mapping[int, int] | None = None
+    ) -> None:
+        """Nobody has said anything; `known` is the server's own record, by client."""
         super().__init__(np.ones(num_clients, np.int64), max_examples)
         object.__setattr__(self, "_told", np.zeros(num_clients, bool))
+        object.__setattr__(self, "_known", frozenset(known or ()))
+        for client, examples in (known or {}).items():
+            self._take(client, examples)
 
     def tell(self, client: int, examples: int) -> None:
-        """A client has so many."""
+        """A client says that it has so many."""
+        if client not in self._known:  # type: ignore[attr-defined]  # as below
+            self._take(client, examples)
+
+    def _take(self, client: int, examples: int) -> None:
         told: np.ndarray = self._told  # type: ignore[attr-defined]  # set past the frozen dataclass
         self.examples[client], told[client] = examples, True
         if told.any():
@@ -79,8 +89,9 @@ class AppClients(RunExecutor):
         timeout_seconds: float,
         num_nodes: int,
         max_examples: int | None = None,
+        known: Mapping[int, int] | None = None,
     ) -> None:
-        """Waits for that many nodes and agrees with everyone who is there."""
+        """Waits for that many nodes and agrees with everyone who is there; `known` are examples by partition id."""
         self._agreement, self._schema, self._run = agreement, agreement.layout.schema, token_hex(8)
         self._mail = _Mail(grid, timeout_seconds, {}, 0)
         self._said: dict[int, RecordDict] = {}
@@ -95,7 +106,9 @@ class AppClients(RunExecutor):
                 f"only {len(partitions)} of {len(nodes)} nodes agreed, {num_nodes} must; the log says why{why}"
             )
         self._nodes = dict(enumerate(sorted(partitions, key=lambda node: (partitions[node], node))))
-        self.population = ToldPopulation(len(self._nodes), max_examples)
+        at = {client: partitions[node] for client, node in self._nodes.items()}
+        by_client = {client: (known or {})[place] for client, place in at.items() if place in (known or {})}
+        self.population = ToldPopulation(len(self._nodes), max_examples, by_client)
 
     def begin(self, round_number: int, records: Mapping[str, ConfigRecord]) -> None:
         """What every request of this round carries for the app itself."""

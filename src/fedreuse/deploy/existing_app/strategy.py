@@ -42,6 +42,10 @@ class FedReuseStrategy(FedAvg):
     strategy = FedReuseStrategy("fed_ef", fraction_train=0.5)
     strategy = FedReuseStrategy("fedavg", uplink={"update": {"name": "top_k", "ratio": 0.1}})
 
+    Every bound and rule of a run is here: `max_norm`, `max_examples`, and the aggregation rule inside `method`, as in
+    `FedReuseStrategy({"name": "averaging", "aggregate": "multi_krum"}, max_norm=5)`. `examples` is the server's own
+    record of examples by partition id, which counts in the place of what nodes say.
+
     `ledger` holds what crossed, message by message.
     """
 
@@ -55,13 +59,16 @@ class FedReuseStrategy(FedAvg):
         seed: int = 101,
         max_norm: float | None = None,
         max_examples: int | None = None,
+        examples: Mapping[int, int] | None = None,
         **flower: Any,
     ) -> None:
         """As in a configuration, `method` with its rule in `aggregate`; `flower` goes to Flower's FedAvg."""
         super().__init__(**flower)
         require(max_norm is None or max_norm > 0, "max_norm must be positive", max_norm)
         require(max_examples is None or max_examples >= 1, "max_examples must be at least 1", max_examples)
-        self.max_norm, self.max_examples = max_norm, max_examples
+        for client, count in (examples or {}).items():
+            require(0 <= count < 1 << 53, f"examples[{client}] must be a number of examples", count)
+        self.max_norm, self.max_examples, self.examples = max_norm, max_examples, examples
         plain = {"method": method, "uplink": uplink or {}, "downlink": downlink or {}, "buffers": buffers}
         check_one_codec(plain)
         self.recipe: Recipe = parse(Recipe, plain, "")
@@ -90,9 +97,8 @@ class FedReuseStrategy(FedAvg):
         """Flower's own loop, with a round of ours where it trains."""
         layout = ArrayLayout.of(initial_arrays)
         agreement = Agreement(self.recipe, layout, self.seed, self.arrayrecord_key, self.weighted_by_key)
-        clients = AppClients(
-            agreement, grid, timeout, max(self.min_available_nodes, self.min_train_nodes), self.max_examples
-        )
+        num_nodes = max(self.min_available_nodes, self.min_train_nodes)
+        clients = AppClients(agreement, grid, timeout, num_nodes, self.max_examples, self.examples)
         here = len(clients.population)
         cohort = min(here, max(int(here * self.fraction_train), self.min_train_nodes))
         self.ledger = Ledger(warn=_log.warning)
