@@ -17,10 +17,12 @@ from fedreuse.core.errors import require
 from fedreuse.core.registry import part, renamed
 from fedreuse.links.clag import Clag as ClagLink
 from fedreuse.links.delta import Delta
+from fedreuse.links.econtrol import EControl as EControlLink
 from fedreuse.links.ef21 import Ef21 as Ef21Link
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.laq import Laq as LaqLink
 from fedreuse.links.lbgm import Lbgm as LbgmLink
+from fedreuse.links.momentum import Momentum
 from fedreuse.links.plain import Plain
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.averaging import Averaging
@@ -41,8 +43,8 @@ if TYPE_CHECKING:
     from fedreuse.core.population import Weighting
 
 __all__ = [
-    "Clag", "Ef21", "FedAdagrad", "FedAdam", "FedAvg", "FedAvgM", "FedEf", "FedExp", "FedPaq", "FedProx", "FedVarp",
-    "FedYogi", "Laq", "Lbgm", "StcUp", "StcUpDown",
+    "Clag", "EControl", "Ef21", "Ef21Sgdm", "FedAdagrad", "FedAdam", "FedAvg", "FedAvgM", "FedEf", "FedExp", "FedPaq",
+    "FedProx", "FedVarp", "FedYogi", "Laq", "Lbgm", "StcUp", "StcUpDown",
 ]  # fmt: skip
 
 Estimates = Literal["participants", "all"]
@@ -418,6 +420,66 @@ class Ef21(Alias):
     def default_uplink(self) -> Mapping[str, Link]:
         """The link that keeps the estimates."""
         return {"update": Ef21Link(self.codec)}
+
+    def expand(self) -> MethodConfig:
+        """FedAvg, or MIFA."""
+        return _estimates(self.agg, self.server_lr)
+
+
+@alias("ef21_sgdm")
+@dataclass(frozen=True)
+class Ef21Sgdm(Alias):
+    """EF21 whose clients compress a moving average of their updates, so that noise is averaged out beforehand.
+
+    Args:
+        eta: Share of the new update in the average, in (0, 1]; 1 is EF21.
+        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+            does not converge at partial participation.
+        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
+        server_lr: Factor on the direction that the server adds, not negative.
+
+    Example: `method: {name: ef21_sgdm, eta: 0.1, codec: {name: top_k, ratio: 0.1}}`.
+    """
+
+    eta: float = 0.1
+    agg: Estimates = "all"
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    server_lr: float = 1.0
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """Momentum before the link that keeps the estimates."""
+        return {"update": Momentum(Ef21Link(self.codec), self.eta)}
+
+    def expand(self) -> MethodConfig:
+        """FedAvg, or MIFA."""
+        return _estimates(self.agg, self.server_lr)
+
+
+@alias("econtrol")
+@dataclass(frozen=True)
+class EControl(Alias):
+    """EF21 whose clients also send a share of all that their estimates have lacked so far.
+
+    Args:
+        eta: Share of the accumulated error in every message, in [0, 1]; 0 is EF21.
+        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+            does not converge at partial participation.
+        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
+        server_lr: Factor on the direction that the server adds, not negative.
+
+    Example: `method: {name: econtrol, codec: {name: top_k, ratio: 0.1}}`.
+    """
+
+    eta: float = 0.1
+    agg: Estimates = "all"
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    server_lr: float = 1.0
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """The link that keeps estimates and errors."""
+        return {"update": EControlLink(self.codec, self.eta)}
 
     def expand(self) -> MethodConfig:
         """FedAvg, or MIFA."""

@@ -14,7 +14,7 @@ from fedreuse.codecs.packed import Packed
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.local_trainer import LocalTrainer
-from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.method import Link, MethodConfig, methods
 from fedreuse.core.needs import Needs
 from fedreuse.engine.client_store import DiskStore
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
@@ -240,8 +240,15 @@ def _a_codec_never_makes_another_method(case: Case) -> None:
     changed, chosen = choose_links(config, {"update": BareCodec(codec)}, "uplink")
     link = chosen["update"]
     assert type(link) is type(own or spelt), f"a codec alone makes {link} of the method's own {own}"
-    assert vars(link)["codec"] == codec, f"a codec alone does not reach the method's link {link}"
+    assert vars(_innermost(link))["codec"] == codec, f"a codec alone does not reach the method's link {link}"
     assert changed.default_uplink.get("update", link) == link, f"the method says {changed}, its link is {link}"
+
+
+def _innermost(link: Link) -> Link:
+    """The link that has a codec, inside those that go around another."""
+    while "link" in vars(link):
+        link = vars(link)["link"]
+    return link
 
 
 def _refusal(config: MethodConfig, codec: Codec) -> str | None:
