@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
 
-__all__ = ["Control", "Scaffold", "ScaffoldClient", "ScaffoldServer", "ScaffoldState", "effective_steps"]
+__all__ = [
+    "Control", "Scaffold", "ScaffoldClient", "ScaffoldServer", "ScaffoldState", "as_per_step", "effective_steps",
+]  # fmt: skip
 
 _MOST_PER_STEP = 1e6
 """The largest 1 / (steps x learning rate) that is believed: one step at a rate of 1e-6."""
@@ -177,7 +179,7 @@ class ScaffoldServer(ServerHalf[ScaffoldState]):
     def _change(self, state: ScaffoldState, reply: Message) -> Tensors:
         if self.config.wire == "literal":
             return reply.groups["control_change"]
-        return derived_change(reply.groups["update"], state.control, _as_per_step(reply.values["per_step"]))
+        return derived_change(reply.groups["update"], state.control, as_per_step(reply.values["per_step"]))
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,6 @@ def effective_steps(steps: int, momentum: float) -> float:
     return sum((1 - momentum ** (steps - number)) / (1 - momentum) for number in range(steps))
 
 
-def _as_per_step(number: object) -> float:
+def as_per_step(number: object) -> float:
     """A number that is none, or that no learning rate leads to, counts as no step at all."""
     return number if isinstance(number, float) and 0 <= number <= _MOST_PER_STEP else 0.0

@@ -1,0 +1,160 @@
+"""The template of SCALLION and SCAFCOM (Huang, Li, Li, 2024): SCAFFOLD whose clients send one compressed vector.
+
+    local step    gradient - c_i + c                               from w_t to y_i;  p_i = 1 / (K_eff,i lr)
+    g_i         = c_i - c - p_i (y_i - w_t)                        the mean gradient on the way
+    d_i         = share (g_i - c_i)                                the increment of c_i; or
+    d_i         = v_i - c_i, v_i <- (1 - share) v_i + share g_i    with an average
+    sent          e_i = C(-d_i / p_i), in units of an update, and p_i
+    c_i        <- c_i - p_i e_i                                    from what arrives
+    server        w <- w + server_lr * sum_S omega_i (e_i - c / p_i);   c <- c - sum_S alpha_i p_i e_i
+
+A lossless C and share 1 make this SCAFFOLD with option II.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from fedreuse.aggregators.aggregator import Aggregator, fresh_contributions, judged
+from fedreuse.core.corrections import Correction
+from fedreuse.core.message import Event, Events, Message
+from fedreuse.core.method import ClientHalf, ServerHalf
+from fedreuse.core.model import Model, difference, from_groups, to_groups
+from fedreuse.core.tensors import Tensors, add, scale, sub, weighted_sum, zeros
+from fedreuse.core.values import value
+from fedreuse.methods.averaging import update_of, updates_of
+from fedreuse.methods.scaffold import as_per_step, effective_steps
+from fedreuse.server_steps.server_step import ServerStep, advance, evaluated
+
+if TYPE_CHECKING:
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import LocalTrainer
+    from fedreuse.core.message import Conversation, Replies
+    from fedreuse.core.population import Population
+
+__all__ = ["Controls", "IncrementClient", "IncrementServer", "IncrementState"]
+
+_LEAST_PER_STEP = 1e-7
+"""The smallest 1 / (steps x learning rate) that is believed: a million steps at a rate of ten."""
+
+
+@value
+class IncrementState:
+    """The model, the server's control c, and what the server step remembers."""
+
+    model: Model
+    control: Tensors
+    step: Any = None
+
+
+@value
+class Controls:
+    """The client's control c_i and its average v_i; None before its first training, which stands for zero."""
+
+    control: Tensors | None
+    average: Tensors | None
+
+
+@dataclass(frozen=True)
+class IncrementServer(ServerHalf[IncrementState]):
+    """Averages the updates that increments stand for, and keeps c the mean of all c_i."""
+
+    aggregate: Aggregator
+    step: ServerStep
+
+    def init(self, model: Model, population: Population) -> IncrementState:
+        """All controls start at zero."""
+        del population
+        return IncrementState(model, zeros(model.weights.schema), self.step.init(model.weights))
+
+    def model(self, state: IncrementState) -> Model:
+        """What is evaluated and deployed."""
+        return evaluated(self.step, state.model, state.step)
+
+    def broadcast(self, state: IncrementState) -> Model:
+        """What clients receive."""
+        return state.model
+
+    def round(self, state: IncrementState, cohort: Cohort) -> Conversation[IncrementState]:
+        """Send the model and c; average what the replies stand for."""
+        groups = {**to_groups(state.model, "model"), "control": state.control}
+        answer = replace(update_of(state.model), values={"per_step": float})
+        replies = yield dict.fromkeys(cohort.clients, Message("train", groups, answers=(answer,)))
+        events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
+        if not replies:
+            return state, Events(events)  # nobody answered: the model stands still
+        paces = {client: _pace(replies[client]) for client in sorted(replies)}
+        updates = {
+            client: replace(one, weights=_implied(one.weights, state.control, paces[client]))
+            for client, one in updates_of(replies, state.model).items()
+        }
+        made = self.aggregate.aggregate(fresh_contributions(updates, cohort), cohort, state.model.schema)
+        model, step, num_kept = advance(self.step, state.model, made.direction, state.step, made.statistics)
+        after = IncrementState(model, _renewed(state.control, cohort, replies, paces), step)
+        return after, Events(judged(events, made.verdicts), {"kept variances": num_kept})
+
+
+@dataclass(frozen=True)
+class IncrementClient(ClientHalf[Any]):
+    """Trains with the correction c - c_i; sends the increment of c_i and renews c_i from what will be decoded."""
+
+    share: float
+    has_average: bool
+    wants_delivered: ClassVar[bool] = True
+
+    def init(self) -> Controls:
+        """c_i = v_i = 0."""
+        return Controls(None, None)
+
+    def answer(self, request: Message, state: Controls, trainer: LocalTrainer) -> tuple[Message, Any]:
+        """Train; send the increment in units of an update, and the number that leads from one to the other."""
+        received = from_groups(request.groups, "model", trainer.schema)
+        control = request.groups["control"]
+        own = zeros(control.schema) if state.control is None else state.control
+        trained = trainer.train(received, Correction(shift=sub(control, own), place="before_momentum"))
+        update = difference(trained.model, received)
+        path = effective_steps(trained.steps, trained.momentum) * trained.lr
+        per_step = 1 / path if path else 0.0
+        increment, average = zeros(control.schema), state.average
+        if per_step and self.has_average:
+            met = weighted_sum([(1.0, own), (-1.0, control), (-per_step, update.weights)], own.schema)
+            average = weighted_sum([(1 - self.share, average or zeros(own.schema)), (self.share, met)], own.schema)
+            increment = scale(sub(own, average), path)
+        elif per_step:
+            increment = weighted_sum([(self.share, update.weights), (self.share * path, control)], own.schema)
+        groups = {**to_groups(update, "update"), "update": increment}
+        return Message("update", groups, {"per_step": per_step}), _Pending(own, average, per_step)
+
+    def settle(self, state: _Pending, delivered: Message) -> Controls:
+        """c_i - p_i e_i, with e_i as the server will see it."""
+        return Controls(add(state.own, scale(delivered.groups["update"], -state.per_step)), state.average)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pending:
+    """What `settle` needs; never stored."""
+
+    own: Tensors
+    average: Tensors | None
+    per_step: float
+
+
+def _pace(reply: Message) -> float:
+    """p_i, or 0 for a client that took no step or says what cannot be."""
+    per_step = as_per_step(reply.values["per_step"])
+    return per_step if per_step >= _LEAST_PER_STEP else 0.0
+
+
+def _implied(increment: Tensors, control: Tensors, per_step: float) -> Tensors:
+    """e_i - c / p_i: the update that an increment stands for."""
+    if not per_step:
+        return zeros(control.schema)
+    return weighted_sum([(1.0, increment), (-1 / per_step, control)], control.schema)
+
+
+def _renewed(control: Tensors, cohort: Cohort, replies: Replies, paces: dict[int, float]) -> Tensors:
+    """c - sum alpha_i p_i e_i."""
+    share = cohort.population.share
+    terms = [(-share(client) * pace, replies[client].groups["update"]) for client, pace in paces.items()]
+    return weighted_sum([(1.0, control), *terms], control.schema)

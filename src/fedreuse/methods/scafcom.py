@@ -1,0 +1,77 @@
+"""SCAFCOM (Huang, Li, Li, 2024): SCAFFOLD with one vector up and local momentum, for codecs that contract.
+
+v_i <- (1 - beta) v_i + beta g_i;  d_i = C(v_i - c_i);  c_i <- c_i + d_i         g_i: the mean gradient on the path
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedreuse.aggregators.aggregator import Aggregator, aggregators
+from fedreuse.aggregators.mean import chosen_aggregator
+from fedreuse.codecs.codec import Codec, codecs, require_contraction
+from fedreuse.core.errors import require
+from fedreuse.core.method import MethodConfig, methods
+from fedreuse.core.needs import Needs
+from fedreuse.core.registry import optional_part, part
+from fedreuse.links.plain import Plain
+from fedreuse.methods.increments import IncrementClient, IncrementServer
+from fedreuse.server_steps.server_step import ServerStep, server_steps
+from fedreuse.server_steps.sgd import chosen_step
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.method import BufferPolicy, Link
+
+__all__ = ["Scafcom"]
+
+
+@methods.register("scafcom")
+@dataclass(frozen=True)
+class Scafcom(MethodConfig):
+    """SCAFFOLD whose clients send the difference of an averaged gradient and their control alone, compressed.
+
+    Args:
+        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
+        beta: Share of the new gradient in the average, in (0, 1]. 1 with a lossless codec is SCAFFOLD.
+        server_lr: Factor on the direction that the server adds, not negative.
+        aggregate: Another rule for the updates of a round; null is the weighted mean.
+        step: Another server step; null is `sgd` with `server_lr`.
+
+    Example: `method: {name: scafcom, codec: {name: top_k, ratio: 0.1}, beta: 0.2}`.
+    """
+
+    codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
+    beta: float = 0.2
+    server_lr: float = 1.0
+    aggregate: Aggregator | None = optional_part(aggregators)
+    step: ServerStep | None = optional_part(server_steps)
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(0 < self.beta <= 1, "method.beta must be in (0, 1]", self.beta)
+        require_contraction(self.codec, "method")
+        chosen_step(self.step, self.server_lr)
+
+    @property
+    def needs(self) -> Needs:
+        """Controls enter every step."""
+        return Needs(corrections=True)
+
+    @property
+    def downlink_groups(self) -> tuple[str, ...]:
+        """The server's control travels with the model."""
+        return ("model", "control")
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """The codec, without memory: the controls are the memory."""
+        return {"update": Plain(self.codec)}
+
+    def halves(self, buffers: BufferPolicy) -> tuple[IncrementServer, IncrementClient]:
+        """Both halves; buffers are averaged over those who trained."""
+        del buffers
+        server = IncrementServer(chosen_aggregator(self.aggregate), chosen_step(self.step, self.server_lr))
+        return server, IncrementClient(self.beta, has_average=True)
