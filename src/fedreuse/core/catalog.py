@@ -104,7 +104,7 @@ Example:
     >>> "codecs" in registries
     True
     >>> registries["codecs"].names()[:3]
-    ['dense', 'ecuq', 'narrow']
+    ['dense', 'drive', 'ecuq']
     >>> registries["codecs"].parse({"name": "top_k", "ratio": 0.1}, "codec")
     TopK(ratio=0.1)
 """
