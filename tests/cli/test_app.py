@@ -19,6 +19,7 @@ from fedreuse.core.formats import FORMATS
 from tests.cli.conftest import Invoke, heed_ctrl_c
 
 COMMANDS = [
+    "audit",
     "clean",
     "compare",
     "confirm",

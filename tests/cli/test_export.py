@@ -16,6 +16,7 @@ from fedreuse import load, run
 from fedreuse.core.allowed import allow
 from fedreuse.runs.directory import RunDirectory
 from tests.cli.conftest import Invoke
+from tests.tiny import as_first_format
 
 CHECK = """
 import numpy as np
@@ -66,19 +67,10 @@ def test_a_model_that_is_not_the_tested_one_is_refused(invoke: Invoke, complete:
     shown = invoke("export", place)
     assert shown.exit_code == 2
     assert "model.safetensors was changed" in shown.stderr
-    as_before_checksums(place)
+    as_first_format(place)
     shown = invoke("export", place)
     assert shown.exit_code == 2
     assert "model.safetensors does not hold the model that was tested" in shown.stderr
-
-
-def as_before_checksums(place: Path) -> None:
-    """Make it a directory of the first format."""
-    (place / "manifest.json").unlink()
-    facts = json.loads((place / "provenance.json").read_text())
-    (place / "provenance.json").write_text(
-        json.dumps({key: fact for key, fact in facts.items() if key not in ("format", "check")})
-    )
 
 
 @pytest.mark.slow

@@ -119,7 +119,7 @@ def test_a_score_that_was_changed_is_refused(tmp_path: Path) -> None:
     (place / "a-402" / "test-opened.json").write_text(json.dumps({"result": {"score": 0.82}}))
     confirm(place)
     _change(place / "a-402" / "summary.json", test_score=0.999)
-    with pytest.raises(RunDirectoryError, match=r"a-402: the summary says test score 0.999, but 0.82 was recorded"):
+    with pytest.raises(RunDirectoryError, match=r"a-402 fails its audit.*test score is 0.82 by the rows, and 0.999 is"):
         confirm(place)
 
 

@@ -1,6 +1,7 @@
 """The command line: `fedreuse --help` lists what it can do. Heavy imports wait until a command needs them."""
 
 from fedreuse.cli import (
+    audit,
     bench,
     clean,
     compare,
@@ -28,6 +29,7 @@ from fedreuse.cli.app import app, main
 
 __all__ = [
     "app",
+    "audit",
     "bench",
     "clean",
     "compare",

@@ -19,7 +19,7 @@ from fedreuse.core.errors import FedreuseError, UserError
 from fedreuse.core.formats import FORMATS
 from fedreuse.core.own_code import own_code_error
 
-__all__ = ["Allow", "AsJson", "app", "main", "on_interrupt"]
+__all__ = ["RUN_FAILED", "Allow", "AsJson", "app", "main", "on_interrupt"]
 
 RUN_FAILED, USERS_MISTAKE, INTERRUPTED = 1, 2, 130
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else.")]

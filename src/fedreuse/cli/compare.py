@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fedreuse.studies.running import Outcome, Runner
     from fedreuse.studies.study import Study, StudyRun
 
-__all__ = ["Jobs", "compare_command", "finish", "run_all", "show_comparison"]
+__all__ = ["AdmitPartial", "Jobs", "compare_command", "finish", "run_all", "show_comparison"]
 
 
 Jobs = Annotated[
@@ -28,6 +28,11 @@ Jobs = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
+
+
+AdmitPartial = Annotated[
+    bool, typer.Option("--admit-partial", help="Show runs that fail a check too, marked, as far as they can be read.")
+]
 
 
 @app.command("compare", epilog="Example: fedreuse compare configs/demo.yaml rounds.count=10 --out runs/short")
@@ -54,6 +59,7 @@ def compare_command(
         ),
     ] = False,
     jobs: Jobs = None,
+    admit_partial: AdmitPartial = False,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -64,7 +70,8 @@ def compare_command(
     folders of them, instead of a study, it compares those and runs nothing.
     """
     if study.is_dir():
-        _compare_runs([study, *map(Path, overrides or [])], out, "validation" if rank else None, as_json)
+        places = [study, *map(Path, overrides or [])]
+        _compare_runs(places, out, "validation" if rank else None, admit_partial, as_json)
         return
     from fedreuse.studies.study import load_study
 
@@ -74,28 +81,36 @@ def compare_command(
     place = out or Path("runs") / planned.name
     on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
     failed = run_all(planned, place, as_json, jobs=jobs)
-    finish(planned, place, failed, as_json)
+    finish(planned, place, failed, as_json, admit_partial)
 
 
-def _compare_runs(places: Sequence[Path], out: Path | None, rank: str | None, as_json: bool) -> None:
+def _compare_runs(
+    places: Sequence[Path], out: Path | None, rank: str | None, admit_partial: bool, as_json: bool
+) -> None:
     """The tables of runs that are there already; with `out` a figure too."""
+    from fedreuse.report.admission import admitted
     from fedreuse.report.gather import gather
 
-    results = [result for result in gather(places) if result.is_complete]
+    found, remarks = admitted(gather(places), admit_partial)
+    results = [result for result in found if result.is_complete]
     figure = _save_figure(results, out, _setting(results)) if results and out is not None else None
     if as_json:
         show_json({"study": None, "rank": rank, **_to_plain(rank, results, figure)})
     else:
         show_comparison(results, rank)
-        show_lines(*([f"figure: {figure}"] if figure is not None else []))
+        show_lines(*remarks, *([f"figure: {figure}"] if figure is not None else []))
 
 
-def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) -> list[Result]:
+def finish(
+    study: Study, place: Path, failed: Sequence[Outcome], as_json: bool, admit_partial: bool = False
+) -> list[Result]:
     """The table, the figure, and a failure if a run failed."""
     from fedreuse.cli.confirm import evidence_plain, show_evidence
+    from fedreuse.report.admission import admitted
     from fedreuse.report.results import read_runs
 
-    results = [result for result in read_runs(place) if result.is_complete]
+    found, remarks = admitted(read_runs(place), admit_partial)
+    results = [result for result in found if result.is_complete]
     figure = _save_figure(results, place, f"{study.name}: {_setting(results)}") if results else None
     if as_json:
         head = {"study": study.name, "rank": study.rank, "directory": str(place)}
@@ -105,7 +120,7 @@ def finish(study: Study, place: Path, failed: Sequence[Outcome], as_json: bool) 
         show_comparison(results, study.rank)
         if not failed:
             show_evidence(place, results)
-        show_lines(f"run directories: {place}", *([f"figure: {figure}"] if figure is not None else []))
+        show_lines(*remarks, f"run directories: {place}", *([f"figure: {figure}"] if figure is not None else []))
     if failed:
         reasons = "\n".join(f"  {outcome.run.title}: {outcome.error}" for outcome in failed)
         raise RunError(f"{len(failed)} of {len(study.runs)} runs failed:\n{reasons}")

@@ -40,11 +40,12 @@ def figure_command(
 
     Lines are means over seeds. More than eight variants are spread over several rows of panels.
     """
+    from fedreuse.report.admission import admitted
     from fedreuse.report.figures import accuracy_figure
     from fedreuse.report.gather import gather
     from fedreuse.report.run_figure import run_figure
 
-    results = chosen(gather(runs), only or ())
+    results = chosen(admitted(gather(runs))[0], only or ())
     if len(results) == 1:
         path = run_figure(results[0], out, boundary, title)
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.compare import AdmitPartial
 from fedreuse.cli.output import show_json, show_lines, show_pairs, show_table
 from fedreuse.core.errors import require
 
@@ -34,16 +35,18 @@ def show_command(
             help="A validation score, such as 80, 80% or 0.8: show the time and bytes each run needed to get there.",
         ),
     ] = None,
+    admit_partial: AdmitPartial = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a run, complete or not so far: scores, savings under every byte boundary, events, work, memory, time.
 
     Several runs, a folder of them or a study become a table; `fedreuse compare RUN RUN` averages over seeds.
     """
+    from fedreuse.report.admission import admitted
     from fedreuse.report.gather import gather
     from fedreuse.report.tables import runs_table
 
-    results = gather(runs)
+    results, remarks = admitted(gather(runs), admit_partial)
     wanted = None if target is None else parse_target(target, {result.metric for result in results})
     is_one = len(runs) == 1 and results[0].directory == runs[0]
     if as_json:
@@ -55,6 +58,7 @@ def show_command(
     else:
         show_table(runs_table(results))
         _show_study(runs, results)
+    show_lines(*remarks)
     if wanted is not None:
         from fedreuse.report.measured import target_table
 

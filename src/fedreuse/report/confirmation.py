@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,7 +167,8 @@ def _factorials(
 
 def _whole(place: Path) -> list[Result]:
     """Every run of the study, complete and with the result that was recorded when its test split was opened."""
-    results = [result for result in read_runs(place) if result.is_complete]
+    found = read_runs(place)
+    results = [result for result in found if result.is_complete]
     there = {result.directory.name for result in results}
     missing = [folder for folder in planned_runs(place) if folder not in there]
     if missing:
@@ -177,25 +177,12 @@ def _whole(place: Path) -> list[Result]:
             f"{len(missing)} runs of the plan are missing or incomplete ({', '.join(missing[:3])}{more}), and a plan "
             "is answered as a whole; the same command runs them and keeps the others"
         )
-    for result in results:
-        _check_opening(result)
-    return results
-
-
-def _check_opening(result: Result) -> None:
-    opening = result.directory / "test-opened.json"
-    if not opening.exists():
-        return
-    try:
-        recorded: Any = json.loads(opening.read_text(encoding="utf-8")).get("result") or {}
-    except (OSError, ValueError, AttributeError) as error:
-        raise RunDirectoryError(f"{opening} cannot be read ({error}); run it again in another folder") from None
-    if recorded.get("score") != result.test_score:
+    for result in (one for one in found if one.fault):
         raise RunDirectoryError(
-            f"{result.directory}: the summary says test score {result.test_score}, but {recorded.get('score')} was "
-            "recorded when the test split was opened; one of the files was changed. Bring it back from a copy, or "
-            "delete this folder and let the same command run it again"
+            f"{result.directory} fails its audit, and a plan is answered as a whole: {result.fault}. Bring it back "
+            "from a copy, or delete this folder and let the same command run it again"
         )
+    return results
 
 
 def _one_version(results: Sequence[Result]) -> str:

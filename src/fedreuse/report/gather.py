@@ -45,7 +45,10 @@ def gather(places: Sequence[str | Path]) -> list[Result]:
 
 
 def _apart(results: Sequence[Result]) -> Iterable[Result]:
-    settings = {id(result): _settings(RunDirectory.open(result.directory).config) for result in results}
+    whole = [result for result in results if not result.fault]
+    settings = {id(result): _settings(RunDirectory.open(result.directory).config) for result in whole}
+    yield from (result for result in results if result.fault)
+    results = whole
     for result in results:
         alike = [other for other in results if other.variant == result.variant]
         mine = settings[id(result)]

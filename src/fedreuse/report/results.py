@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,9 @@ from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.saving import Saving
 from fedreuse.accounting.work import total_work
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.runs.consistency import failures
 from fedreuse.runs.directory import RunDirectory, find_runs
+from fedreuse.runs.study_file import STUDY_FILE, read_study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ __all__ = [
     "same_models",
 ]
 
-_STUDY_FILE = "study.json"
 _DECISIVE = ("data", "partition", "validation", "schedule", "schema", "initial_model")
 
 
@@ -69,6 +69,8 @@ class Result:
     """Other metrics by name: on the test split, and on validation examples."""
     attack_success: float | None = None
     """Share of test examples on which the model does what a backdoor wants."""
+    fault: str = ""
+    """Why the run has no place in a table; empty if it has one."""
 
     @property
     def is_sealed(self) -> bool:
@@ -77,7 +79,22 @@ class Result:
 
 
 def read_run(directory: RunDirectory, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
-    """Everything that tables show of one run; of an incomplete run, what there is so far."""
+    """Everything that tables show of one run; of an incomplete run, what there is so far.
+
+    Raises:
+        RunDirectoryError: The directory is damaged.
+
+    """
+    try:
+        return _read_run(directory, variant, labels or {})
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RunDirectoryError(
+            f"{directory.path} does not say what a run says ({type(error).__name__}: {error}); bring it back from a "
+            "copy, or run the configuration again in another `out`"
+        ) from None
+
+
+def _read_run(directory: RunDirectory, variant: str | None, labels: Mapping[str, str]) -> Result:
     config = directory.config
     metrics = directory.metrics()
     is_complete = directory.is_complete
@@ -108,7 +125,7 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
         seconds=sum(row["seconds"] for row in metrics),
         personal_test=summary.get("personal_test"),
         is_approximate=config.get("accept_approximation", False),
-        labels=labels or {},
+        labels=labels,
         uplink=_links(config["uplink"], "update"),
         downlink=_links(config.get("downlink", {}), "model"),
         model_digest=summary.get("model_digest", ""),
@@ -135,49 +152,46 @@ def _last(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
 def read_runs(folder: str | Path) -> list[Result]:
     """Every run of a folder; in a study's folder, the study's runs under the names it gave them."""
     path = Path(folder)
-    if not (path / _STUDY_FILE).exists():
-        return [read_run(directory) for directory in find_runs(path)]
+    if not (path / STUDY_FILE).exists():
+        return [_marked(directory.path) for directory in find_runs(path)]
+    listed = [(path / one["folder"], one["variant"], one.get("labels", {})) for one in read_study(path)["runs"]]
+    return [_marked(*entry) for entry in listed if (entry[0] / "config.yaml").exists()]
+
+
+def _marked(place: Path, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
+    """A run with its `fault`, if it has one; of a damaged run what can be read, to be shown with a mark."""
+    directory = RunDirectory.open(place)
     try:
-        listed = [(path / entry["folder"], entry["variant"], entry.get("labels", {})) for entry in _study(path)["runs"]]
-    except (KeyError, TypeError) as error:
-        raise _no_list(path, error) from None
-    begun = [entry for entry in listed if (entry[0] / "config.yaml").exists()]
-    return [read_run(RunDirectory.open(place), variant, labels) for place, variant, labels in begun]
+        result = read_run(directory, variant, labels)
+        return replace(result, fault=failures(directory) if result.is_complete else "")
+    except RunDirectoryError as error:
+        return replace(_as_it_is(place, variant, labels), fault=str(error))
+
+
+def _as_it_is(place: Path, variant: str | None, labels: Mapping[str, str] | None) -> Result:
+    try:
+        return read_run(RunDirectory(place, as_it_is=True), variant, labels)
+    except RunDirectoryError:
+        name = variant or place.name
+        return Result(place, "", name, "-", "-", "-", "-", -1, is_complete=False, rounds=0, planned_rounds=0)
 
 
 def planned_runs(folder: str | Path) -> list[str]:
     """The folder names of all runs of a study, begun or not."""
-    return [str(entry["folder"]) for entry in _study(Path(folder)).get("runs", [])]
+    return [str(entry["folder"]) for entry in read_study(Path(folder))["runs"]]
 
 
 def rank_of(folder: str | Path) -> str | None:
     """By which score a study wants its table sorted; None: not at all."""
-    rank: str | None = _study(Path(folder)).get("rank")
+    rank: str | None = read_study(Path(folder)).get("rank")
     return rank
-
-
-def _study(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads((path / _STUDY_FILE).read_text())
-    except (OSError, ValueError) as error:
-        raise _no_list(path, error) from None
-    if not isinstance(content, dict):
-        raise _no_list(path, "no mapping")
-    return content
-
-
-def _no_list(path: Path, why: object) -> RunDirectoryError:
-    return RunDirectoryError(
-        f"{path / _STUDY_FILE} is not the list of a study's runs ({why}); delete it, and `fedreuse compare` "
-        "writes it again"
-    )
 
 
 def compared_alike(results: Sequence[Result]) -> list[str]:
     """What differs between runs of one seed though it ought to be equal: data, partition, cohorts, initial model."""
     seen: dict[tuple[int, str], str] = {}
     differing: set[str] = set()
-    for result in results:
+    for result in (one for one in results if not one.fault):
         digests = RunDirectory.open(result.directory).provenance["digests"]
         for name in _DECISIVE:
             if seen.setdefault((result.seed, name), digests[name]) != digests[name]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,6 +24,7 @@ from fedreuse.learning.task import TASK_KEYS, Task, parse_task
 from fedreuse.learning.trainer import Local
 from fedreuse.links.choice import check_one_codec
 from fedreuse.runs.changes import apply_changes, tree_of
+from fedreuse.runs.identity import run_id_of
 from fedreuse.runs.keep import Keep
 from fedreuse.runs.listening import ListenerConfig, listeners, parse_listeners
 from fedreuse.runs.recipe import Recipe, parse_links
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
-
-_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep", "development_seeds")
-_IDENTITY_IF_SET = ("attack", "max_norm", "max_examples")
 
 
 @dataclass(frozen=True)
@@ -212,15 +208,7 @@ class RunConfig:
     @property
     def run_id(self) -> str:
         """A hash of all that decides the result: two runs with the same id end in the same bits."""
-        decisive = {
-            key: value
-            for key, value in self.to_plain().items()
-            if key not in _NOT_IDENTITY and not (key in _IDENTITY_IF_SET and value is None)
-        }
-        decisive["method"] = _first_names(decisive["method"])
-        if self.keep.model != "last":
-            decisive["keep"] = {"model": self.keep.model}
-        return sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+        return run_id_of(self.to_plain())
 
     @property
     def label(self) -> str:
@@ -228,13 +216,6 @@ class RunConfig:
         plain = self.to_plain()
         parts = [plain["method"]["name"], plain["task"]["name"], f"s{self.seed}", self.run_id]
         return "-".join(str(word).replace(":", ".") for word in parts)
-
-
-def _first_names(method: Any) -> Any:
-    """A method's tree with `weights` for `weighting`, as it was called first: run ids stay what they were."""
-    if not isinstance(method, Mapping):
-        return method
-    return {"weights" if key == "weighting" else key: _first_names(inner) for key, inner in method.items()}
 
 
 def load(

@@ -22,11 +22,11 @@ from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
 from fedreuse.accounting.traffic import Traffic, savings
 from fedreuse.core.checked import CHECK, parse_checked
-from fedreuse.core.errors import RunDirectoryError, RunError, suggest
+from fedreuse.core.errors import RunDirectoryError, RunError, shortened, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.core.formats import RUN_DIRECTORY
 from fedreuse.runs.journal import Journal
-from fedreuse.runs.manifest import MANIFEST, compare, manifest_text, read_manifest
+from fedreuse.runs.manifest import EXPORTED, MANIFEST, compare, manifest_text, read_manifest
 from fedreuse.runs.parquet import from_parquet, to_parquet
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class RunDirectory:
 
     Args:
         path: The directory; `RunDirectory.open` checks that it is one.
+        as_it_is: Read what is there without comparing checksums, to look into a damaged directory.
 
     Raises:
         RunDirectoryError: By the readers, if a file is absent or damaged, or the run is not complete.
@@ -71,9 +72,10 @@ class RunDirectory:
         (2,)
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, as_it_is: bool = False) -> None:
         """Opens nothing yet."""
         self.path = Path(path)
+        self._as_it_is = as_it_is
         self._lock: IO[str] | None = None
         self._journal: Journal | None = None
 
@@ -133,10 +135,10 @@ class RunDirectory:
         """Where the run comes from."""
         data = self._file("provenance.json").read_bytes()
         with self._reading("provenance.json"):
-            plain = parse_checked(data, is_required=False)
+            plain = self._parsed(data)
             version = plain.get("format", _UNCHECKED)
             RUN_DIRECTORY.check(version, str(self.path))
-            if version > _UNCHECKED and CHECK not in plain:
+            if version > _UNCHECKED and CHECK not in plain and not self._as_it_is:
                 raise ValueError("its checksum is missing")
         return plain
 
@@ -145,6 +147,11 @@ class RunDirectory:
         """Whether what the directory holds has checksums; one that was begun before there were any is unverified."""
         known = (self.path / "provenance.json").exists()
         return known and self.provenance.get("format", _UNCHECKED) > _UNCHECKED
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether this is what `fedreuse export-results` keeps of a run: evidence without models and other bulk."""
+        return (self.path / EXPORTED).exists()
 
     @property
     def origin(self) -> str:
@@ -157,7 +164,7 @@ class RunDirectory:
         Raises:
             RunDirectoryError: With the name of the first such artifact, and how many there are.
         """
-        wrong = compare(self.path, self._digests())
+        wrong = compare(self.path, self._digests(), may_lack=self.is_exported)
         if wrong:
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
             raise self._damaged(f"{wrong[0]}{more}")
@@ -289,7 +296,10 @@ class RunDirectory:
     def _read_json(self, name: str) -> dict[str, Any]:
         data = self._read(name)
         with self._reading(name):
-            return parse_checked(data, is_required=False)
+            return self._parsed(data)
+
+    def _parsed(self, data: bytes) -> dict[str, Any]:
+        return dict(json.loads(data)) if self._as_it_is else parse_checked(data, is_required=False)
 
     def _read(self, name: str) -> bytes:
         """A file with the bytes that the run wrote."""
@@ -300,6 +310,8 @@ class RunDirectory:
 
     def _digests(self) -> Mapping[str, str]:
         """What the files of the directory must be: by its manifest, or before that by its provenance."""
+        if self._as_it_is:
+            return {}
         if not self.is_complete:
             origins: Mapping[str, str] = self.provenance["files"] if self.is_checked else {}
             return origins
@@ -314,7 +326,7 @@ class RunDirectory:
         try:
             yield
         except _SIGNS_OF_DAMAGE as error:
-            raise self._damaged(f"{name} cannot be read: {error or type(error).__name__}") from None
+            raise self._damaged(f"{name} cannot be read: {shortened(str(error)) or type(error).__name__}") from None
 
     def _damaged(self, why: str) -> RunDirectoryError:
         return RunDirectoryError(

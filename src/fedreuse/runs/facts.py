@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fedreuse.runs.assembly import Federation
     from fedreuse.runs.schedule import Schedule
 
-__all__ = ["dense_reference", "digest_of_arrays", "digest_of_model", "write_facts"]
+__all__ = ["dense_reference", "digest_of_arrays", "digest_of_model", "facts_of", "write_facts"]
 
 
 def write_facts(federation: Federation, schedule: Schedule, directory: RunDirectory) -> None:
@@ -36,7 +36,7 @@ def write_facts(federation: Federation, schedule: Schedule, directory: RunDirect
     for name, index in (("partition", prepared.training), ("validation", prepared.validation)):
         if not (directory.path / f"{name}.npz").exists():
             index.save(directory.path / f"{name}.npz")
-    facts = _facts(federation, schedule)
+    facts = facts_of(federation, schedule)
     if (directory.path / "provenance.json").exists() or directory.has_rounds:
         check_facts(directory.provenance, facts, directory)
     else:
@@ -44,7 +44,8 @@ def write_facts(federation: Federation, schedule: Schedule, directory: RunDirect
         directory.write_json("provenance.json", with_check(known))
 
 
-def _facts(federation: Federation, schedule: Schedule) -> dict[str, Any]:
+def facts_of(federation: Federation, schedule: Schedule) -> dict[str, Any]:
+    """Identity, sizes and digests of what a run rests on."""
     prepared = federation.prepared
     return {
         "run_id": federation.config.run_id,

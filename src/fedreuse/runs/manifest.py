@@ -10,7 +10,7 @@ from pathlib import Path
 from fedreuse.core.checked import parse_checked, with_check
 from fedreuse.core.errors import RunDirectoryError
 
-__all__ = ["MANIFEST", "ORIGINS", "compare", "digests_of", "manifest_text", "read_manifest"]
+__all__ = ["EXPORTED", "MANIFEST", "ORIGINS", "compare", "digests_of", "is_bulk", "manifest_text", "read_manifest"]
 
 MANIFEST = "manifest.json"
 ORIGINS = ("config.yaml", "schedule.json", "partition.npz", "validation.npz")
@@ -20,6 +20,9 @@ _RESULTS = (
     "summary.json",
 )  # fmt: skip
 _KEPT = ("models/*.safetensors", "models/*.state", "states/*.sqlite", "checkpoints/*.sqlite")
+_BULK = ("model.safetensors", "partition.npz", "validation.npz", "models", "states", "checkpoints", "clients")
+EXPORTED = "EXPORTED"
+"""The marker of an export."""
 _CLIENTS = "clients"
 """A folder with a file per client, which counts as one artifact."""
 
@@ -55,13 +58,23 @@ def read_manifest(place: Path) -> dict[str, str] | None:
     return {str(name): str(digest) for name, digest in files.items()}
 
 
-def compare(place: Path, digests: Mapping[str, str]) -> list[str]:
-    """What is wrong with the artifacts of a folder: those that are gone, and those that were changed."""
-    return [
-        f"{name} is missing" if not (place / name).exists() else f"{name} was changed"
-        for name, digest in digests.items()
-        if not (place / name).exists() or _digest(place / name) != digest
-    ]
+def compare(place: Path, digests: Mapping[str, str], may_lack: bool = False) -> list[str]:
+    """What is wrong with the artifacts of a folder: those that are gone, and those that were changed.
+
+    `may_lack`: an export may be without the artifacts that are left out of one.
+    """
+    wrong = []
+    for name, digest in digests.items():
+        if not (place / name).exists():
+            wrong += [] if may_lack and is_bulk(name) else [f"{name} is missing"]
+        elif _digest(place / name) != digest:
+            wrong.append(f"{name} was changed")
+    return wrong
+
+
+def is_bulk(name: str) -> bool:
+    """Whether an artifact is left out of an export: models, states, and who has which examples."""
+    return name.split("/")[0] in _BULK
 
 
 def _digest(path: Path) -> str:

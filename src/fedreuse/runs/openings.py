@@ -20,7 +20,16 @@ import yaml
 
 from fedreuse.core.errors import RunDirectoryError
 
-__all__ = ["LEDGER_FILE", "RECORD_FILE", "SplitOpening", "note_opening", "openings_behind", "selection_of", "told"]
+__all__ = [
+    "LEDGER_FILE",
+    "RECORD_FILE",
+    "SplitOpening",
+    "note_opening",
+    "openings_behind",
+    "read_openings",
+    "selection_of",
+    "told",
+]
 
 LEDGER_FILE = "test-openings.jsonl"
 RECORD_FILE = "test-opened.json"
@@ -92,7 +101,7 @@ def openings_behind(runs: Iterable[Path]) -> list[SplitOpening]:
     own = [opening for place in places if (opening := _own(place)) is not None]
     found = {opening.look: opening for opening in own}
     for folder in {folder for place in places if (folder := _folder_of(place)) is not None}:
-        found |= {opening.look: opening for opening in _read(folder / LEDGER_FILE)}
+        found |= {opening.look: opening for opening in read_openings(folder)}
     digests = {opening.digest for opening in own}
     return [opening for opening in found.values() if opening.digest in digests]
 
@@ -134,6 +143,11 @@ def _own(run: Path) -> SplitOpening | None:
         return SplitOpening(name, record["digest"], selection, run_id, run.name, record["model"], record["opened"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
         return None  # no opening, or one that whoever reads the run itself will complain of
+
+
+def read_openings(folder: Path) -> list[SplitOpening]:
+    """Every line of the ledger in a folder; none if there is no ledger."""
+    return _read(folder / LEDGER_FILE)
 
 
 def _read(path: Path) -> list[SplitOpening]:

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ _PACKAGES = ("numpy", "torch", "pydantic", "msgpack", "safetensors", "pyarrow", 
 def provenance() -> dict[str, Any]:
     """What must be equal for equal bits, and what helps to find out why they are not."""
     return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "fedreuse": fedreuse.__version__,
         "code": _code_state(),
         "python": platform.python_version(),

@@ -1,0 +1,81 @@
+"""`fedreuse audit`: whether runs and studies are what they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedreuse.cli.app import RUN_FAILED, Allow, AsJson, app
+from fedreuse.cli.output import counted, show_json, show_lines, show_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fedreuse.report.tables import Table
+    from fedreuse.studies.audit import Audit
+
+__all__ = ["audit_command", "audit_table"]
+
+
+@app.command("audit", epilog="Example: fedreuse audit results")
+def audit_command(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Run directories, studies, exports, or folders of them.", show_default=False),
+    ],
+    rebuild: Annotated[
+        bool,
+        typer.Option(
+            "--rebuild", help="Make data, partition and initial model again, and compare; needs the datasets."
+        ),
+    ] = False,
+    _allow: Allow = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check runs and studies: manifest, identity, digests, sums, counts, openings, code, plan, coverage.
+
+    Green: everything is vouched for. Unverified: nothing is refuted, but the run was begun before there were checksums,
+    or by code that no commit holds. Red: something is refuted; the exit code is 1.
+    """
+    from fedreuse.studies.audit import audit, plain
+
+    audits = [one for path in paths for one in audit(path, rebuild=rebuild)]
+    verdicts = Counter(one.verdict for one in audits)
+    if as_json:
+        show_json({"verdicts": dict(verdicts), "audits": plain(audits)})
+    else:
+        show_table(audit_table(audits))
+        show_lines(f"{counted(len(audits), 'audit')}: " + ", ".join(f"{n} {word}" for word, n in verdicts.items()))
+    if verdicts["red"]:
+        raise typer.Exit(RUN_FAILED)
+
+
+def audit_table(audits: Sequence[Audit]) -> Table:
+    """A row for each run and study: the verdict, and every check that is not simply ok."""
+    from fedreuse.report.tables import Table
+
+    rows = tuple((_name(one), one.verdict, str(len(one.checks)), _said(one)) for one in audits)
+    legend = (
+        "recorded: stated by the run, and contradicted by nothing here. unverified: nothing vouches for it. failed: "
+        "refuted by the files."
+    )
+    return Table("Audit", ("what", "verdict", "checks", "remarks"), rows, legend)
+
+
+def _name(one: Audit) -> str:
+    return f"study {one.path.name}" if one.kind == "study" else one.path.name
+
+
+def _said(one: Audit) -> str:
+    """What failed; if nothing did, what is not vouched for; else what a study says of itself."""
+    for verdict in ("failed", "unverified"):
+        found = [f"{check.name} {verdict}: {check.said}" for check in one.checks if check.verdict == verdict]
+        if found:
+            return "\n".join(found)
+    if one.kind == "study":
+        return "\n".join(f"{check.name}: {check.said}" for check in one.checks)
+    recorded = [check.name for check in one.checks if check.verdict == "recorded"]
+    return f"recorded: {', '.join(recorded)}" if recorded else ""

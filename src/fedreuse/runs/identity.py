@@ -1,0 +1,34 @@
+"""The id of a run: a hash of everything in its configuration that decides the result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+__all__ = ["run_id_of"]
+
+_NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep", "development_seeds")
+_IDENTITY_IF_SET = ("attack", "max_norm", "max_examples")
+
+
+def run_id_of(plain: Mapping[str, Any]) -> str:
+    """The id of a resolved configuration, as `config.yaml` holds it: two runs with the same id end in the same bits."""
+    decisive = {
+        key: part
+        for key, part in plain.items()
+        if key not in _NOT_IDENTITY and not (key in _IDENTITY_IF_SET and part is None)
+    }
+    decisive["method"] = _first_names(decisive["method"])
+    model = plain.get("keep", {}).get("model", "last")
+    if model != "last":
+        decisive["keep"] = {"model": model}
+    return sha256(json.dumps(decisive, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _first_names(method: Any) -> Any:
+    """A method's tree with `weights` for `weighting`, as it was called first: run ids stay what they were."""
+    if not isinstance(method, Mapping):
+        return method
+    return {"weights" if key == "weighting" else key: _first_names(inner) for key, inner in method.items()}

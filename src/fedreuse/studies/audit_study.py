@@ -1,0 +1,125 @@
+"""What is asked of a study as a whole: coverage, one code version, the plan before results, openings counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from fedreuse.core.errors import RunDirectoryError
+from fedreuse.runs.consistency import Check
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.openings import openings_behind, read_openings, told
+from fedreuse.runs.plan_record import read_plan
+from fedreuse.runs.study_file import read_study
+
+__all__ = ["check_study"]
+
+
+@dataclass(frozen=True)
+class _Study:
+    """A study's folder: what it lists, and what is there and complete."""
+
+    place: Path
+    listed: Sequence[Mapping[str, Any]]
+    runs: Mapping[str, RunDirectory]
+
+
+def check_study(place: Path) -> Iterator[Check]:
+    """Every check of a study; its runs have checks of their own."""
+    try:
+        listed = read_study(place)["runs"]
+        there = {str(entry["folder"]): RunDirectory(place / entry["folder"]) for entry in listed}
+    except (RunDirectoryError, LookupError, TypeError) as error:
+        yield Check("list of runs", "failed", str(error))
+        return
+    study = _Study(place, listed, {name: run for name, run in there.items() if run.is_complete})
+    for name, look in (("coverage", _coverage), ("code", _code), ("plan", _plan), ("openings", _openings)):
+        yield _looked(name, look, study)
+
+
+def _looked(name: str, look: Callable[[_Study], Check], study: _Study) -> Check:
+    try:
+        return look(study)
+    except (RunDirectoryError, LookupError, TypeError, ValueError) as error:
+        return Check(name, "failed", str(error))
+
+
+def _coverage(study: _Study) -> Check:
+    """Every combination of the axes is listed, present, complete, and the run that it says."""
+    missing = [str(entry["folder"]) for entry in study.listed if entry["folder"] not in study.runs]
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise RunDirectoryError(f"{len(missing)} runs are missing or incomplete: {', '.join(missing[:3])}{more}")
+    axes: dict[str, list[str]] = {}
+    for entry in study.listed:
+        for axis, label in entry["labels"].items():
+            axes.setdefault(axis, [])
+            axes[axis] += [label] if label not in axes[axis] else []
+    known = {tuple(entry["labels"].get(axis) for axis in axes) for entry in study.listed}
+    absent = [point for point in product(*axes.values()) if point not in known]
+    if absent:
+        raise RunDirectoryError(f"{len(absent)} combinations are not listed, such as {', '.join(absent[0])}")
+    for entry in study.listed:
+        found = study.runs[entry["folder"]].provenance["run_id"]
+        if found != entry["run_id"]:
+            raise RunDirectoryError(f"{entry['folder']} has run id {found}, and {entry['run_id']} is listed")
+    shape = " x ".join(f"{len(labels)} {axis}" for axis, labels in axes.items())
+    return Check("coverage", "ok", f"{len(study.listed)} runs ({shape})")
+
+
+def _code(study: _Study) -> Check:
+    made: dict[tuple[str, str], int] = {}
+    for run in study.runs.values():
+        facts = run.provenance
+        version = str(facts.get("fedreuse")), str((facts.get("code") or {}).get("commit"))[:12]
+        made[version] = made.get(version, 0) + 1
+    if len(made) > 1:
+        listed = "; ".join(f"{count} by {version} ({commit})" for (version, commit), count in made.items())
+        raise RunDirectoryError(f"the runs come from {len(made)} versions of the code: {listed}")
+    return Check("code", "ok", ", ".join(f"fedreuse {version}, commit {commit}" for version, commit in made))
+
+
+def _plan(study: _Study) -> Check:
+    record = read_plan(study.place)
+    if record is None:
+        return Check("plan", "ok", "none: nothing is claimed")
+    planned = {str(one["run_id"]) for one in record.current.runs}
+    listed = {str(entry["run_id"]) for entry in study.listed}
+    if planned != listed:
+        raise RunDirectoryError(f"{len(planned ^ listed)} runs are in the plan or in the study, not in both")
+    first = record.entries[0]
+    if first.complete_before:
+        raise RunDirectoryError(f"{len(first.complete_before)} runs were complete before the plan was registered")
+    registered = datetime.fromisoformat(first.registered)
+    for name, run in study.runs.items():
+        for when in _times(run):
+            if datetime.fromisoformat(when) < registered:
+                raise RunDirectoryError(f"{name} is of {when}, before the plan was registered ({first.registered})")
+    amended = len(record.entries) - 1
+    more = f", amended {amended} times: what is new is marked" if amended else ""
+    return Check("plan", "ok", f"{record.current.digest[:12]}, registered {first.registered}{more}")
+
+
+def _times(run: RunDirectory) -> list[str]:
+    """When a run started, where that is known, and when it opened the test split."""
+    opening = run.opening or {}
+    return [str(when) for when in (run.provenance.get("started"), opening.get("opened")) if when is not None]
+
+
+def _openings(study: _Study) -> Check:
+    known = {opening.look for opening in read_openings(study.place)}
+    for name, run in study.runs.items():
+        opening = run.opening
+        if opening is None:
+            continue
+        look = str(opening["digest"]), str(run.provenance["run_id"]), str(opening["model"])
+        if look not in known:
+            if not run.is_checked:
+                return Check("openings", "unverified", f"the opening of {name} is not in the ledger")
+            raise RunDirectoryError(f"{name} opened the test split, and the ledger of openings does not have it")
+    behind = told(openings_behind([run.path for run in study.runs.values()]))
+    return Check("openings", "ok", behind or "no test split was opened")

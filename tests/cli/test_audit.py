@@ -1,0 +1,71 @@
+"""`fedreuse audit`: a table, JSON, and an exit code; tables leave out what it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fedreuse.cli.audit import audit_table
+from fedreuse.runs.consistency import Check
+from fedreuse.studies.audit import Audit
+from tests.cli.conftest import Invoke
+
+
+@pytest.fixture
+def improved(complete: Path, tmp_path: Path) -> Path:
+    """A copy of a complete run, with a better score."""
+    place = Path(shutil.copytree(complete, tmp_path / "improved"))
+    summary = json.loads((place / "summary.json").read_text())
+    (place / "summary.json").write_text(json.dumps({**summary, "test_score": 0.999}))
+    return place
+
+
+def test_a_run_as_it_was_written_passes(invoke: Invoke, complete: Path) -> None:
+    shown = invoke("audit", complete, "--json")
+    assert shown.exit_code == 0, shown.stderr
+    told = json.loads(shown.stdout)
+    assert set(told["verdicts"]) <= {"green", "unverified"}  # the code of a working copy may have changes
+    assert {check["verdict"] for check in told["audits"][0]["checks"]} <= {"ok", "recorded", "unverified"}
+
+
+def test_an_edited_summary_is_red(invoke: Invoke, improved: Path) -> None:
+    shown = invoke("audit", improved)
+    assert shown.exit_code == 1
+    words = " ".join(shown.stdout.split())
+    assert "improved red" in words
+    assert "summary.json was changed" in words
+    assert "1 audit: 1 red" in words
+
+
+def test_tables_leave_it_out_or_mark_it(invoke: Invoke, complete: Path, improved: Path) -> None:
+    for command in ("show", "compare"):
+        shown = invoke(command, complete, improved)
+        assert shown.exit_code == 0, shown.stderr
+        assert "99.90" not in shown.stdout
+        assert "left out: " in shown.stdout
+        assert "summary.json was changed" in " ".join(shown.stdout.split())
+        shown = invoke(command, complete, improved, "--admit-partial")
+        assert "[!]" in shown.stdout
+        assert "99.90" in shown.stdout
+    alone = invoke("show", improved)
+    assert alone.exit_code == 2
+    assert "summary.json was changed" in alone.stderr
+
+
+def test_a_table_tells_what_failed_then_what_is_unverified() -> None:
+    bad, old = Check("ledger", "failed", "one byte less"), Check("manifest", "unverified", "none")
+    audits = [
+        Audit(Path("a"), "run", (bad, old)),
+        Audit(Path("b"), "run", (old,)),
+        Audit(Path("c"), "run", (Check("model", "recorded"),)),
+        Audit(Path("d"), "study", (Check("coverage", "ok", "4 runs"),)),
+    ]
+    assert audit_table(audits).rows == (
+        ("a", "red", "2", "ledger failed: one byte less"),
+        ("b", "unverified", "1", "manifest unverified: none"),
+        ("c", "green", "1", "recorded: model"),
+        ("study d", "green", "1", "coverage: 4 runs"),
+    )

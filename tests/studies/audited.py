@@ -1,0 +1,53 @@
+"""A small study with a plan, as `fedreuse confirm` leaves it, made by code without changes; and ways to spoil it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fedreuse.core.checked import with_check
+from fedreuse.runs import provenance
+from fedreuse.runs.directory import RunDirectory, find_runs
+from fedreuse.runs.manifest import MANIFEST, manifest_text
+from fedreuse.studies.running import run_study
+from fedreuse.studies.study import load_study
+from tests.tiny import plain
+
+SEEDS = [401, 402, 403, 404, 405]
+PLAN = {
+    "contrasts": [{"of": "light", "against": "full", "test": "non_inferiority", "margin": 0.9, "better": "higher"}],
+    "alpha": 0.2,
+}
+
+
+def make_study(folder: Path) -> Path:
+    """Two variants, five seeds, one round each."""
+    base = plain(rounds={"count": 1, "cohort": 2})
+    axes = {"method": {"full": {}, "light": {"uplink": {"update": {"name": "top_k", "ratio": 0.5}}}}, "seed": SEEDS}
+    (folder / "small.yaml").write_text(yaml.safe_dump({"base": base, "axes": axes, "plan": PLAN}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "_code_state", lambda: {"commit": "0123456789abcdef", "is_modified": False})
+        assert all(
+            not outcome.error for outcome in run_study(load_study(folder / "small.yaml"), folder / "out", jobs=1)
+        )
+    return folder / "out"
+
+
+def first_run(study: Path) -> RunDirectory:
+    return find_runs(study)[0]
+
+
+def change(path: Path, **changes: Any) -> None:
+    """Entries of a JSON file, with a checksum that fits if it had one: a careful forger."""
+    content = json.loads(path.read_text())
+    changed = {**content, **changes}
+    path.write_text(json.dumps(with_check(changed) if "check" in content else changed))
+
+
+def seal_again(run: Path) -> None:
+    """Make a manifest that fits the files as they are now: a very careful forger."""
+    (run / MANIFEST).write_text(manifest_text(run))
