@@ -13,6 +13,7 @@ from fedreuse.core.randomness import stream
 from fedreuse.core.schema import ModelSchema, Schema
 from fedreuse.core.tensors import Tensors, to_arrays
 from fedreuse.learning.flat_network import FlatNetwork, schema_of
+from fedreuse.learning.frozen import frozen_digest
 from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.learning.networks.mlp import Mlp
 from fedreuse.learning.networks.resnet18 import ResNet18
@@ -179,17 +180,20 @@ def test_roles() -> None:
     assert schema.weights.specs[0].shape == (3, 2, 3, 3)
 
 
-def test_a_frozen_parameter_is_a_buffer_and_scratch_is_nothing() -> None:
+def test_a_frozen_parameter_stays_at_home_and_scratch_is_nothing() -> None:
     network = FlatNetwork(Odd())
     assert [spec.name for spec in network.schema.weights] == ["stem.bias", "fc.weight", "fc.bias"]
-    assert [spec.name for spec in network.schema.buffers] == ["stem.weight", "scale"]
+    assert [spec.name for spec in network.schema.buffers] == ["scale"]
     assert [spec.name for spec in network.schema.counters] == ["seen"]
+    stem = network.module.get_parameter("stem.weight").detach().clone()
     before, model = network.read(), draw(network.schema)
     assert to_arrays(before.buffers)["scale"].tolist() == [2.0, 3.0]
     assert before.counters.values.tolist() == [7]
     network.load(model)
     module = network.module
-    assert module.get_parameter("stem.weight").detach().numpy().tobytes() == model.buffers["stem.weight"].tobytes()
+    assert module.get_parameter("stem.weight").equal(stem)
+    assert network.schema.frozen == frozen_digest(module) != ""
+    assert FlatNetwork(MODULES["mlp"]()).schema.frozen == ""
     assert module.get_buffer("scale").numpy().tobytes() == model.buffers["scale"].tobytes()
     assert int(module.get_buffer("seen")) == model.counters.values[0]
     assert bits(network.read()) == bits(model)

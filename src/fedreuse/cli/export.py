@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
+    from torch import nn
 
     from fedreuse.runs.directory import RunDirectory
 
@@ -41,7 +42,9 @@ def export_command(
         )
     directory.verify()
     arrays = directory.model()
-    _check_model(arrays, directory)
+    module = _built(directory)
+    _check_model(arrays, module, directory)
+    arrays = _with_tied(arrays, module)
     target = to or Path(f"{run.resolve().name}.safetensors")
     example = example_of(directory.config["network"], directory.provenance, target)
     _write(arrays, target)
@@ -51,14 +54,25 @@ def export_command(
         show_lines(f"{target}: {len(arrays)} tensors. In Python:", "", *(f"    {line}" for line in example))
 
 
-def _check_model(arrays: Mapping[str, np.ndarray], directory: RunDirectory) -> None:
-    """Refuse tensors that are not those of the model that was tested; older runs have this one digest alone."""
+def _built(directory: RunDirectory) -> nn.Module:
     from fedreuse.learning.networks.network import networks
-    from fedreuse.runs.facts import digest_of_arrays
 
     known = directory.provenance
     network = networks.parse(directory.config["network"], "network")
-    module = network.build(tuple(known["input_shape"]), known["num_classes"])
+    return network.build(tuple(known["input_shape"]), known["num_classes"])
+
+
+def _with_tied(arrays: Mapping[str, np.ndarray], module: nn.Module) -> dict[str, np.ndarray]:
+    """A tied weight under all of its names, as torch wants it."""
+    first = {id(weight): name for name, weight in module.named_parameters()}
+    names = {name: first[id(weight)] for name, weight in module.named_parameters(remove_duplicate=False)}
+    return {**arrays, **{name: arrays[known] for name, known in names.items() if known in arrays}}
+
+
+def _check_model(arrays: Mapping[str, np.ndarray], module: nn.Module, directory: RunDirectory) -> None:
+    """Refuse tensors that are not those of the model that was tested; older runs have this one digest alone."""
+    from fedreuse.runs.facts import digest_of_arrays
+
     if digest_of_arrays(arrays, module) != directory.summary["model_digest"]:
         raise RunDirectoryError(
             f"{directory.path}: model.safetensors does not hold the model that was tested (its digest is another one); "
@@ -78,13 +92,16 @@ def example_of(network: dict[str, Any], provenance: dict[str, Any], file: Path) 
         known = {"shape": shape, "num_classes": num_classes}
         taken = {key: given for key, given in known.items() if key in accepted} | built.options
         made = f"{name}({', '.join(f'{key}={given!r}' for key, given in taken.items())})"
+    elif hasattr(built, "of"):  # a network around another one; what is frozen is not in the file
+        module, name = "fedreuse.learning.networks.network", "networks"
+        made = f"networks.parse({network!r}, 'network').build({shape}, {num_classes})"
     else:
         module, name = type(built).__module__, type(built).__qualname__
         made = f"{built!r}.build({shape}, {num_classes})"
     return [
         f"from safetensors.torch import load_file; from {module} import {name}",
         f"network = {made}",
-        f"network.load_state_dict(load_file({str(file)!r}))",
+        f"network.load_state_dict(load_file({str(file)!r}){', strict=False' if hasattr(built, 'of') else ''})",
     ]
 
 

@@ -145,6 +145,8 @@ class ModelSchema:
     weights: Schema
     buffers: Schema = field(default_factory=Schema)
     counters: Schema = field(default_factory=Schema)
+    frozen: str = field(default="", compare=False)
+    """Digest of the weights that are not trained and never travel; empty if there are none."""
 
     def of_group(self, group: str) -> Schema:
         """The schema a message group follows: `buffers` and `counters` are their own, all others are weight-shaped."""

@@ -94,6 +94,7 @@ def check_network(trainer: Trainer) -> None:
         )
     if len(trainer.training.indices) < 2:
         return
+    _check_vocabulary(network.module, trainer.num_tokens)
     before = network.read()
     is_training = network.module.training
     network.module.eval()  # dropout draws nothing, and running statistics stay
@@ -113,10 +114,31 @@ def check_network(trainer: Trainer) -> None:
         network.load(before)
 
 
+def _check_vocabulary(module: torch.nn.Module, num_tokens: int | None) -> None:
+    """An embedding with too few rows would fail at the first rare token, perhaps in a late round."""
+    embeddings = [layer for layer in module.modules() if isinstance(layer, torch.nn.Embedding)]
+    if num_tokens is not None and embeddings and embeddings[0].num_embeddings < num_tokens:
+        raise ConfigError(
+            f"network: its embedding has {embeddings[0].num_embeddings} rows, but the data have {num_tokens} token "
+            f"numbers; set network.tokens: {num_tokens}, or lower task.buckets"
+        )
+
+
 def _check_outputs(outputs: Any, trainer: Trainer) -> None:
     if not isinstance(outputs, torch.Tensor) or outputs.dim() < 1 or outputs.shape[0] != 2:
         told = f"of shape {tuple(outputs.shape)}" if isinstance(outputs, torch.Tensor) else _kind(outputs)
         raise ConfigError(f"network: two examples give outputs {told}; a tensor with one row per example is needed")
+    kind = trainer.label_kind
+    if kind == "tokens" and outputs.dim() != 3:
+        raise ConfigError(
+            f"network: labels are tokens, so scores are examples x length x tokens, but it gives "
+            f"{tuple(outputs.shape)}; set network.output: tokens, or task.target to next or label"
+        )
+    if kind == "classes" and outputs.dim() == 3:
+        raise ConfigError(
+            f"network: labels are classes, one per example, but it gives {tuple(outputs.shape)}; set network.output to "
+            "last or mean, or task.target: sequence"
+        )
     num_classes = trainer.num_classes
     if outputs.dim() == 2 and 1 < outputs.shape[1] < num_classes:
         raise ConfigError(

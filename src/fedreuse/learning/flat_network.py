@@ -6,6 +6,7 @@ schema order, so the layout never leaks into Top-K ties or bitmaps.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.model import Model
 from fedreuse.core.schema import ModelSchema, Role, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
+from fedreuse.learning.frozen import frozen_digest
 from fedreuse.learning.networks.head import told_head
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class FlatNetwork:
     def __init__(self, module: nn.Module, device: torch.device = _HOST) -> None:
         """The module's own initial values are kept; it must be on the device already."""
         self.module = module
-        self.schema = schema_of(module)
+        self.schema = replace(schema_of(module), frozen=frozen_digest(module))
         self._device = device
         self._weights = _Flat(self.schema.weights, device)
         self._gradient = _Flat(self.schema.weights, device)
@@ -129,7 +131,10 @@ def _view(piece: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def schema_of(module: nn.Module) -> ModelSchema:
-    """Weights are the trainable parameters; frozen parameters and float buffers are buffers; integers are counters."""
+    """Weights are the trainable parameters, float buffers are buffers, integers counters; frozen ones are nothing.
+
+    Both ends build frozen parameters, so they never travel; `FlatNetwork` notes their digest.
+    """
     weights = tuple(_spec(name, parameter, "weight") for name, parameter in _trainable(module))
     if not weights:
         raise ConfigError(f"network: {type(module).__name__} has no trainable parameter")
@@ -156,9 +161,6 @@ def _trainable(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def _buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
-    for name, parameter in module.named_parameters():
-        if not parameter.requires_grad:
-            yield name, parameter.data, False
     kept = module.state_dict().keys()  # a non-persistent buffer is not part of the model
     for name, tensor in module.named_buffers():
         if name in kept:
@@ -177,8 +179,4 @@ def _spec(name: str, tensor: torch.Tensor, role: Role, is_positive: bool = False
 
 def _set_buffer(module: nn.Module, name: str, view: torch.Tensor) -> None:
     path, _, leaf = name.rpartition(".")
-    owner = module.get_submodule(path)
-    if leaf in owner._parameters:
-        owner._parameters[leaf].data = view  # type: ignore[union-attr]  # a frozen parameter is never None here
-    else:
-        owner._buffers[leaf] = view
+    module.get_submodule(path)._buffers[leaf] = view

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from fedreuse.learning.networks.network import Network
     from fedreuse.learning.partitions import ClientIndex
     from fedreuse.learning.scoring import Scoring
+    from fedreuse.learning.targets import LabelKind
 
 __all__ = ["Local", "TorchLocalTrainer", "Trainer", "device_of", "initial_network"]
 
@@ -147,6 +148,16 @@ class Trainer:
     def num_classes(self) -> int:
         """How many classes the data have."""
         return self._data.num_classes
+
+    @property
+    def num_tokens(self) -> int | None:
+        """How many token numbers inputs are made of, if they are tokens."""
+        return self._data.num_tokens
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """What labels are."""
+        return self._data.kind
 
     @property
     def examples_shape(self) -> tuple[int, ...]:

@@ -41,7 +41,7 @@ class Federation:
     @property
     def schema(self) -> ModelSchema:
         """What models are made of."""
-        return self.initial.schema
+        return self.network.schema
 
     @cached_property
     def trainer(self) -> Trainer:

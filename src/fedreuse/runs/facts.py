@@ -56,6 +56,7 @@ def facts_of(federation: Federation, schedule: Schedule) -> dict[str, Any]:
             "validation": prepared.validation.digest,
             "schedule": schedule.digest,
             "schema": federation.schema.digest,
+            **({"frozen": federation.schema.frozen} if federation.schema.frozen else {}),
             "initial_model": digest_of_model(federation.initial),
         },
         "partition_redraws": prepared.training.redraws,

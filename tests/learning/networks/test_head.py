@@ -58,7 +58,7 @@ def test_a_module_says_what_its_head_is(module: type[nn.Module], head: tuple[str
     assert schema_of(module()).digest == schema_of(Silent()).digest
 
 
-@pytest.mark.parametrize("name", networks.names())
+@pytest.mark.parametrize("name", ["cnn", "mlp", "resnet18"])
 def test_built_in_networks_have_the_head_that_was_found_by_name_before(name: str) -> None:
     schema = schema_of(networks.parse(name, "network").build((1, 16, 16), 3))
     assert schema.head() == tuple(

@@ -23,6 +23,7 @@ def facts_of(config_id: str, schema: ModelSchema, examples: int) -> dict[str, An
         "wire": VERSION,
         "configuration": config_id,
         "schema": schema.digest,
+        **({"frozen": schema.frozen} if schema.frozen else {}),
         "examples": examples,
     }
 
@@ -76,5 +77,6 @@ _REMEDIES = {
     "wire": "install the same version of fedreuse on every node",
     "configuration": "start it with the same app folder",
     "schema": "its data has another shape or number of classes: mend task, or the data on that node",
+    "frozen": "its frozen weights differ: put the same pretrained files on every node",
     "examples": "the data on that node is not what task and partition deal to it: mend the data, or task",
 }

@@ -34,14 +34,17 @@ def told_head(module: nn.Module) -> tuple[str, ...]:
     told = told() if callable(told) else told
     layers = (told,) if isinstance(told, str) else tuple(told)
     weights = [name for name, weight in module.named_parameters() if weight.requires_grad]
+    first = {id(weight): name for name, weight in module.named_parameters()}  # tied weights have several names
+    named = {name: first[id(weight)] for name, weight in module.named_parameters(remove_duplicate=False)}
+    chosen = {layer: {known for name, known in named.items() if _is_in(name, layer)} & {*weights} for layer in layers}
     for layer in layers:
-        if not any(_is_in(name, layer) for name in weights):
+        if not chosen[layer]:
             known = {name.rpartition(".")[0] or name for name in weights}
             raise ConfigError(
                 f"network: head_layers of {type(module).__name__} names {layer!r}, where no trainable weight is; "
                 f"{suggest(str(layer), known)}"
             )
-    return tuple(name for name in weights if any(_is_in(name, layer) for layer in layers))
+    return tuple(name for name in weights if any(name in those for those in chosen.values()))
 
 
 def _is_in(name: str, layer: str) -> bool:

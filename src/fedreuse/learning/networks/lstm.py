@@ -1,0 +1,76 @@
+"""A small LSTM over tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from fedreuse.core.errors import require
+from fedreuse.learning.networks.network import networks
+from fedreuse.learning.networks.reading import Output, read_out, window
+
+__all__ = ["Lstm", "LstmModule"]
+
+
+@networks.register("lstm")
+@dataclass(frozen=True)
+class Lstm:
+    """An embedding, LSTM layers and a linear layer over tokens; 45,922 parameters for characters as it stands.
+
+    Args:
+        width: Size of an embedding and of the hidden state, at least 1.
+        layers: LSTM layers, at least 1.
+        output: `tokens` scores every token (`text` with `target: sequence`), `last` the last one that is no padding
+            (`target: next`), `mean` their mean (`target: label`).
+        tied: Whether the last layer's weights are those of the embedding; then tokens are the classes.
+        tokens: How many token numbers there are; default: as many as classes.
+        sparse: Whether the embedding's gradient is kept as the rows that occur. Results are the same.
+
+    Example: `network: {name: lstm, width: 64, tied: true}`.
+    """
+
+    width: int = 64
+    layers: int = 1
+    output: Output = "tokens"
+    tied: bool = False
+    tokens: int | None = None
+    sparse: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(self.width >= 1, "network.width must be at least 1", self.width)
+        require(self.layers >= 1, "network.layers must be at least 1", self.layers)
+        require(self.tokens is None or self.tokens >= 1, "network.tokens must be at least 1", self.tokens)
+        require(not (self.tied and self.tokens), "network.tied scores the tokens themselves; drop tokens", self.tokens)
+        require(not (self.tied and self.sparse), "network.sparse is not for tied weights, sparse", self.sparse)
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """A module for windows of any length."""
+        window(shape, "lstm")
+        return LstmModule(self, self.tokens or num_classes, num_classes)
+
+
+class LstmModule(nn.Module):
+    """Embedding, LSTM, linear."""
+
+    head_layers = ("head",)
+
+    def __init__(self, settings: Lstm, num_tokens: int, num_classes: int) -> None:
+        """Sizes follow from the settings."""
+        super().__init__()
+        width = settings.width
+        self.output: Output = settings.output
+        self.embed = nn.Embedding(num_tokens, width, sparse=settings.sparse)
+        self.lstm = nn.LSTM(width, width, settings.layers, batch_first=True)
+        self.head = nn.Linear(width, num_classes)
+        nn.init.normal_(self.embed.weight, std=0.1)
+        if settings.tied:
+            self.head.weight = self.embed.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Scores per token, or per example."""
+        hidden, _ = self.lstm(self.embed(tokens))
+        scores: torch.Tensor = self.head(read_out(hidden, tokens, self.output))
+        return scores

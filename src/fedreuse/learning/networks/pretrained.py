@@ -1,0 +1,78 @@
+"""A network with weights from a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import part
+from fedreuse.learning.networks.network import Network, networks
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+__all__ = ["Pretrained", "read_weights"]
+
+
+@networks.register("pretrained")
+@dataclass(frozen=True)
+class Pretrained:
+    """Another network that starts from the weights in a safetensors file, such as `fedreuse export` writes.
+
+    Args:
+        of: The network.
+        path: The file; pickled weights (.bin, .pt, .pth) are refused.
+
+    Raises:
+        ConfigError: The file is missing, no safetensors, or of another network.
+
+    Example: `network: {name: pretrained, of: transformer, path: base.safetensors}`.
+    """
+
+    of: Network = part(networks)
+    path: str = "model.safetensors"
+
+    def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
+        """The network with the file's weights."""
+        module = self.of.build(shape, num_classes)
+        known = module.state_dict()
+        found = read_weights(Path(self.path), "network.path")
+        for name, tensor in found.items():
+            if name in known and known[name].shape != tensor.shape:
+                raise ConfigError(
+                    f"network.path: {self.path} has {name} of shape {tuple(tensor.shape)}, but network.of makes "
+                    f"{tuple(known[name].shape)}; give network.of the settings it was trained with"
+                )
+        missing, unknown = module.load_state_dict(found, strict=False)
+        tied = {id(weight): name for name, weight in module.named_parameters(remove_duplicate=False) if name in found}
+        alias = {name for name, weight in module.named_parameters(remove_duplicate=False) if id(weight) in tied}
+        if lacking := [name for name in missing if name not in alias] or list(unknown):
+            raise ConfigError(
+                f"network.path: {self.path} is of another network than network.of: {lacking[0]} "
+                f"{'is not in it' if lacking[0] in missing else 'is in it alone'}, and {len(lacking) - 1} others; name "
+                "the file and the network that belong together"
+            )
+        return module
+
+
+def read_weights(path: Path, where: str) -> dict[str, torch.Tensor]:
+    """The tensors of a safetensors file; nothing else is read, because pickles run code.
+
+    Raises:
+        ConfigError: The file is missing, a pickle, or damaged.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    if path.suffix in (".bin", ".pt", ".pth", ".pkl", ".ckpt"):
+        raise ConfigError(
+            f"{where}: {path} holds pickled weights, which run code when they are read; convert it to safetensors "
+            "(safetensors.torch.save_file) where you trust it"
+        )
+    try:
+        return load_file(path)
+    except (OSError, SafetensorError) as error:
+        raise ConfigError(f"{where}: {path} cannot be read as safetensors ({error}); name another file") from None
