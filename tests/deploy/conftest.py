@@ -34,9 +34,9 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of everybody who waits for nodes from within this process."""
     from fedreuse.deploy.existing_app import app_clients
-    from fedreuse.deploy.flower import grid_executor, post
+    from fedreuse.deploy.flower import grid_executor, hello, post
 
     made = Clock()
-    for module in (app_clients, grid_executor, post):
+    for module in (app_clients, grid_executor, hello, post):
         monkeypatch.setattr(module, "time", made)
     return made

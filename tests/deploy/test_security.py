@@ -52,7 +52,8 @@ def test_strangers_get_nowhere_and_the_run_has_the_bits_of_a_simulation(tmp_path
 def intrude(federation: LocalFederation, name: str, root: Path | None, key: Path | None) -> subprocess.Popen[bytes]:
     """A SuperNode that claims to be client 0; the federation stops it with everything else."""
     store = federation.folder / "intruder"
-    command = supernode_command(federation.address, free_port(), 0, store, root, key)
+    told = {"partition-id": 0, "store": str(store)}
+    command = supernode_command(federation.address, free_port(), told, root, key)
     return federation._start(command, name, store / name)
 
 

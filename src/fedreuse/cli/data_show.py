@@ -66,25 +66,32 @@ def split_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the federation of a configuration as one folder per client, and a configuration that reads them.
+    """Write the federation of a configuration as one folder per client, and two configurations.
 
-    A run of OUT/config.yaml ends in the same bits as a run of CONFIG.
+    A run of OUT/config.yaml reads them all and ends in the same bits as a run of CONFIG. So does a deployment of
+    OUT/at_home.yaml, where every node has one of the folders and the server none.
     """
     import yaml
 
     from fedreuse.core.files import write_whole
-    from fedreuse.learning.files.writing import write_clients
+    from fedreuse.learning.files.writing import at_home_task, write_clients
     from fedreuse.runs.config import load
 
     planned = load(config, overrides or [])
     written = {**planned.to_plain(), "task": write_clients(planned.task, planned.seed, out)}
     target = out / "config.yaml"
     write_whole(target, yaml.safe_dump(written, sort_keys=False).encode())
+    inputs = planned.task.dataset.load(None).train.inputs
+    values = {"u": "pixels", "f": "numbers"}.get(inputs.dtype.kind, "tokens")
+    home = {**written, "task": at_home_task(written["task"], inputs.shape[1:], values)}
+    write_whole(out / "at_home.yaml", yaml.safe_dump(home, sort_keys=False).encode())
     if as_json:
         show_json({"folder": str(out), "clients": planned.task.clients, "config": str(target)})
         return
     show_lines(f"{counted(planned.task.clients, 'client')} in {out / 'clients'}; the same run on these files:")
     show_lines(f"  {command_line('run', target)}")
+    local = command_line("deploy", out / "at_home.yaml", "--local", planned.task.clients, "--data", out)
+    show_lines("and as a deployment in which every node has its own folder alone:", f"  {local}")
 
 
 def _pairs(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:

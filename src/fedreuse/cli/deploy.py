@@ -67,6 +67,10 @@ def deploy_command(
         list[str] | None, typer.Option("--host", help="The SuperLink's names (default: 127.0.0.1, localhost).")
     ] = None,
     allow: Allow = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="With --local and task at_home: a folder with clients/0, clients/1, ..."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Deploy a configuration on Flower: the same methods, on real nodes, with the same run directory.
@@ -96,7 +100,7 @@ def deploy_command(
     on_interrupt(
         context, f"the rounds so far are safe in {place}; go on with\n  {join([program(), 'deploy', *words])} --resume"
     )
-    _run(planned, replace(options, out=str(place)), (local, tls, metering), as_json)
+    _run(planned, replace(options, out=str(place)), (local, tls, metering, data), as_json)
 
 
 @app.command("superlink", epilog="Example: fedreuse superlink --authority certificates --host 0.0.0.0")
@@ -123,6 +127,12 @@ def supernode_command(
     client: Annotated[int, typer.Argument(help="The client this node plays, from 0.", min=0, show_default=False)],
     authority: Folder = None,
     store: Annotated[Path, typer.Option("--store", help="Where this client keeps its memory.")] = Path("client-store"),
+    data: Annotated[
+        Path | None, typer.Option("--data", help="The data of this node, where they stay at home (task at_home).")
+    ] = None,
+    tell_classes: Annotated[
+        bool, typer.Option("--tell-classes", help="Tell the server how many examples of each class there are here.")
+    ] = False,
     port: Annotated[int, typer.Option("--port", help="For the client app, on loopback.")] = 9094,
     _allow: Allow = None,
     insecure: Insecure = 0,
@@ -137,7 +147,10 @@ def supernode_command(
         root, key = None, None
     else:
         root, key = Authority(authority).root, Authority(authority).node_key(client)
-    _become(commands.supernode_command(superlink, port, client, store, root, key))
+    told: dict[str, str | int | bool] = {"partition-id": client, "store": str(store.absolute())}
+    told |= {} if data is None else {"data-path": str(data.absolute())}
+    told |= {"tell-classes": True} if tell_classes else {}
+    _become(commands.supernode_command(superlink, port, told, root, key))
 
 
 def _become(command: list[str]) -> None:
@@ -239,26 +252,44 @@ def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
     )
 
 
-def _run(planned: RunConfig, options: Deployment, form: tuple[int, bool, Metering | None], as_json: bool) -> None:
+def _run(
+    planned: RunConfig, options: Deployment, form: tuple[int, bool, Metering | None, Path | None], as_json: bool
+) -> None:
     from fedreuse.deploy.local.run import check_nodes, run_local
     from fedreuse.listeners.progress import Watcher
     from fedreuse.report.results import plain, read_run
     from fedreuse.runs.claim import check_ours
 
-    num_nodes, tls, metering = form
+    num_nodes, tls, metering, data = form
     check_nodes(planned, num_nodes)
+    folders = _own_folders(data, num_nodes)
     check_ours(Path(options.out))
     authority = _authority(Path(options.out), num_nodes, metering) if tls else None
     if not as_json:
         how_long = f"{counted(planned.rounds.count, 'round')} on {counted(num_nodes, 'node')}"
         show_lines(f"{planned.label}: {how_long} into {options.out}")
     with Watcher(stderr=as_json, echo=say) as watcher:
-        directory = run_local(planned, options, watcher, authority, metering)
+        directory = run_local(planned, options, watcher, authority, metering, folders)
     result = read_run(directory)
     if as_json:
         show_json(plain(result))
     else:
         tell_result(result)
+
+
+def _own_folders(data: Path | None, num_nodes: int) -> dict[int, Path]:
+    """The folder of each client, as `data split` writes them."""
+    from fedreuse.learning.files.layout import CLIENTS
+
+    if data is None:
+        return {}
+    found = {int(path.name): path for path in (data / CLIENTS).glob("*") if path.name.isdecimal()}
+    if sorted(found) != list(range(num_nodes)):
+        raise ConfigError(
+            f"--data {data}: there must be folders {CLIENTS}/0 to {CLIENTS}/{num_nodes - 1}, one per node, as "
+            f"`fedreuse data split` writes them; found {sorted(found)[:10]}"
+        )
+    return found
 
 
 def _make_authority(folder: Path, num_nodes: int, hosts: list[str] | None) -> None:

@@ -159,10 +159,14 @@ class PreparedTask:
     validation: ClientIndex
     official_validation: Split | None
     test: SealedSplit
+    is_at_home: bool = False
+    """Whether the clients alone have examples, and this is the server's side."""
 
     @property
     def has_validation(self) -> bool:
-        """Whether anything may be selected."""
+        """Whether anything may be selected; who keeps data at home is asked."""
+        if self.is_at_home:
+            return self.task.validation > 0
         return self.official_validation is not None or len(self.validation.indices) > 0
 
 

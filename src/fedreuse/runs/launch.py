@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.work import total_work
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.engine.evaluation import start_evaluator
+from fedreuse.learning.at_home import at_server, is_at_home
 from fedreuse.runs.assembly import assemble
 from fedreuse.runs.claim import check_ours, check_same, hold
 from fedreuse.runs.config import RunConfig, load
@@ -31,10 +33,15 @@ from fedreuse.runs.summary import arrays_of, round_row, summarise
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.model import Model
+    from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.executors.executor import ExecutorConfig, RunExecutor
+    from fedreuse.learning.task import PreparedTask
     from fedreuse.runs.schedule import Schedule
 
-__all__ = ["finish", "prepare", "run", "storing"]
+__all__ = ["EXAMPLES_FILE", "Census", "finish", "prepare", "run", "storing"]
+
+EXAMPLES_FILE = "examples.json"
+"""In the run directory, where data stay at home: how many training examples each client told at the beginning."""
 
 
 def run(
@@ -104,7 +111,7 @@ def storing(directory: RunDirectory) -> Iterator[None]:
 def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfig | None, stack: ExitStack) -> _Rounds:
     """Every stage before the first round; whatever is started is ended by the stack."""
     _check_seal(config, elsewhere)
-    federation = assemble(config)
+    federation = assemble(config, _at_home(config, directory, elsewhere))
     selects = "rounds.patience" if config.rounds.patience is not None else "keep.model: best"
     if (config.rounds.patience is not None or config.keep.model == "best") and not federation.prepared.has_validation:
         raise ConfigError(f"{selects} needs validation examples, but every client is too small to hold any out")
@@ -118,6 +125,31 @@ def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfi
     live.ledger.meter = executor.meter
     scores = Scores(live, executor, start_evaluator(site) if elsewhere is None else executor)
     return _Rounds(live, executor, scores, schedule)
+
+
+@runtime_checkable
+class Census(Protocol):
+    """Clients elsewhere who can be asked how many examples they have."""
+
+    def census(self, schema: ModelSchema, num_clients: int, log: Callable[[str], object]) -> list[int]:
+        """The training examples of every client; 0 for who is not there."""
+        ...
+
+
+def _at_home(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfig | None) -> PreparedTask | None:
+    """The server's side of data that stay at home, with the counts that clients told when the run began."""
+    if not is_at_home(config.task.dataset):
+        return None
+    if not isinstance(elsewhere, Census):
+        raise ConfigError(
+            "task.name: at_home is for deployments, where nodes have the data (`fedreuse deploy`, `supernode --data`); "
+            "a simulation needs them here: dataset files reads one folder per client"
+        )
+    known = directory.path / EXAMPLES_FILE
+    if not known.exists():
+        schema = assemble(config, at_server(config.task, [0] * config.task.clients)).schema
+        directory.write_json(EXAMPLES_FILE, elsewhere.census(schema, config.task.clients, directory.log))
+    return at_server(config.task, json.loads(known.read_text()))
 
 
 def _go(rounds: _Rounds, heard: Listeners) -> None:
@@ -168,6 +200,11 @@ def _check_seal(config: RunConfig, elsewhere: ExecutorConfig | None) -> None:
         raise ConfigError(
             "test: sealed on real nodes, with a method whose clients have models of their own: nobody could open it "
             "later, because those models stay at the nodes; leave test: open, or take a method with one model"
+        )
+    if is_at_home(config.task.dataset) and (config.test == "sealed" or config.keep.model == "best"):
+        raise ConfigError(
+            "test: sealed and keep.model: best need examples at the server after the run, but task.name is at_home; "
+            "leave test: open (nodes test the last model, once) and keep.model: last"
         )
 
 

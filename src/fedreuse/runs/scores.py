@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import RunError
+from fedreuse.core.metrics import Metrics
 from fedreuse.core.tensors import is_finite
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients
 from fedreuse.runs.bad_members import success_rate
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fedreuse.core.local_trainer import SplitName
-    from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.engine.executors.executor import RunExecutor
     from fedreuse.engine.ports import WhichModel
@@ -60,8 +61,10 @@ class Scores:
         self._live, self._executor, self._evaluator = live, executor, evaluator
         self._federation = live.federation
         self._is_personal = live.federation.config.method.is_personal
+        self._is_at_home = live.federation.prepared.is_at_home
         self._scoring = live.federation.config.task.scoring
         official = live.federation.prepared.official_validation
+        self._spread: Spread | None = None
         if self._is_personal and official is not None:
             live.federation.deal("validation", official)
 
@@ -70,6 +73,8 @@ class Scores:
         evaluation = self._validate(self._live.model, number)
         found = {} if evaluation is None else _told(self._scoring.read(evaluation))
         row = {f"validation_{name}": found.get(name) for name in ("score", "loss", *self._scoring.others)}
+        if self._is_at_home:
+            row |= _spread_columns(None if evaluation is None else self._spread)
         if self._is_personal:
             row |= self._personal_columns(None if evaluation is None else self._ask_everybody(number))
         return row
@@ -83,7 +88,18 @@ class Scores:
         rounds = self._federation.config.rounds
         if not self._federation.prepared.has_validation or not rounds.is_evaluated(number):
             return None
+        if self._is_at_home:
+            return self._validate_there(number)
         return self._executor.evaluate(model, self._federation.num_validation)
+
+    def _validate_there(self, number: int) -> Metrics | None:
+        """Every client on what it holds out; examples count alike, whoever has them."""
+        answers = self._answers(number, "received", "validation")
+        self._spread = Spread.of(answers, self._scoring.read)
+        told = {client: found for client, found in answers.items() if found.examples}
+        scores = ", ".join(f"{client} {self._scoring.read(found)['score']:.4f}" for client, found in told.items())
+        self._live.directory.log(f"round {number}: validation by client: {scores or 'nobody has examples'}")
+        return reduce(Metrics.__add__, told.values()) if told else None
 
     def test(self, model: Model) -> dict[str, Any]:
         """The one look at the test split; after a crash right after it, the same look at the same model counts once."""
@@ -95,25 +111,44 @@ class Scores:
             lambda examples: note_opening(directory.path, config.to_plain(), config.run_id, examples, digest),
         )
         if opening.result is None:
-            result = self._federation.trainer.evaluate(model, opening.split)
-            values = _told(self._scoring.read(result))
-            others = {"metrics": {name: values[name] for name in self._scoring.others}} if self._scoring.others else {}
-            found = {"score": values["score"], "loss": values["loss"], "examples": result.examples, **others}
-            reached = success_rate(self._federation, model, opening.split)
-            found |= {} if reached is None else {"attack_success": reached}
-            personal = {"personal": self._test_everybody(opening.split)} if self._is_personal else {}
-            opening.record({**found, **personal})
+            opening.record({**self._test_here(model, opening.split), **self._test_there(opening.split)})
         else:
             self._live.take_last_rows()
         assert opening.result is not None
         return opening.result
+
+    def _test_here(self, model: Model, split: Split) -> dict[str, Any]:
+        """The server's own look."""
+        if not len(split):  # the clients have the examples
+            return {"score": None, "loss": None, "examples": 0}
+        result = self._federation.trainer.evaluate(model, split)
+        values = _told(self._scoring.read(result))
+        others = {"metrics": {name: values[name] for name in self._scoring.others}} if self._scoring.others else {}
+        found = {"score": values["score"], "loss": values["loss"], "examples": result.examples, **others}
+        reached = success_rate(self._federation, model, split)
+        return found if reached is None else {**found, "attack_success": reached}
+
+    def _test_there(self, split: Split) -> dict[str, Any]:
+        """What clients find: each with its own model, or, where data stay at home, all with the server's."""
+        if self._is_personal:
+            return {"personal": self._test_everybody(split)}
+        if not self._is_at_home:
+            return {}
+        seen = len(self._live.ledger.rows)
+        spread = self._ask_everybody(self._live.safe_round, "received", "test")
+        self._live.keep_last_rows(seen)
+        if spread is None:
+            return {}
+        here = {} if len(split) else {"score": spread.score, "loss": spread.loss, "examples": spread.examples}
+        return {**here, "clients": spread.to_plain()}
 
     def _test_everybody(self, split: Split) -> dict[str, Any]:
         """Every client on its own share of the test split: with its own model, and the controls beside it.
 
         The controls are the global model as it is, and the global model after the client's local epochs.
         """
-        self._federation.deal("test", split)
+        if not self._is_at_home:
+            self._federation.deal("test", split)
         number, seen = self._live.safe_round, len(self._live.ledger.rows)
         looks: dict[str, WhichModel] = {"own": "own", "global": "received", "fine_tuned": "fine_tuned"}
         spreads = {name: self._ask_everybody(number, which, "test") for name, which in looks.items()}
@@ -121,13 +156,15 @@ class Scores:
         return {name: None if spread is None else spread.to_plain() for name, spread in spreads.items()}
 
     def _ask_everybody(self, number: int, which: WhichModel = "own", split: SplitName = "validation") -> Spread | None:
+        return Spread.of(self._answers(number, which, split), self._scoring.read)
+
+    def _answers(self, number: int, which: WhichModel, split: SplitName) -> dict[int, Metrics]:
         live, federation = self._live, self._federation
         everybody = Cohort(number, tuple(range(len(federation.population))), federation.config.seed)
         question = Question(everybody, which, split)
-        answers = evaluate_clients(
+        return evaluate_clients(
             federation.method, live.record, question, self._evaluator, live.ledger, federation.schema
         )
-        return Spread.of(answers, self._scoring.read)
 
     def _personal_columns(self, spread: Spread | None) -> dict[str, float | None]:
         """How clients fare with their own models on their own validation examples."""
@@ -139,6 +176,14 @@ class Scores:
             "personal_validation_worst_decile": None if spread is None else spread.worst_decile,
             **others,
         }
+
+
+def _spread_columns(spread: Spread | None) -> dict[str, float | None]:
+    """How one model fares with the clients who keep their data at home."""
+    return {
+        "client_validation_mean": None if spread is None else spread.mean_score,
+        "client_validation_worst_decile": None if spread is None else spread.worst_decile,
+    }
 
 
 def _told(values: Mapping[str, float]) -> dict[str, float | None]:

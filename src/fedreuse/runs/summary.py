@@ -75,6 +75,7 @@ def summarise(
             for name in config.task.scoring.others
         },
         **({"personal_test": test["personal"]} if "personal" in test else {}),
+        **({"clients_test": test["clients"]} if "clients" in test else {}),
         **({"attack_success": test["attack_success"]} if "attack_success" in test else {}),
         "communication": communication(ledger, live.reference, len(metrics)),
         "evaluation": evaluation_bytes(ledger.rows),

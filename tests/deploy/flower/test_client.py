@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from flwr.app import Context, Message, RecordDict
 
-from fedreuse.core.errors import ConfigError, WireError
+from fedreuse.core.errors import WireError
 from fedreuse.deploy.flower.client import answer, greet
 from fedreuse.deploy.flower.flat_config import to_flat
 from fedreuse.deploy.flower.frame import Frame
-from fedreuse.deploy.flower.message import content_of
+from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import serve
 from fedreuse.runs.launch import run
@@ -78,8 +78,8 @@ def message(frame: Frame, kind: str) -> Message:
 
 @pytest.mark.parametrize("wrong", [{}, {"partition-id": 6}, {"partition-id": "0"}])
 def test_a_node_must_know_whom_it_plays(tmp_path: Path, wrong: dict[str, int | str]) -> None:
-    with pytest.raises(ConfigError, match="partition-id"):
-        greet(message(Frame("run"), "query"), context(tmp_path, **wrong))
+    told = frame_of(greet(message(Frame("run"), "query"), context(tmp_path, **wrong)))
+    assert "partition-id" in told.facts["refused"]
 
 
 @pytest.mark.parametrize("name", ["../../etc", "", "a/b", "x" * 65])

@@ -5,25 +5,32 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
 from flwr.app import Message
 from flwr.clientapp import ClientApp
 
-from fedreuse.core.errors import ConfigError
+from fedreuse.core.errors import ConfigError, DataError, FedreuseError, require, shortened
 from fedreuse.deploy.flower.client_disk import alone, load, run_folder
 from fedreuse.deploy.flower.flat_config import from_flat
 from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.roster import facts_of
 from fedreuse.engine.client_store import DiskStore
-from fedreuse.engine.ports import client_answer
+from fedreuse.engine.ports import EVALUATE, WhichModel, client_answer
+from fedreuse.learning.at_home import at_node, is_at_home
+from fedreuse.learning.partitions import ClientIndex
 from fedreuse.runs.assembly import assemble
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from flwr.app import Context
 
+    from fedreuse.learning.data import Split
+    from fedreuse.learning.task import PreparedTask
     from fedreuse.runs.config import RunConfig
 
 __all__ = ["answer", "app", "greet"]
@@ -34,9 +41,13 @@ app = ClientApp()
 
 @app.query()
 def greet(message: Message, context: Context) -> Message:
-    """Hello: who sits here, and what both ends must agree on."""
-    client = _Client(context)
-    return Message(content_of(client.hello(frame_of(message))), reply_to=message)
+    """Hello: who sits here, and what both ends must agree on; or why this node cannot take part."""
+    request = frame_of(message)
+    try:
+        told = _Client(context).hello(request)
+    except FedreuseError as error:
+        told = Frame(request.run, facts={"refused": shortened(str(error))})
+    return Message(content_of(told), reply_to=message)
 
 
 @app.train()
@@ -53,17 +64,34 @@ class _Client:
         self.config, _ = from_flat(context.run_config)
         self.number = _number(context.node_config, self.config)
         self._context = context
-        self._federation = assemble(self.config)
+        self._federation = assemble(self.config, self._own_data())
+
+    def _own_data(self) -> PreparedTask | None:
+        """What lies at this node, if data stay at home."""
+        task, path = self.config.task, str(self._context.node_config.get("data-path", ""))
+        if not is_at_home(task.dataset):
+            return None
+        if not path:
+            raise DataError(
+                "data stay at home, but this node has none: start it with `fedreuse supernode --data FOLDER`"
+            )
+        return at_node(task, path, self.number, self.config.seed)
 
     def hello(self, request: Frame) -> Frame:
-        examples = int(self._federation.population.examples[self.number])
-        return Frame(request.run, self.number, facts_of(self.config.run_id, self._federation.schema, examples))
+        federation = self._federation
+        examples = int(federation.population.examples[self.number])
+        facts = facts_of(self.config.run_id, federation.schema, examples)
+        if self._context.node_config.get("tell-classes"):
+            labels = federation.prepared.data.train.labels[federation.prepared.training.of(self.number)]
+            facts["by_class"] = np.bincount(labels, minlength=federation.prepared.data.num_classes).tolist()
+        return Frame(request.run, self.number, facts)
 
     def answer(self, frame: Frame) -> Frame:
         schema, method = self._federation.schema, self._federation.method
         request = Envelope.from_bytes(frame.body, schema)
         trainer = self._federation.trainer.for_client(self.number, request.round_number)
         folder = run_folder(self._context, frame.run)
+        self._deal(request, folder)
         store = DiskStore(folder, schema)
         with alone(folder / f"client-{self.number}.lock"):
             known = load(store, self.number)
@@ -71,6 +99,23 @@ class _Client:
             if record is not known:
                 store.save(self.number, record)
         return Frame(frame.run, self.number, {"work": asdict(trainer.work)}, envelope.to_bytes())
+
+    def _deal(self, request: Envelope, folder: Path) -> None:
+        """What a node that keeps its data evaluates on: splits of its own, the test split once per run and model."""
+        prepared = self._federation.prepared
+        if request.kind != EVALUATE or not is_at_home(self.config.task.dataset):
+            return
+        if request.values.get("split") == "test":
+            which = request.values.get("model")
+            require(which in get_args(WhichModel), "evaluate: the model must be one of ours", which)
+            split = prepared.test.open(folder / f"test-{which}.json", f"round {request.round_number}").split
+            self._federation.trainer.deal("test", split, self._all_of(split))
+        elif prepared.official_validation is not None:
+            split = prepared.official_validation
+            self._federation.trainer.deal("validation", split, self._all_of(split))
+
+    def _all_of(self, split: Split) -> ClientIndex:
+        return ClientIndex.from_owners(np.full(len(split), self.number), self.config.task.clients)
 
 
 def _number(node_config: Mapping[str, Any], config: RunConfig) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,12 +46,12 @@ def superlink_command(host: str, port: int, authority: Authority | None) -> list
 
 
 def supernode_command(
-    superlink: str, port: int, client: int, store: Path, root: Path | None, key: Path | None
+    superlink: str, port: int, node_config: Mapping[str, str | int | bool], root: Path | None, key: Path | None
 ) -> list[str]:
     """The SuperNode of one client; its own client app talks to it on loopback."""
+    told = " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())
     command = [
-        "flower-supernode", "--superlink", superlink, "--host", LOOPBACK, "--port", str(port),
-        "--node-config", f'partition-id={client} store="{store.absolute()}"',
+        "flower-supernode", "--superlink", superlink, "--host", LOOPBACK, "--port", str(port), "--node-config", told,
     ]  # fmt: skip
     command += ["--insecure"] if root is None else ["--root-certificates", str(root)]
     return command if key is None else [*command, "--auth-supernode-private-key", str(key)]

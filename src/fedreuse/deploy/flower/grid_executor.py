@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flwr.app import Message
 
-from fedreuse.core.errors import RunError, WireError, refusal
+from fedreuse.core.errors import WireError, refusal
 from fedreuse.core.files import write_whole
 from fedreuse.deploy.flower.frame import Frame, work_of
+from fedreuse.deploy.flower.hello import Hello
 from fedreuse.deploy.flower.message import content_of, open_reply
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.post import collect
@@ -31,10 +33,11 @@ if TYPE_CHECKING:
     from fedreuse.core.local_trainer import Work
     from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
+    from fedreuse.core.schema import ModelSchema
 
 __all__ = ["GridClients", "GridExecutor"]
 
-_POLL_SECONDS = 0.2
+_MOST, _TOLD = 1 << 40, 100
 _RETRY_SECONDS = 3.0
 _SLACK_BYTES = 1 << 20
 
@@ -50,9 +53,29 @@ class GridClients:
 
     def start(self, site: Site) -> GridExecutor:
         """An executor at work, once enough clients have said hello."""
-        executor = GridExecutor(self, site, _instance(self.directory, self.options.resume))
+        executor = GridExecutor(self, site, self.instance)
         executor.gather()
         return executor
+
+    def census(self, schema: ModelSchema, num_clients: int, log: Callable[[str], object]) -> list[int]:
+        """How many training examples clients have, before the first round; 0 for those who are not there."""
+        agreed = facts_of(self.config_id, schema, None)
+        roster = Roster(lambda client: agreed if 0 <= client < num_clients else None, log)
+        Hello(self.grid, self.options, self.instance, roster).gather(num_clients, for_all=True)
+        for client, told in sorted(roster.told.items()):
+            log(f"client {client} has {told['examples']} training examples{_by_class(told.get('by_class'))}")
+        return [int(roster.told[client]["examples"]) if client in roster.told else 0 for client in range(num_clients)]
+
+    @cached_property
+    def instance(self) -> str:
+        """The name of this very run."""
+        return _instance(self.directory, self.options.resume)
+
+
+def _by_class(told: object) -> str:
+    """What a node says of its own accord, as far as it is what it should be."""
+    is_told = isinstance(told, tuple) and all(type(count) is int and 0 <= count < _MOST for count in told[:_TOLD])
+    return f", by class {list(told[:_TOLD])}" if is_told and isinstance(told, tuple) else ""
 
 
 def _instance(directory: Path, is_resumed: bool) -> str:
@@ -82,6 +105,7 @@ class GridExecutor(RunExecutor):
             for client, examples in enumerate(site.population.examples)
         }
         self._roster = Roster(facts.get, site.warn)
+        self._hello = Hello(clients.grid, clients.options, instance, self._roster)
 
     @property
     def meter(self) -> MeterReader | None:
@@ -90,30 +114,16 @@ class GridExecutor(RunExecutor):
 
     def gather(self) -> None:
         """Wait until enough clients have said hello."""
-        wanted = self._num_clients if self._options.min_clients == "all" else self._options.min_clients
-        deadline = time.monotonic() + self._options.wait_seconds
-        while True:
-            self._greet()
-            here = len(self._roster.nodes)
-            if here >= wanted:
-                if self._options.meter:  # from now on: hello belongs to no exchange
-                    self._meter = MeterReader(Path(self._options.meter))
-                return
-            if time.monotonic() > deadline:
-                missing = sorted(set(range(self._num_clients)) - self._roster.nodes.keys())
-                raise RunError(
-                    f"{here} of {wanted} clients said hello within {self._options.wait_seconds:g} s; missing: "
-                    f"{missing[:10]}. See log.txt for who was refused and why; start the missing nodes, or lower "
-                    "deploy.min_clients, then go on with --resume"
-                )
-            time.sleep(_POLL_SECONDS)
+        self._hello.gather(self._num_clients)
+        if self._options.meter:  # from now on: hello belongs to no exchange
+            self._meter = MeterReader(Path(self._options.meter))
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         """Deliver requests and yield replies as they come."""
         first = next(iter(requests.values()))
         is_training = first.kind != EVALUATE
         wave = self._waves.begin(requests) if is_training else everybody(requests)
-        self._greet()
+        self._hello.greet()
         arrived = []
         for client, message in self._ask(wave):
             try:
@@ -155,20 +165,6 @@ class GridExecutor(RunExecutor):
             arrived,
             may_retry,
         )
-
-    def _greet(self) -> None:
-        """Say hello to nodes that came since."""
-        strangers = self._roster.strangers(set(self._grid.get_node_ids()))
-        if not strangers:
-            return
-        content = content_of(Frame(self.instance))
-        messages = [Message(content, node, "query", ttl=self._options.timeout_seconds) for node in sorted(strangers)]
-        for node, reply in self._collect(messages):
-            try:
-                frame = open_reply(reply, node)
-                self._roster.admit(node, frame.client, frame.facts)
-            except Exception as error:  # as above
-                self._roster.refuse(node, refusal(error))
 
     def _ask(self, wave: Exchange) -> Iterator[tuple[int, Message]]:
         """Replies of the clients that are there, as they come, until the time is over."""

@@ -46,8 +46,8 @@ class Line(Protocol):
 class LocalFederation:
     """SuperLink and SuperNodes as processes of ours. Use it as a context; node k plays client k.
 
-    Everything it writes lies below `folder`: logs, Flower's home, the nodes' own disks (`node-k/`). A `line` may be
-    set before it starts.
+    Everything it writes lies below `folder`: logs, Flower's home, the nodes' own disks (`node-k/`). A `line`, and the
+    `data` that nodes have at home, may be set before it starts.
     """
 
     def __init__(self, folder: Path, num_nodes: int, authority: Authority | None = None) -> None:
@@ -57,6 +57,7 @@ class LocalFederation:
         self.authority = authority
         self.port = free_port()
         self.line: Line | None = None
+        self.data: Mapping[int, Path] = {}
         self.superlink: subprocess.Popen[bytes] | None = None
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
         self._mark = token_hex(8)
@@ -91,7 +92,10 @@ class LocalFederation:
         disk.mkdir(parents=True, exist_ok=True)
         root, key = (None, None) if self.authority is None else (self.authority.root, self.authority.node_key(node))
         address = self.address if self.line is None else self.line.address(node)
-        command = supernode_command(address, free_port(), node, disk / "store", root, key)
+        told: dict[str, str | int | bool] = {"partition-id": node, "store": str(disk / "store")}
+        if node in self.data:
+            told["data-path"] = str(self.data[node].absolute())
+        command = supernode_command(address, free_port(), told, root, key)
         if self.line is not None:
             command = self.line.command(node, command)
         self.nodes[node] = self._start(command, f"node-{node}", disk / "flower")

@@ -41,24 +41,34 @@ def run_local(
     listener: Listener | None = None,
     authority: Authority | None = None,
     metering: Metering | None = None,
+    data: Mapping[int, Path] | None = None,
 ) -> RunDirectory:
-    """Start a federation with a node per client, run, stop; the run directory is the same kind as a simulation's."""
+    """Start a federation with a node per client, run, stop; the run directory is the same kind as a simulation's.
+
+    `data` are the folders of nodes that keep their data at home.
+    """
     directory = RunDirectory(Path(options.out).absolute())
     if options.resume and directory.is_complete:
         directory.verify()
         check_same(config, directory)
         return directory
     check_free(directory, config, options.resume)
-    with local_federation(directory.path / "federation", config.task.clients, authority, metering) as federation:
+    place = directory.path / "federation"
+    with local_federation(place, config.task.clients, authority, metering, data) as federation:
         return run_on(federation, config, options, listener)
 
 
 @contextmanager
 def local_federation(
-    folder: Path, num_nodes: int, authority: Authority | None = None, metering: Metering | None = None
+    folder: Path,
+    num_nodes: int,
+    authority: Authority | None = None,
+    metering: Metering | None = None,
+    data: Mapping[int, Path] | None = None,
 ) -> Iterator[LocalFederation]:
     """A federation that is up, with a meter in its lines if one is wanted."""
     federation = LocalFederation(folder, num_nodes, authority)
+    federation.data = data or {}
     with nullcontext() if metering is None else metered(federation, metering), federation:
         yield federation
 

@@ -26,7 +26,7 @@ Duplicates = Literal["refuse", "drop", "keep"]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a configuration says of the test split and of copies."""
+    """What a configuration says of the test split and of copies; with share 0 no test split is drawn or needed."""
 
     share: float
     by: SplitBy
@@ -54,11 +54,11 @@ def decide(pool: Pool, is_missing: np.ndarray, copies: np.ndarray | None, rule: 
     is_given = bool((splits == TEST).any())
     if copies is not None and rule.duplicates == "drop":
         splits[_later_copies(copies, splits)] = LEFT_OUT
-    if not is_given:
+    if not is_given and rule.share:
         splits[_chosen(pool, np.flatnonzero(np.isin(splits, (UNDECIDED, TRAIN))), copies, rule)] = TEST
     splits[splits == UNDECIDED] = TRAIN
-    if not (splits == TRAIN).any() or not (splits == TEST).any():
-        empty = "training" if (splits == TEST).any() else "testing"
+    if not (splits == TRAIN).any() or (rule.share and not (splits == TEST).any()):
+        empty = "testing" if (splits == TRAIN).any() else "training"
         raise DataError(
             f"{pool.located[0].source.where}: no example is left for {empty}; give more data, another task.test "
             "share, or splits of your own"

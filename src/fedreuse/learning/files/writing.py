@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,12 @@ from fedreuse.learning.files.layout import CLIENTS
 from fedreuse.learning.task import TASK_KEYS
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from fedreuse.learning.data import Data, Split
     from fedreuse.learning.task import PreparedTask, Task
 
-__all__ = ["write_clients"]
+__all__ = ["at_home_task", "write_clients"]
 
 
 def write_clients(task: Task, seed: int, folder: Path) -> dict[str, Any]:
@@ -53,6 +54,15 @@ def write_clients(task: Task, seed: int, folder: Path) -> dict[str, Any]:
     if whole.validation is not None:
         _write(folder / "validation.npz", whole.validation, None)
     return _plain(task, prepared.data, folder)
+
+
+def at_home_task(task: dict[str, Any], shape: Sequence[int], values: str) -> dict[str, Any]:
+    """The task of a deployment whose nodes have a folder of `write_clients` each, and the server the test split."""
+    kept = {key: task[key] for key in (*TASK_KEYS, "classes", "mean", "std", "augment", "duplicates") if key in task}
+    del kept["partition"]
+    if (Path(task["path"]) / "validation.npz").exists():
+        kept["validation"] = 0.0  # everybody shares that split, so that no client holds anything out
+    return {**kept, "name": "at_home", "shape": list(shape), "values": values, "test": f"{task['path']}/test.npz"}
 
 
 def _examples_of(prepared: PreparedTask, client: int) -> np.ndarray:

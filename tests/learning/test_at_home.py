@@ -1,0 +1,37 @@
+"""Both sides of a task whose data stay at home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fedreuse.core.errors import ConfigError
+from fedreuse.learning.at_home import at_node, at_server, is_at_home
+from fedreuse.learning.files.writing import at_home_task, write_clients
+from tests.tiny import tiny
+
+
+def test_a_node_holds_out_what_the_simulation_holds_out(tmp_path: Path) -> None:
+    config = tiny(task={"name": "digits", "clients": 3, "limit": 200})
+    written = write_clients(config.task, config.seed, tmp_path / "all")
+    task = tiny(task=at_home_task(written, (1, 8, 8), "pixels")).task
+    simulated = config.task.prepare(config.seed)
+    for client in range(3):
+        node = at_node(task, str(tmp_path / f"all/clients/{client}"), client, config.seed)
+        assert node.training.sizes[client] == simulated.training.sizes[client]
+        assert node.training.sizes.sum() == node.training.sizes[client]  # nobody else's
+        for index in ("training", "validation"):
+            own, known = getattr(node, index).of(client), getattr(simulated, index).of(client)
+            assert np.array_equal(node.data.train.inputs[own], simulated.data.train.inputs[known])
+            assert np.array_equal(node.data.train.labels[own], simulated.data.train.labels[known])
+    server = at_server(task, simulated.training.sizes.tolist())
+    assert server.training.sizes.tolist() == simulated.training.sizes.tolist()
+    assert (server.is_at_home, server.has_validation, len(server.test)) == (True, True, len(simulated.test))
+    assert is_at_home(task.dataset)
+
+
+def test_only_data_at_home_are_read_at_a_node(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="at_home is not"):
+        at_node(tiny().task, str(tmp_path), 0, 1)
