@@ -103,8 +103,8 @@ Example:
     >>> from fedreuse import registries
     >>> "codecs" in registries
     True
-    >>> registries["codecs"].names()[:3]
-    ['dense', 'drive', 'ecuq']
+    >>> "top_k" in registries["codecs"].names()
+    True
     >>> registries["codecs"].parse({"name": "top_k", "ratio": 0.1}, "codec")
     TopK(ratio=0.1)
 """

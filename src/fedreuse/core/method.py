@@ -18,11 +18,22 @@ if TYPE_CHECKING:
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.model import Model
     from fedreuse.core.population import Population
-    from fedreuse.core.schema import Schema
+    from fedreuse.core.schema import ModelSchema, Schema
     from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["BufferPolicy", "ClientHalf", "Link", "LinkContext", "Method", "MethodConfig", "ServerHalf", "methods"]
+__all__ = [
+    "BufferPolicy",
+    "ClientHalf",
+    "Link",
+    "LinkContext",
+    "Method",
+    "MethodConfig",
+    "Resolved",
+    "Scope",
+    "ServerHalf",
+    "methods",
+]
 
 S = TypeVar("S")
 C = TypeVar("C")
@@ -214,6 +225,45 @@ class Method:
                 )
 
 
+@dataclass(frozen=True)
+class Scope:
+    """What a method may adapt to before a run: the model's tensors, how many clients, and how often they are asked.
+
+    Args:
+        schema: What models are made of.
+        clients: How many clients there are.
+        cohort: How many of them a round asks.
+        rounds: How many rounds there are.
+        shares_initial: Whether both ends make the initial model themselves.
+
+    Example:
+        >>> from fedreuse.core.method import Scope
+        >>> from fedreuse.testing.quadratic import quadratic_schema
+        >>> Scope(quadratic_schema(), clients=50, cohort=10, rounds=60).num_requests
+        600
+    """
+
+    schema: ModelSchema
+    clients: int
+    cohort: int
+    rounds: int
+    shares_initial: bool = True
+
+    @property
+    def num_requests(self) -> int:
+        """Requests of all rounds, one per selected client."""
+        return self.rounds * self.cohort
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a method becomes in one federation: an ordinary method and its links."""
+
+    method: MethodConfig
+    uplink: Mapping[str, Link]
+    downlink: Mapping[str, Link]
+
+
 class MethodConfig:
     """What the registry of methods holds: a frozen dataclass that can make its two halves.
 
@@ -267,6 +317,11 @@ class MethodConfig:
     def expand(self) -> MethodConfig:
         """The conversation with its parts that a name of the literature stands for; other methods are their own."""
         return self
+
+    def resolve(self, scope: Scope) -> Resolved | None:
+        """The method and links that this one stands for in a federation; None unless it depends on the federation."""
+        del scope
+        return None
 
     def with_codec(self, codec: Any) -> MethodConfig | None:
         """The same method with another codec in its own link of `update`; None if its codec is not free to choose.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fedreuse.learning.flat_network import FlatNetwork
     from fedreuse.learning.task import PreparedTask
     from fedreuse.runs.config import RunConfig
+    from fedreuse.runs.recipe import Recipe
 
 __all__ = ["Federation", "assemble"]
 
@@ -36,6 +37,7 @@ class Federation:
     prepared: PreparedTask
     network: FlatNetwork
     initial: Model
+    recipe: Recipe
     method: Method
 
     @property
@@ -89,7 +91,8 @@ def assemble(config: RunConfig, prepared: PreparedTask | None = None) -> Federat
     data = prepared.data
     network = initial_network(config.network, data.shape, data.num_classes, config.seed)
     initial = network.read()
-    method = replace(config.build_method(), initial=initial)
-    federation = Federation(config, prepared, network, initial, method)
+    recipe = config.recipe.resolved(config.scope(initial.schema))
+    method = replace(config.build_method(recipe), initial=initial)
+    federation = Federation(config, prepared, network, initial, recipe, method)
     check_network(federation.trainer)
     return federation

@@ -15,7 +15,7 @@ from fedreuse.attacks.attack import Attack, attacks
 from fedreuse.attacks.hostile import under_attack
 from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import ConfigError, require, suggest
-from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
+from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, Scope, methods
 from fedreuse.core.registry import named_plain, optional_part, parse, part, to_plain
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.faults import FaultPlan, faults
@@ -33,6 +33,8 @@ from fedreuse.runs.shipped import find_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from fedreuse.core.schema import ModelSchema
 
 __all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
 
@@ -171,15 +173,19 @@ class RunConfig:
         """The method and its links."""
         return Recipe(self.method, self.uplink, self.downlink, self.buffers)
 
-    def build_method(self) -> Method:
-        """Both halves, the links between them, and what the server accepts at most."""
-        method = replace(self.recipe.build(), max_norm=self.max_norm)
+    def build_method(self, recipe: Recipe | None = None) -> Method:
+        """Both halves, the links between them, and what the server accepts at most; of the recipe once resolved."""
+        method = replace((recipe or self.recipe).build(), max_norm=self.max_norm)
         return method if self.attack is None else under_attack(method, self.attack, self.bad_clients)
 
     @property
     def bad_clients(self) -> frozenset[int]:
         """Whom the attack makes bad; nobody without one."""
         return frozenset() if self.attack is None else self.attack.clients(self.task.clients, self.seed)
+
+    def scope(self, schema: ModelSchema) -> Scope:
+        """What the method may adapt to, once the model's tensors are known."""
+        return Scope(schema, self.task.clients, self.rounds.cohort, self.rounds.count)
 
     def to_plain(self) -> dict[str, Any]:
         """The whole tree with every default written out."""

@@ -4,30 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fedreuse.accounting.boundaries.boundary import Reference
-from fedreuse.codecs.dense import Dense
+from fedreuse.accounting.dense import dense_reference
 from fedreuse.core.checked import with_check
 from fedreuse.core.formats import RUN_DIRECTORY
-from fedreuse.core.model import Model, to_groups
+from fedreuse.core.model import Model
 from fedreuse.core.tensors import from_arrays
 from fedreuse.learning.data import digest_of
 from fedreuse.runs.claim import check_facts
 from fedreuse.runs.directory import RunDirectory, reference_to_plain
 from fedreuse.runs.manifest import digests_of
 from fedreuse.runs.provenance import provenance
-from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from torch import nn
 
     from fedreuse.runs.assembly import Federation
     from fedreuse.runs.schedule import Schedule
 
-__all__ = ["dense_reference", "digest_of_arrays", "digest_of_model", "facts_of", "write_facts"]
+__all__ = ["digest_of_arrays", "digest_of_model", "facts_of", "write_facts"]
 
 
 def write_facts(federation: Federation, schedule: Schedule, directory: RunDirectory) -> None:
@@ -49,7 +46,8 @@ def facts_of(federation: Federation, schedule: Schedule) -> dict[str, Any]:
     prepared = federation.prepared
     return {
         "run_id": federation.config.run_id,
-        "reference": reference_to_plain(dense_reference(federation.initial)),
+        "reference": reference_to_plain(dense_reference(federation.schema)),
+        **({} if federation.recipe == federation.config.recipe else {"resolved": federation.recipe.to_plain()}),
         "digests": {
             "data": prepared.digest,
             "partition": prepared.training.digest,
@@ -64,19 +62,6 @@ def facts_of(federation: Federation, schedule: Schedule) -> dict[str, Any]:
         "input_shape": list(prepared.data.shape),
         "num_classes": prepared.data.num_classes,
     }
-
-
-def dense_reference(model: Model) -> Reference:
-    """What dense FedAvg costs one client in a round: field bytes, and the size of real envelopes."""
-    schema = model.schema
-    rng = np.random.default_rng(0)
-
-    def size(kind: str, main: str) -> int:
-        groups = to_groups(model, main)
-        parcels = {name: Dense().encode(tensors, schema.of_group(name), rng) for name, tensors in groups.items()}
-        return Envelope(kind, 1, 1, parcels=parcels).size()
-
-    return Reference(schema.dense_bytes, size("train", "model"), size("update", "update"))
 
 
 def digest_of_model(model: Model) -> str:

@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.accounting.dense import dense_reference
 from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain, row_to_plain
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
@@ -15,7 +16,6 @@ from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.tensor_store import TensorStore
 from fedreuse.runs.directory import FINAL_LEDGER, SERVER_FOLDER
-from fedreuse.runs.facts import dense_reference
 from fedreuse.runs.workers import TaskSetup, shared_arrays
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class LiveRun:
     def __init__(self, federation: Federation, directory: RunDirectory) -> None:
         """Read what is stored, or begin."""
         self.federation, self.directory = federation, directory
-        self.reference = dense_reference(federation.initial)
+        self.reference = dense_reference(federation.schema)
         self.ledger = Ledger(warn=directory.log)
         config, schema, journal = federation.config, federation.schema, directory.journal
         tensors = TensorStore(directory.path / SERVER_FOLDER, schema)

@@ -10,7 +10,7 @@ from fedreuse.aggregators.aggregator import aggregators
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.dense import Dense
 from fedreuse.core.errors import ConfigError, suggest
-from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, methods
+from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, Scope, methods
 from fedreuse.core.registry import named_plain, part
 from fedreuse.links.choice import Wanted, choose_links, parse_wanted
 from fedreuse.links.link import links
@@ -115,6 +115,19 @@ class Recipe:
     def name(self) -> str:
         """The method's name."""
         return methods.name_of(self.method)
+
+    def resolved(self, scope: Scope) -> Recipe:
+        """The same recipe, with what depends on the federation filled in."""
+        found = self.method.resolve(scope)
+        if found is None:
+            return self
+        for direction in ("uplink", "downlink"):
+            if chosen := getattr(self, direction):
+                raise ConfigError(
+                    f"{direction}.{next(iter(chosen))}: method {self.name} chooses its links itself; drop {direction}, "
+                    "or write out what it stands for (`resolved` in provenance.json of a run) and change that"
+                )
+        return Recipe(found.method, found.uplink, found.downlink, self.buffers)
 
     def build(self) -> Method:
         """Both halves and the links between them; under `as_weights` buffers take the update's link."""

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.core.allowed import allow
-from fedreuse.core.method import BufferPolicy, Method, MethodConfig, methods
+from fedreuse.core.method import BufferPolicy, Method, MethodConfig, Scope, methods
 from fedreuse.links.choice import Wanted, choose_links, parse_wanted
 from fedreuse.links.plain import Plain
+from fedreuse.testing.quadratic import quadratic_schema
 
 __all__ = ["AVERAGING", "SCORED", "Case", "Said", "read_messages"]
 
 Said = tuple[str, str, str]
 """Kind, direction (down or up) and group of what crosses; the group is empty for a message without tensors."""
 
+_SCOPE = Scope(quadratic_schema(), clients=6, cohort=3, rounds=7)
 AVERAGING = ("train down model buffers counters", "update up update buffers counters")
 SCORED = (*AVERAGING, "train down", "score down model buffers counters", "score up")
 
@@ -67,6 +69,8 @@ class Case:
         down = _wanted({"model": self.downlink, **self.other_downlinks}, "downlink")
         config, uplink = choose_links(self.config, up, "uplink")
         config, downlink = choose_links(config, down, "downlink")
+        if (found := config.resolve(_SCOPE)) is not None:
+            config, uplink, downlink = found.method, dict(found.uplink), dict(found.downlink)
         server, client = config.halves(self.buffers)
         if self.buffers == "as_weights":
             uplink |= dict.fromkeys(("buffers", "counters"), uplink.get("update", Plain()))

@@ -277,7 +277,10 @@ def _correction(correction: Correction, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """How a session runs: clients per round, executor, faults, stores of both ends, rounds between checkpoints."""
+    """How a session runs: clients per round, executor, faults, stores of both ends, rounds between checkpoints.
+
+    `shares_initial`: whether clients make the initial model themselves.
+    """
 
     cohort: int = 3
     executor: ExecutorConfig = field(default_factory=Serial)
@@ -286,6 +289,7 @@ class Setting:
     checkpoint_every: int = 1
     tensors: TensorStore | None = None
     wrap_setup: Callable[[WorkerSetup], WorkerSetup] = lambda setup: setup
+    shares_initial: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,7 +319,7 @@ class Session:
     def __init__(self, federation: QuadraticFederation, method: Method, setting: Setting) -> None:
         """Before the first round."""
         self.federation, self.setting = federation, setting
-        self.method = replace(method, initial=federation.initial)
+        self.method = replace(method, initial=federation.initial if setting.shares_initial else None)
         self.schema = federation.schema
         self.ledger = Ledger()
         self.crossings: list[Crossing] = []

@@ -65,7 +65,7 @@ def simulated(
 ) -> tuple[dict[str, np.ndarray], Ledger]:
     """The same rounds in one process, with the population known from the start."""
     scheduled = Scheduled(**vars(federation), look_ahead=recipe.method.needs.look_ahead)
-    setting = Setting(cohort=4, executor=Serial("strict"), faults=faults)
+    setting = Setting(cohort=4, executor=Serial("strict"), faults=faults, shares_initial=False)
     session = scheduled.play(recipe.build(), ROUNDS, setting)
     return arrays_of(ArrayLayout.of(record_of(federation)).record(session.model)), session.ledger
 
@@ -89,7 +89,7 @@ def test_every_method_that_needs_only_the_trained_model_ends_in_the_same_bits(ca
     strategy = strategy_of(case, min_available_nodes=4, fraction_evaluate=0.0)
     grid = AppGrid(tmp_path, quadratic_app(FEDERATION), 4)
     result = strategy.start(grid, record_of(FEDERATION), ROUNDS)
-    expected, ledger = simulated(strategy.recipe)
+    expected, ledger = simulated(strategy.resolved)
     assert bits(arrays_of(result.arrays)) == bits(expected)
     assert untimed(strategy.ledger.rows) == untimed(ledger.rows)
 

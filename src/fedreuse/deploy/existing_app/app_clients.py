@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fedreuse.core.model import Model
     from fedreuse.deploy.existing_app.agreement import Agreement
 
-__all__ = ["AppClients", "ToldPopulation"]
+__all__ = ["AppClients", "ToldPopulation", "wait_for_nodes"]
 
 _log = logging.getLogger("flwr")
 _POLL_SECONDS = 1.0
@@ -79,6 +79,14 @@ class _Mail:
     round_number: int
 
 
+def wait_for_nodes(grid: Grid, num_nodes: int) -> list[int]:
+    """The nodes that are there, once there are that many."""
+    while len(nodes := sorted(grid.get_node_ids())) < num_nodes:
+        _log.info("Waiting for nodes to connect: %d connected (minimum required: %d).", len(nodes), num_nodes)
+        time.sleep(_POLL_SECONDS)
+    return nodes
+
+
 class AppClients(RunExecutor):
     """Delivers envelopes to an app's nodes. Clients are its nodes, by partition id where they have one."""
 
@@ -87,28 +95,28 @@ class AppClients(RunExecutor):
         agreement: Agreement,
         grid: Grid,
         timeout_seconds: float,
-        num_nodes: int,
+        nodes: list[int],
         max_examples: int | None = None,
         known: Mapping[int, int] | None = None,
     ) -> None:
-        """Waits for that many nodes and agrees with everyone who is there; `known` are examples by partition id."""
+        """Agrees with these nodes; `known` are examples by partition id."""
         self._agreement, self._schema, self._run = agreement, agreement.layout.schema, token_hex(8)
         self._mail = _Mail(grid, timeout_seconds, {}, 0)
         self._said: dict[int, RecordDict] = {}
         self._unwilling: dict[int, str] = {}
-        while len(nodes := sorted(grid.get_node_ids())) < num_nodes:
-            _log.info("Waiting for nodes to connect: %d connected (minimum required: %d).", len(nodes), num_nodes)
-            time.sleep(_POLL_SECONDS)
+        self._num_asked = len(nodes)
         partitions = self._agree(nodes)
-        if len(partitions) < num_nodes:
-            why = next((f": node {node}: {reason}" for node, reason in self._unwilling.items()), "")
-            raise RunError(
-                f"only {len(partitions)} of {len(nodes)} nodes agreed, {num_nodes} must; the log says why{why}"
-            )
         self._nodes = dict(enumerate(sorted(partitions, key=lambda node: (partitions[node], node))))
         at = {client: partitions[node] for client, node in self._nodes.items()}
         by_client = {client: (known or {})[place] for client, place in at.items() if place in (known or {})}
         self.population = ToldPopulation(len(self._nodes), max_examples, by_client)
+
+    def require(self, num_nodes: int) -> None:
+        """Refuse to go on if fewer nodes than that agreed."""
+        if len(self._nodes) < num_nodes:
+            asked = self._num_asked
+            why = next((f": node {node}: {reason}" for node, reason in self._unwilling.items()), "")
+            raise RunError(f"only {len(self._nodes)} of {asked} nodes agreed, {num_nodes} must; the log says why{why}")
 
     def begin(self, round_number: int, records: Mapping[str, ConfigRecord]) -> None:
         """What every request of this round carries for the app itself."""

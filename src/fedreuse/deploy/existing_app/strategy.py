@@ -16,9 +16,10 @@ from flwr.serverapp.strategy.strategy_utils import validate_message_reply_consis
 
 from fedreuse.accounting.ledger import Ledger
 from fedreuse.core.errors import ConfigError, RunError, require
+from fedreuse.core.method import Scope
 from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.agreement import Agreement
-from fedreuse.deploy.existing_app.app_clients import AppClients
+from fedreuse.deploy.existing_app.app_clients import AppClients, wait_for_nodes
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
@@ -39,6 +40,7 @@ _log = logging.getLogger("flwr")
 class FedReuseStrategy(FedAvg):
     """A method by name, with its links, in the place of Flower's FedAvg, whose other arguments it takes too.
 
+    strategy = FedReuseStrategy({"name": "lean", "budget": 0.05})
     strategy = FedReuseStrategy("fed_ef", fraction_train=0.5)
     strategy = FedReuseStrategy("fedavg", uplink={"update": {"name": "top_k", "ratio": 0.1}})
 
@@ -46,7 +48,7 @@ class FedReuseStrategy(FedAvg):
     `FedReuseStrategy({"name": "averaging", "aggregate": "multi_krum"}, max_norm=5)`. `examples` is the server's own
     record of examples by partition id, which counts in the place of what nodes say.
 
-    `ledger` holds what crossed, message by message.
+    `ledger` holds what crossed, message by message; `resolved` the recipe once the federation is known.
     """
 
     def __init__(  # noqa: PLR0913 - keywords, each with a default
@@ -72,6 +74,7 @@ class FedReuseStrategy(FedAvg):
         plain = {"method": method, "uplink": uplink or {}, "downlink": downlink or {}, "buffers": buffers}
         check_one_codec(plain)
         self.recipe: Recipe = parse(Recipe, plain, "")
+        self.resolved = self.recipe
         self.seed = seed
         self.ledger = Ledger(warn=_log.warning)
         self._training: _Training | None = None
@@ -79,7 +82,7 @@ class FedReuseStrategy(FedAvg):
 
     def summary(self) -> None:
         """Log what is run."""
-        plain = self.recipe.to_plain()
+        plain = self.resolved.to_plain()
         _log.info("\t├──> Method: %s", plain["method"])
         _log.info("\t├──> Links: up %s | down %s | buffers %s", plain["uplink"], plain["downlink"], plain["buffers"])
         super().summary()
@@ -96,15 +99,22 @@ class FedReuseStrategy(FedAvg):
     ) -> Result:
         """Flower's own loop, with a round of ours where it trains."""
         layout = ArrayLayout.of(initial_arrays)
-        agreement = Agreement(self.recipe, layout, self.seed, self.arrayrecord_key, self.weighted_by_key)
         num_nodes = max(self.min_available_nodes, self.min_train_nodes)
-        clients = AppClients(agreement, grid, timeout, num_nodes, self.max_examples, self.examples)
-        here = len(clients.population)
-        cohort = min(here, max(int(here * self.fraction_train), self.min_train_nodes))
+        nodes = wait_for_nodes(grid, num_nodes)
+        # an app's clients are not told the initial model: the first contact is dense
+        scope = Scope(layout.schema, len(nodes), self._cohort(len(nodes)), num_rounds, shares_initial=False)
+        self.resolved = self.recipe.resolved(scope)
+        agreement = Agreement(self.resolved, layout, self.seed, self.arrayrecord_key, self.weighted_by_key)
+        clients = AppClients(agreement, grid, timeout, nodes, self.max_examples, self.examples)
+        clients.require(num_nodes)
+        cohort = self._cohort(len(clients.population))
         self.ledger = Ledger(warn=_log.warning)
         self._training = _Training(agreement, clients, initial_arrays, (num_rounds, cohort), self.ledger)
         self._training.bound(self.max_norm)
         return super().start(grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn)
+
+    def _cohort(self, num_clients: int) -> int:
+        return min(num_clients, max(int(num_clients * self.fraction_train), self.min_train_nodes))
 
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid

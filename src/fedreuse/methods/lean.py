@@ -1,0 +1,193 @@
+"""Lean: FedAvg whose messages, both ways and over the whole run, are a given share of dense FedAvg's.
+
+S     = request + reply of dense FedAvg, in bytes; N = rounds * cohort requests
+B     = budget * N * S                                 the bytes of the run
+u     = budget * S / 4                                 a reply
+d     = (B - N u - F) / M                              a request that carries a difference; M of them
+F, M  = what first contacts cost, and how many requests are left: round 1 carries no weights where both ends make the
+        initial model; otherwise the first request to every client is dense
+
+up    error_feedback(fit(u, C(u)))                     down    delta(fit(d, C(d)), start: initial)
+
+C follows from the share of the weights' dense bytes that a message may take (`_CODECS`); running statistics travel as
+bf16. A message that may be dense is dense, without memory: at budget 1 both are, which is FedAvg.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.accounting.dense import dense_reference, message_groups
+from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.dense import Dense
+from fedreuse.codecs.fit import Fit
+from fedreuse.codecs.narrow import Narrow
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.method import LinkContext, Resolved
+from fedreuse.core.tensors import Tensors, zeros
+from fedreuse.links.delta import Delta
+from fedreuse.links.error_feedback import ErrorFeedback
+from fedreuse.links.plain import Plain
+from fedreuse.methods.alias import Alias, alias
+from fedreuse.methods.aliases import FedAvg
+from fedreuse.wire.envelope import Envelope
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.method import Link, Scope
+    from fedreuse.core.schema import ModelSchema
+    from fedreuse.methods.averaging import Averaging
+    from fedreuse.wire.parcel import Parcel
+
+__all__ = ["Lean"]
+
+_UP = 0.25
+"""Share of the budget that goes up."""
+_CODECS: tuple[tuple[float, str, str | None], ...] = (
+    (0.0085, "ternary", None),
+    (0.035, "top_k", "int4"),
+    (0.12, "top_k", "int8"),
+    (0.35, "top_k", "fp16"),
+    (1.0, "top_k", None),
+)
+"""Up to which share of the dense bytes which coordinates are chosen by what, and how their values are rounded."""
+
+
+@alias("lean")
+@dataclass(frozen=True)
+class Lean(Alias):
+    """FedAvg within a budget of bytes: all links follow from it, once the federation is known.
+
+    Args:
+        budget: Bytes of all messages of the run, both directions together, as a share of dense FedAvg's, in
+            (0, 1]; 1 is dense FedAvg. A federation of few rounds or a tiny model has a smallest budget, which
+            the error names.
+
+    Raises:
+        ConfigError: When the federation is known and the budget is 0, above 1 or below the smallest one.
+
+    Example: `method: {name: lean, budget: 0.02}`.
+    """
+
+    budget: float = 0.02
+
+    def expand(self) -> Averaging:
+        """Averaging as it is; the links depend on the federation."""
+        return FedAvg().expand()
+
+    def resolve(self, scope: Scope) -> Resolved:
+        """FedAvg and the links that keep to the budget."""
+        plan = _Plan(scope)
+        if not plan.smallest <= self.budget <= 1:
+            raise ConfigError(
+                f"method.budget must be from {plan.smallest:g}, the smallest that this federation can reach "
+                f"({scope.rounds} rounds, {scope.cohort} of {scope.clients} clients in each, "
+                f"{scope.schema.dense_bytes:,} bytes of model), to 1, got {self.budget!r}"
+            )
+        up, down = plan.allowances(self.budget)
+        return Resolved(FedAvg(), plan.uplink(up), plan.downlink(down))
+
+
+class _Plan:
+    """How the bytes of a run are divided."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope, self._schema = scope, scope.schema
+        self._dense = dense_reference(scope.schema)
+        self._requests = scope.num_requests
+        self._whole = 0 if scope.shares_initial else min(scope.clients, self._requests)
+        """First contacts that travel dense."""
+        self._free = scope.cohort if scope.shares_initial else 0
+        """Requests of round 1, which carry no weights."""
+        self._carrying = self._requests - self._whole - self._free
+
+    @cached_property
+    def _least(self) -> tuple[int, int]:
+        """The smallest reply, and the smallest request that carries a difference."""
+        return self._size("up", self._link("up", 1)), self._size("down", self._link("down", 1))
+
+    @property
+    def _fixed(self) -> int:
+        """First contacts of all kinds."""
+        return self._whole * self._dense.request_bytes + self._free * self._least[1]
+
+    @property
+    def _both(self) -> int:
+        return self._dense.request_bytes + self._dense.reply_bytes
+
+    @cached_property
+    def smallest(self) -> float:
+        """The smallest budget, rounded up to four digits behind the point."""
+        up, down = self._least
+        needed = self._requests * up + self._carrying * down + self._fixed
+        return min(1.0, ceil(1e4 * needed / (self._requests * self._both)) / 1e4)
+
+    def allowances(self, budget: float) -> tuple[int, int]:
+        """Bytes of a reply and of a request; what one direction cannot use, or lacks, the other gets, or gives."""
+        request, reply = self._dense.request_bytes, self._dense.reply_bytes
+        least_up, least_down = self._least
+        total = budget * self._requests * self._both
+        up = max(_UP * budget * self._both, least_up)
+        down = max((total - self._fixed - up * self._requests) / max(1, self._carrying), least_down)
+        if down >= request or not self._carrying:
+            return min(reply, int(total / self._requests - request)), request
+        return min(reply, int((total - self._fixed - down * self._carrying) / self._requests)), int(down)
+
+    def uplink(self, allowed: int) -> dict[str, Link]:
+        """The links of a reply of so many bytes."""
+        if allowed >= self._dense.reply_bytes:
+            return {}
+        return {"update": self._link("up", allowed), **self._statistics()}
+
+    def downlink(self, allowed: int) -> dict[str, Link]:
+        """The links of a request of so many bytes."""
+        if allowed >= self._dense.request_bytes:
+            return {}
+        return {"model": self._link("down", allowed), **self._statistics()}
+
+    def _statistics(self) -> dict[str, Link]:
+        return {"buffers": Plain(Narrow(Dense(), "bf16"))} if len(self._schema.buffers) else {}
+
+    def _link(self, way: str, allowed: int) -> Link:
+        """The link of the weights: what is left of the allowance after header, statistics and counters."""
+        empty = self._around(way, Fit(bytes=1))
+        body = max(1, allowed - self._size(way, empty, with_weights=False))
+        return self._around(way, Fit(_codec(body / self._schema.weights.dense_bytes), body))
+
+    @staticmethod
+    def _around(way: str, codec: Codec) -> Link:
+        return ErrorFeedback(codec) if way == "up" else Delta(codec, start="initial")
+
+    def _size(self, way: str, link: Link, *, with_weights: bool = True) -> int:
+        """Bytes of a message whose weights take a link, or of all that is around them."""
+        kind, main = ("update", "update") if way == "up" else ("train", "model")
+        links: Mapping[str, Link] = {main: link, **self._statistics()}
+        groups = message_groups(self._schema, main)
+        parcels = {group: _sent(links.get(group, Plain()), self._schema, group) for group in groups}
+        size = Envelope(kind, self._scope.rounds, self._requests, parcels=parcels).size()
+        # a count may take two bytes more than it does here
+        return size if with_weights else size - parcels[main].body_bytes + 2 * len(self._schema.weights)
+
+
+def _sent(link: Link, schema: ModelSchema, group: str) -> Parcel:
+    """What a link sends of drawn numbers, to a receiver that holds zeros."""
+    part = schema.of_group(group)
+    drawn = Tensors(part, np.random.default_rng(0).normal(size=part.size).astype(part.dtype))
+    context = LinkContext(part, 2, 0, np.random.default_rng(0), initial=zeros(part))
+    parcel = link.send(drawn, None, context)[0]
+    assert parcel is not None  # none of these links is ever silent
+    return parcel
+
+
+def _codec(share: float) -> Codec:
+    """What suits a share of the dense bytes; the ratio is where the search for the largest one that fits begins."""
+    name, values = next((name, values) for most, name, values in _CODECS if share <= most or most == 1)
+    inner = {"name": name, "ratio": min(1.0, 5 * share)}
+    chosen = inner if values is None else {"name": "narrow", "values": values, "codec": inner}
+    return codecs.parse({"name": "packed", "least": 0, "codec": chosen}, "codec")

@@ -1,0 +1,194 @@
+"""Lean: a budget by hand, budget 1 is dense FedAvg, bytes as predicted and never more, errors, and a reference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fedreuse.accounting.boundaries.boundary import boundary_of
+from fedreuse.accounting.dense import dense_reference
+from fedreuse.accounting.traffic import traffic
+from fedreuse.codecs.codec import Codec
+from fedreuse.codecs.dense import Dense
+from fedreuse.codecs.narrow import Narrow
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.method import Scope
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, to_dense
+from fedreuse.methods.aliases import FedAvg
+from fedreuse.methods.lean import Lean
+from fedreuse.runs.assembly import assemble
+from fedreuse.runs.config import RunConfig, load
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.launch import run
+from fedreuse.runs.recipe import Recipe
+from fedreuse.testing.quadratic import QuadraticFederation, Setting, quadratic_schema
+from tests.federation import NOISY, assert_close, build, is_same, plain_problem
+from tests.references.lean import lean
+from tests.tiny import tiny
+
+WEIGHTS = Schema((TensorSpec("fc.weight", (100, 1000)),))
+SCOPE = Scope(ModelSchema(WEIGHTS), clients=50, cohort=10, rounds=60)
+DIGITS: dict[str, Any] = {
+    "task": {"name": "digits", "clients": 20, "partition": {"name": "dirichlet", "alpha": 0.5}},
+    "network": {"name": "mlp", "hidden": [256, 256]},
+    "local": {"epochs": 1, "batch": 32},
+    "rounds": {"count": 12, "cohort": 5, "evaluate_every": 12},
+    "executor": {"name": "serial"},
+    "seed": 1,
+    "test": "sealed",
+}
+
+
+def codec_of(link: Any) -> Any:
+    return link.codec
+
+
+def test_a_budget_by_hand() -> None:
+    # dense: 400,000 bytes of numbers, about 50 of frame and header each way, so S is close to 800,100; a reply may take
+    # 0.02 S / 4; 600 replies leave 0.02 * 600 S - 600 u for requests, and round 1 asks 10 clients for (almost) nothing
+    dense = dense_reference(SCOPE.schema)
+    both = dense.request_bytes + dense.reply_bytes
+    found = Lean(0.02).resolve(SCOPE)
+    up, down = (codec_of(codec_of_link).bytes for codec_of_link in (found.uplink["update"], found.downlink["model"]))
+    header = 90
+    assert 0 <= both * 0.02 / 4 - up < header
+    assert 0 <= both * 0.02 * 3 / 4 * 600 / 590 - down < 2 * header
+    assert (found.method, found.downlink["model"].start) == (FedAvg(), "initial")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("budget", [0.001, 0.01, 0.02, 0.05, 0.1, 0.3, 0.5, 0.65, 0.8, 0.95])
+@pytest.mark.parametrize("shares_initial", [True, False])
+def test_what_is_allowed_adds_up_to_the_budget(budget: float, shares_initial: bool) -> None:
+    scope = Scope(SCOPE.schema, 50, 10, 200, shares_initial)
+    dense = dense_reference(scope.schema)
+    total = budget * scope.num_requests * (dense.request_bytes + dense.reply_bytes)
+    if not shares_initial:
+        total -= 50 * dense.request_bytes
+        if budget <= 0.01:  # 50 dense models of 4,000 messages are more than a hundredth
+            with pytest.raises(ConfigError, match=r"method\.budget must be from 0\.0\d+, the smallest"):
+                Lean(budget).resolve(scope)
+            return
+    found = Lean(budget).resolve(scope)
+    header = 90
+    num_down = scope.num_requests - (10 if shares_initial else 50)
+    is_dense = "model" not in found.downlink
+    down = dense.request_bytes if is_dense else codec_of(found.downlink["model"]).bytes
+    num_down = scope.num_requests if is_dense and shares_initial else num_down
+    up = dense.reply_bytes if "update" not in found.uplink else codec_of(found.uplink["update"]).bytes
+    used = num_down * down + scope.num_requests * up
+    assert total - (scope.num_requests * 2 + 10) * header <= used <= total
+
+
+def test_smaller_budgets_send_no_more() -> None:
+    sizes = [
+        tuple(codec_of(link).bytes for link in (found.uplink["update"], found.downlink["model"]))
+        for found in (Lean(budget).resolve(SCOPE) for budget in (0.002, 0.01, 0.02, 0.05, 0.1, 0.2))
+    ]
+    assert sizes == sorted(sizes)
+    assert [size[1] for size in sizes] == sorted(size[1] for size in sizes)
+
+
+def test_budget_1_is_dense_fedavg(tmp_path: Path) -> None:
+    assert assemble(tiny(method={"name": "lean", "budget": 1})).recipe == Recipe(FedAvg())
+    dense, same = (run(tiny(method=method), tmp_path / str(number)) for number, method in enumerate(("fedavg", FULL)))
+    assert same.summary["model_digest"] == dense.summary["model_digest"]
+    assert [row.total_bytes for row in same.ledger()] == [row.total_bytes for row in dense.ledger()]
+    assert same.summary["communication"] == dense.summary["communication"]
+
+
+FULL = {"name": "lean", "budget": 1.0}
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.001, -1.0, 1.01, float("nan")])
+def test_a_budget_out_of_reach_names_the_smallest(budget: float) -> None:
+    scope = Scope(SCOPE.schema, 50, 10, 60, shares_initial=False)
+    with pytest.raises(ConfigError) as caught:
+        Lean(budget).resolve(scope)
+    words = str(caught.value)
+    assert words.startswith("method.budget must be from 0.0")
+    assert "the smallest that this federation can reach (60 rounds, 10 of 50 clients in each, 400,000 bytes" in words
+    smallest = float(words.split("from ")[1].split(",")[0])
+    Lean(smallest).resolve(scope)
+    with pytest.raises(ConfigError):
+        Lean(smallest - 1e-4).resolve(scope)
+
+
+def test_links_of_ones_own_are_refused() -> None:
+    config = tiny(method={"name": "lean", "budget": 0.9}, uplink={"update": {"name": "top_k"}})
+    with pytest.raises(ConfigError, match=r"uplink\.update: method lean chooses its links itself; drop uplink"):
+        assemble(config)
+
+
+def digits(budget: float, **parts: Any) -> RunConfig:
+    return load({**DIGITS, **parts, "method": {"name": "lean", "budget": budget}})
+
+
+def shares(directory: RunDirectory) -> tuple[float, np.ndarray, np.ndarray]:
+    """The share of dense FedAvg's bytes over the run, and bytes per message, down and up, in each round."""
+    reference = dense_reference(assemble(load(directory.config)).schema)
+    found = traffic(boundary_of("messages"), directory.ledger(), directory.events(), reference)
+    cohort = DIGITS["rounds"]["cohort"]
+    return 1 - found.saving(), found.down / cohort, found.up / cohort
+
+
+@pytest.mark.parametrize(
+    "budget", [0.02, pytest.param(0.01, marks=pytest.mark.slow), pytest.param(0.1, marks=pytest.mark.slow)]
+)
+def test_bytes_are_as_predicted_and_never_more(budget: float, tmp_path: Path) -> None:
+    directory = run(digits(budget), tmp_path / "run")
+    share, down, up = shares(directory)
+    resolved = json.loads((tmp_path / "run" / "provenance.json").read_text())["resolved"]
+    assert share <= budget
+    assert share >= 0.9 * budget
+    for sizes, link in ((down, resolved["downlink"]["model"]), (up, resolved["uplink"]["update"])):
+        predicted = link["codec"]["bytes"]
+        assert (np.abs(sizes[4:] - predicted) <= 0.1 * predicted).all()
+    assert down[0] < 0.2 * down[4]  # the first model did not travel
+    assert directory.summary["counts"].get("resyncs", 0) == 0
+
+
+@pytest.mark.slow
+def test_every_executor_ends_in_the_same_bits_and_a_run_goes_on(tmp_path: Path) -> None:
+    config = digits(0.05, rounds={"count": 4, "cohort": 4})
+    serial = run(config, tmp_path / "serial")
+    pool = run(load({**config.to_plain(), "executor": {"name": "pool", "workers": 2}}), tmp_path / "pool")
+    assert serial.summary["model_digest"] == pool.summary["model_digest"]
+    assert serial.summary["communication"] == pool.summary["communication"]
+
+
+@pytest.mark.parametrize("budget", [0.75, 0.9])
+def test_it_equals_the_links_that_it_stands_for(budget: float) -> None:
+    scope = Scope(quadratic_schema(), 6, 3, 7)
+    found = Lean(budget).resolve(scope)
+    federation = QuadraticFederation.draw(6, NOISY)
+    by_hand = federation.play(Recipe(found.method, found.uplink, found.downlink).build(), 7, Setting())
+    session = federation.play(build("lean", budget=budget), 7, Setting())
+    assert is_same(session.model, by_hand.model)
+    assert [row.total_bytes for row in session.ledger.rows] == [row.total_bytes for row in by_hand.ledger.rows]
+
+
+def test_equals_the_reference() -> None:
+    found = Lean(0.75).resolve(Scope(quadratic_schema(), 6, 3, 7))
+    federation = QuadraticFederation.draw(6, NOISY)
+    session = federation.play(build("lean", budget=0.75), 5)
+    schema = quadratic_schema()
+
+    def through(codec: Codec, part: Schema) -> Any:
+        def compress(vector: np.ndarray) -> np.ndarray:
+            return to_dense(codec.encode(Tensors(part, vector), part, np.random.default_rng(0)).decode(part)).values
+
+        return compress
+
+    wanted = lean(
+        plain_problem(federation, 5, 3),
+        through(codec_of(found.uplink["update"]), schema.weights),
+        through(codec_of(found.downlink["model"]), schema.weights),
+        through(Narrow(Dense(), "bf16"), schema.buffers),
+    )
+    for model, one in zip(session.models[1:], wanted, strict=True):
+        assert_close(model, *one)

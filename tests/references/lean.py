@@ -1,0 +1,38 @@
+"""FedAvg with error feedback on the way up and differences on the way down. Imports nothing from the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tests.references.local import Problem, local_sgd, round_half_even
+
+Compress = Callable[[np.ndarray], np.ndarray]
+
+
+def lean(
+    problem: Problem, up: Compress, down: Compress, statistics: Compress
+) -> list[tuple[np.ndarray, np.ndarray, int]]:
+    """Weights, statistics and counter after every round; everybody holds the initial weights before the first."""
+    w, s, c = problem.weights.copy(), problem.statistics.copy(), problem.counter
+    held = dict.fromkeys(range(len(problem.examples)), problem.weights)
+    residual = dict.fromkeys(held, np.zeros_like(w))
+    trajectory = []
+    for t, cohort in enumerate(problem.cohorts, start=1):
+        total = sum(problem.examples[i] for i in cohort)
+        step_w, step_s, step_c = np.zeros_like(w), np.zeros_like(s), 0.0
+        for i in cohort:
+            if (w != held[i]).any():
+                held[i] = held[i] + down(w - held[i])
+            delta, delta_s, delta_c = local_sgd(problem, i, t, held[i], statistics(s))
+            wanted = delta + residual[i]
+            sent = up(wanted)
+            residual[i] = wanted - sent
+            omega = problem.examples[i] / total
+            step_w = step_w + omega * sent
+            step_s = step_s + omega * statistics(delta_s)
+            step_c = step_c + omega * delta_c
+        w, s, c = w + step_w, s + step_s, c + round_half_even(step_c)
+        trajectory.append((w, s, c))
+    return trajectory
