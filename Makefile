@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-long test-deploy fast check fuzz clean docs tables
+.PHONY: help demo test test-long test-deploy fast check fuzz damage clean docs tables
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -45,6 +45,10 @@ docs: $(STAMP)  ## build the documentation site in build/site, strictly: no brok
 
 tables: $(STAMP)  ## write the tables of parts in docs/ again, from the registries
 	PYTHONPATH=. $(BIN)/python -m docs.site.tables
+
+DAMAGE_CASES ?= 2000
+damage: $(STAMP)  ## flip, cut and delete at random in run directories (DAMAGE_CASES times): the exact result or a refusal
+	$(BIN)/python -m tests.runs.damage --cases $(DAMAGE_CASES)
 
 FUZZ_RUNS ?= 200000
 fuzz: $(STAMP)  ## fuzz the decoder of messages (FUZZ_RUNS executions); new inputs go to .fuzz
