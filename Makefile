@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-long test-deploy fast check fuzz damage clean docs tables
+.PHONY: help demo test test-long test-deploy test-browser fast check fuzz damage clean docs tables
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -29,6 +29,12 @@ test-deploy: $(STAMP)  ## run every real federation: parity of all methods, secu
 	mkdir -p build && rm -f build/fault-matrix.md
 	FEDREUSE_FAULT_MATRIX=$(CURDIR)/build/fault-matrix.md $(BIN)/python -m pytest tests/deploy tests/cli/test_deploy.py
 	cat build/fault-matrix.md
+
+BROWSER := $(shell command -v chromedriver)
+test-browser: $(STAMP)  ## install Chromium, its driver and axe-core where they are missing, and test reports in the browser
+	$(if $(BROWSER),,apt-get install -y chromium chromium-driver)
+	test -e build/node_modules/axe-core || npm install --no-save --prefix build axe-core@4.14.0
+	$(BIN)/python -m pytest -rs tests/report/page/test_browser.py
 
 fast: $(STAMP)  ## run the tests that take seconds
 	$(PYTEST) -m 'not slow and not long and not deploy'

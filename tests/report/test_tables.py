@@ -10,14 +10,12 @@ import pytest
 from fedreuse.report.results import Result, read_run
 from fedreuse.report.tables import (
     Largest,
-    boundary_legend,
     by_variant,
     comparison,
     ranked,
     runs_table,
     savings_table,
     score,
-    to_markdown,
 )
 from tests.report.runs import write_run
 
@@ -102,13 +100,6 @@ def test_runs_side_by_side(result: Result) -> None:
     assert "--resume" in table.legend
     assert runs_table([result]).legend == ""
     assert "update_fields" in table.headers[-2]
-
-
-def test_markdown(result: Result) -> None:
-    text = to_markdown(comparison([result])[1])
-    assert "| variant | up update_fields | both symmetric_fields |" in text
-    assert "| Top-K | 81.00 | 40.50 | 55.00 | 53.33 |" in text
-    assert all(line in text for line in boundary_legend().splitlines())
 
 
 def test_the_best_come_first_with_every_saving_in_every_direction(result: Result) -> None:

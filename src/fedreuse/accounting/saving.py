@@ -49,11 +49,14 @@ class Saving:
             lost_share=traffic.lost_share,
         )
 
+    def used(self, direction: str) -> int:
+        """The bytes that crossed in one direction, or in both."""
+        return {"up": self.up_bytes, "down": self.down_bytes, "both": self.up_bytes + self.down_bytes}[direction]
+
     def against(self, dense_up: int, dense_down: int, direction: str) -> float | None:
         """The saving in one direction, or both, against other dense bytes than those of the same cohorts."""
-        used = {"up": self.up_bytes, "down": self.down_bytes, "both": self.up_bytes + self.down_bytes}
         dense = {"up": dense_up, "down": dense_down, "both": dense_up + dense_down}
-        return 1 - used[direction] / dense[direction] if dense[direction] else None
+        return 1 - self.used(direction) / dense[direction] if dense[direction] else None
 
     def to_plain(self) -> dict[str, Any]:
         """As a summary holds it."""

@@ -54,6 +54,10 @@ class Traffic:
         both: np.ndarray = self.down + self.up
         return both
 
+    def used(self, direction: str = "both") -> np.ndarray:
+        """Bytes per round in one direction, or in both."""
+        return self._pair(direction)[0]
+
     def saving(self, direction: str = "both") -> float:
         """1 - bytes / dense bytes, summed over all rounds (cumulative)."""
         used, dense = self._pair(direction)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from fedreuse.bench.interleaving import from_checkout
 from fedreuse.core.errors import ConfigError
-from fedreuse.report.tables import Table, to_markdown
+from fedreuse.report.table_forms import to_markdown
+from fedreuse.report.tables import Table
 
 if TYPE_CHECKING:
     from fedreuse.bench.results import Results, Row

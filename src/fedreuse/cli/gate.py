@@ -46,9 +46,10 @@ def gate_command(
     from fedreuse.report.gate_figure import gate_figure
     from fedreuse.report.gate_tables import gate_tables
     from fedreuse.runs.config import load
-    from fedreuse.studies.gate_study import gate_study, read_probes, write_probes
+    from fedreuse.runs.gate_probe import PROBES_FILE, read_probes
+    from fedreuse.studies.gate_study import gate_study, write_probes
 
-    if (config / "gate.json").exists():
+    if (config / PROBES_FILE).exists():
         probes, name = read_probes(config), config.name
     else:
         file = config / "config.yaml" if config.is_dir() else config

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedreuse.accounting.work import total_work
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.statistics.contrasts import Assessment, assess, paired
 from fedreuse.statistics.targets import Arrival, ToTarget, horizon, restricted, to_target
 
@@ -37,19 +35,17 @@ class TargetAnswer:
 
 def arrivals(result: Result, target: float, boundary: str, direction: str) -> dict[str, Arrival]:
     """What a run had spent when it was first evaluated at or above the target, or in all."""
-    directory = RunDirectory.open(result.directory)
-    metrics = directory.metrics()
-    place = next((at for at, row in enumerate(metrics) if (row["validation_score"] or -1.0) >= target), None)
-    end = len(metrics) if place is None else place + 1
-    traffic = directory.traffic()[boundary]
+    history = result.history
+    place = history.first_at(target)
+    end = len(history.metrics) if place is None else place + 1
+    traffic = history.traffic[boundary]
     crossed = {"up": traffic.up[:end].sum(), "down": traffic.down[:end].sum()}
     crossed["both"] = crossed["up"] + crossed["down"]
-    last = metrics[end - 1]["round"] if end else 0
     spent = {
-        "rounds": last,
+        "rounds": history.metrics[end - 1]["round"] if end else 0,
         "bytes": crossed[direction],
-        "flops": total_work([row for row in directory.ledger() if row.round_number <= last]).flops,
-        "seconds": sum(row["seconds"] for row in metrics[:end]),
+        "flops": history.flops[:end].sum(),
+        "seconds": history.seconds[end - 1] if end else 0.0,
     }
     return {cost: Arrival(float(number), place is not None) for cost, number in spent.items()}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fedreuse.report.results import Result
     from fedreuse.statistics.claims import Claim, Contrast
 
-__all__ = ["Answer", "Confirmation", "FactorialAnswer", "Verdict", "confirm"]
+__all__ = ["Answer", "Confirmation", "FactorialAnswer", "Verdict", "code_version", "confirm"]
 
 Verdict = str
 
@@ -189,7 +189,7 @@ def _one_version(results: Sequence[Result]) -> str:
     """The version of the code that made every run."""
     made: dict[str, list[str]] = {}
     for result in results:
-        made.setdefault(_version(RunDirectory.open(result.directory).provenance), []).append(result.directory.name)
+        made.setdefault(code_version(RunDirectory.open(result.directory).provenance), []).append(result.directory.name)
     if len(made) > 1:
         listed = "; ".join(f"{version}: {len(names)} runs, such as {names[0]}" for version, names in made.items())
         raise RunDirectoryError(
@@ -199,7 +199,8 @@ def _one_version(results: Sequence[Result]) -> str:
     return next(iter(made))
 
 
-def _version(provenance: Mapping[str, Any]) -> str:
+def code_version(provenance: Mapping[str, Any]) -> str:
+    """The version of the code that made a run, for people."""
     code = provenance.get("code") or {}
     commit = f", commit {str(code['commit'])[:12]}" if code.get("commit") else ""
     return f"fedreuse {provenance.get('fedreuse', '?')}{commit}{' with changes' if code.get('is_modified') else ''}"

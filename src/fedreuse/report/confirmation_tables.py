@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedreuse.statistics.contrasts import Assessment
     from fedreuse.statistics.intervals import Interval
 
-__all__ = ["confirmation_plain", "confirmation_tables", "in_words", "interval", "number", "p_value"]
+__all__ = ["confirmation_plain", "confirmation_tables", "in_words", "interval", "named", "number", "p_value"]
 
 
 def confirmation_tables(found: Confirmation) -> list[Table]:
@@ -45,7 +45,7 @@ def in_words(found: Confirmation) -> list[str]:
     if late:
         lines.append(f"Not in the first plan ({first.digest[:12]}): {'; '.join(dict.fromkeys(late))}.")
     apart = [answer for answer in found.answers if answer.differing]
-    return [*lines, *(f"Note: the pairs of '{_named(one)}' differ in {', '.join(one.differing)}." for one in apart)]
+    return [*lines, *(f"Note: the pairs of '{named(one)}' differ in {', '.join(one.differing)}." for one in apart)]
 
 
 def _claims(found: Confirmation, unit: Unit) -> Table:
@@ -53,7 +53,7 @@ def _claims(found: Confirmation, unit: Unit) -> Table:
     confidence = f"{100 * (1 - plan.alpha):g} %"
     rows = tuple(
         (
-            _named(answer) + ("" if answer.is_first else " *"), number(answer.said.mean, unit),
+            named(answer) + ("" if answer.is_first else " *"), number(answer.said.mean, unit),
             interval(answer.said.t, unit), interval(answer.said.bca, unit), p_value(answer.said.t_p),
             f"{p_value(answer.said.sign_flip_p)} ({p_value(answer.said.smallest_sign_flip)})",
             p_value(answer.adjusted_p), number(answer.said.detectable, unit), answer.verdict,
@@ -89,7 +89,7 @@ def _observations(found: Confirmation, unit: Unit) -> Table:
 def _differences(found: Confirmation, unit: Unit) -> Table:
     seeds = _seeds(found)
     rows = tuple(
-        (_named(answer), *(number(answer.said.by_seed.get(seed), unit) for seed in seeds)) for answer in found.answers
+        (named(answer), *(number(answer.said.by_seed.get(seed), unit) for seed in seeds)) for answer in found.answers
     )
     return Table(f"Differences by seed ({unit[0]})", ("A - B", *(str(seed) for seed in seeds)), rows)
 
@@ -203,7 +203,7 @@ def _finite(node: Any) -> Any:
     return None if isinstance(node, float) and not isfinite(node) else node
 
 
-def _named(answer: Answer) -> str:
+def named(answer: Answer) -> str:
     """A contrast, and the block it was answered in."""
     title = answer.claim.contrast.title
     return f"{title} ({answer.claim.where})" if answer.claim.where else title

@@ -13,7 +13,6 @@ from fedreuse.accounting.boundaries.boundary import measured, modelled
 from fedreuse.core.errors import RunDirectoryError, UserError, suggest
 from fedreuse.report.axes import COLOURS, MARKERS, bytes_axis, label_lines, new_figure, rounds_axis, save, score_range
 from fedreuse.report.tables import Variant, by_variant
-from fedreuse.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -42,11 +41,10 @@ class Line:
 
 def curve(result: Result, boundary: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Evaluated rounds, validation scores there, and megabytes that have crossed up to then under a boundary."""
-    directory = RunDirectory.open(result.directory)
-    rounds, scores = directory.metric("validation_score")
-    traffic = directory.traffic()
+    rounds, scores = result.history.taken("validation_score")
+    traffic = result.history.traffic
     if boundary not in traffic:
-        raise UserError(f"{directory.path}: '{boundary}' was not measured; choose one of {', '.join(traffic)}")
+        raise UserError(f"{result.directory}: '{boundary}' was not measured; choose one of {', '.join(traffic)}")
     crossed = np.cumsum(traffic[boundary].both) / 1e6
     return rounds, scores, crossed[rounds - 1]
 

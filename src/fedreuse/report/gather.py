@@ -10,9 +10,8 @@ from typing import Any
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.results import Result, read_runs
-from fedreuse.runs.directory import RunDirectory
 
-__all__ = ["gather"]
+__all__ = ["gather", "settings_of"]
 
 _NOT_DECISIVE = ("seed", "executor", "server_store", "checkpoint_every")
 _MOST_SHOWN = 2
@@ -46,7 +45,7 @@ def gather(places: Sequence[str | Path]) -> list[Result]:
 
 def _apart(results: Sequence[Result]) -> Iterable[Result]:
     whole = [result for result in results if not result.fault]
-    settings = {id(result): _settings(RunDirectory.open(result.directory).config) for result in whole}
+    settings = {id(result): settings_of(result.config) for result in whole}
     yield from (result for result in results if result.fault)
     results = whole
     for result in results:
@@ -73,7 +72,7 @@ def _difference(mine: Mapping[str, str], others: Sequence[Mapping[str, str]]) ->
     return ", ".join(shown[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _settings(config: Mapping[str, Any]) -> dict[str, str]:
+def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
     """What decides a run's result but its seed, by dotted key."""
     leaves: dict[str, str] = {}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
@@ -87,25 +86,16 @@ class Reached:
 
 def reached(result: Result, target: float) -> Reached | None:
     """None: not within this run."""
-    directory = RunDirectory.open(result.directory)
-    metrics = directory.metrics()
-    place = next(
-        (
-            at
-            for at, row in enumerate(metrics)
-            if row["validation_score"] is not None and row["validation_score"] >= target
-        ),
-        None,
-    )
+    history = result.history
+    place = history.first_at(target)
     if place is None:
         return None
-    seconds = list(accumulate(row["seconds"] for row in metrics))[place]
     crossed = {
         (name, way): int((traffic.up if way == "up" else traffic.down)[: place + 1].sum())
-        for name, traffic in directory.traffic().items()
+        for name, traffic in history.traffic.items()
         for way in ("up", "down")
     }
-    return Reached(metrics[place]["round"], seconds, crossed)
+    return Reached(history.metrics[place]["round"], history.seconds[place], crossed)
 
 
 def target_table(results: Sequence[Result], target: float) -> Table:

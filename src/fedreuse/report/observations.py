@@ -64,10 +64,7 @@ def value_of(plan: Plan) -> Callable[[Result], float]:
 def _read(result: Result, plan: Plan) -> float | None:
     if plan.metric == "bytes":
         saving = result.savings.get(plan.boundary)
-        if saving is None:
-            return None
-        used = {"up": saving.up_bytes, "down": saving.down_bytes, "both": saving.up_bytes + saving.down_bytes}
-        return float(used[plan.direction])
+        return None if saving is None else float(saving.used(plan.direction))
     readers: Mapping[str, Callable[[Result], float | None]] = {
         "test": lambda one: one.test_score,
         "validation": lambda one: one.validation_score,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,10 @@ from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.saving import Saving
 from fedreuse.accounting.work import total_work
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.report.history import History
 from fedreuse.runs.consistency import failures
 from fedreuse.runs.directory import RunDirectory, find_runs
+from fedreuse.runs.snapshot import take_snapshot
 from fedreuse.runs.study_file import STUDY_FILE, read_study
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ __all__ = [
     "same_models",
 ]
 
+_NOT_TOLD = ("history", "config")
 _DECISIVE = ("data", "partition", "validation", "schedule", "schema", "initial_model")
 
 
@@ -49,6 +52,8 @@ class Result:
     is_complete: bool
     rounds: int
     planned_rounds: int
+    history: History = field(default_factory=History.of_nothing, repr=False, compare=False)
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     test_score: float | None = None
     validation_score: float | None = None
     savings: Mapping[str, Saving] = field(default_factory=dict)
@@ -95,11 +100,9 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
 
 
 def _read_run(directory: RunDirectory, variant: str | None, labels: Mapping[str, str]) -> Result:
-    config = directory.config
-    metrics = directory.metrics()
-    is_complete = directory.is_complete
-    summary = directory.summary if is_complete else {}
-    events = directory.events() if metrics else []
+    snapshot = take_snapshot(directory)
+    config, metrics, summary, events = snapshot.config, snapshot.metrics, snapshot.summary, snapshot.events
+    history = History.of(snapshot)
     scores = [row["validation_score"] for row in metrics if row["validation_score"] is not None]
     return Result(
         directory=directory.path,
@@ -110,17 +113,19 @@ def _read_run(directory: RunDirectory, variant: str | None, labels: Mapping[str,
         network=config["network"]["name"],
         metric=config["task"]["metric"]["name"],
         seed=config["seed"],
-        is_complete=is_complete,
+        is_complete=snapshot.state == "complete",
         rounds=len(metrics),
         planned_rounds=config["rounds"]["count"],
+        history=history,
+        config=config,
         test_score=summary.get("test_score"),
         validation_score=_of_result(config, scores),
-        savings={name: Saving.of(traffic) for name, traffic in directory.traffic().items()} if metrics else {},
+        savings={name: Saving.of(traffic) for name, traffic in history.traffic.items()},
         events=count_outcomes(events),
         reuse_share=sum(event.outcome == "reused" for event in events) / len(events) if events else None,
         lost_share=sum(event.outcome == "lost" for event in events) / len(events) if events else None,
         counts=summary.get("counts", {}),
-        work=asdict(total_work(directory.ledger())) if metrics else {},
+        work=asdict(total_work(snapshot.ledger)) if metrics else {},
         memory_bytes=summary.get("memory_bytes"),
         seconds=sum(row["seconds"] for row in metrics),
         personal_test=summary.get("personal_test"),
@@ -210,12 +215,13 @@ def same_models(results: Sequence[Result]) -> list[tuple[int, tuple[str, ...]]]:
 
 
 def plain(result: Result) -> dict[str, Any]:
-    """A result as JSON holds it: paths as text, what is not a number as null."""
-    content: dict[str, Any] = _plain(asdict(result))
-    return content
+    """A result as JSON holds it, without rounds and configuration: paths as text, what is not a number as null."""
+    return {one.name: _plain(getattr(result, one.name)) for one in fields(result) if one.name not in _NOT_TOLD}
 
 
 def _plain(node: Any) -> Any:
+    if is_dataclass(node) and not isinstance(node, type):
+        return _plain(asdict(node))
     if isinstance(node, Mapping):
         return {key: _plain(inner) for key, inner in node.items()}
     if isinstance(node, float) and not isfinite(node):

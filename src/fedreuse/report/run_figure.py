@@ -9,11 +9,11 @@ import numpy as np
 from fedreuse.accounting.boundaries.boundary import measured, modelled
 from fedreuse.core.errors import RunDirectoryError, UserError, suggest
 from fedreuse.report.axes import COLOURS, new_figure, rounds_axis, save
-from fedreuse.runs.directory import RunDirectory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from fedreuse.report.history import History
     from fedreuse.report.results import Result
 
 __all__ = ["run_figure"]
@@ -39,17 +39,17 @@ def run_figure(result: Result, path: str | Path, boundary: str = "messages", tit
     """
     if boundary not in (known := {**modelled(), **measured()}):
         raise UserError(f"'{boundary}' is not a boundary; {suggest(boundary, known)}")
-    directory = RunDirectory.open(result.directory)
-    traffic = directory.traffic() if result.rounds else {}
-    if not traffic:
-        raise RunDirectoryError(f"{directory.path}: no round is complete yet, so there is nothing to draw")
-    if boundary not in traffic:
-        raise UserError(f"{directory.path}: '{boundary}' was not measured; choose one of {', '.join(traffic)}")
+    history = result.history
+    if not history.traffic:
+        raise RunDirectoryError(f"{result.directory}: no round is complete yet, so there is nothing to draw")
+    if boundary not in history.traffic:
+        known_here = ", ".join(history.traffic)
+        raise UserError(f"{result.directory}: '{boundary}' was not measured; choose one of {known_here}")
     figure = new_figure(12.5, 3.8)
     score, crossed, clients = figure.subplots(1, 3)
-    _draw_score(score, directory, result.metric)
-    _draw_bytes(crossed, traffic[boundary], boundary)
-    _draw_clients(clients, directory)
+    _draw_score(score, history, result.metric)
+    _draw_bytes(crossed, history.traffic[boundary], boundary)
+    _draw_clients(clients, history)
     for axes in (score, crossed, clients):
         rounds_axis(axes)
         axes.set_xlabel("round")
@@ -57,8 +57,8 @@ def run_figure(result: Result, path: str | Path, boundary: str = "messages", tit
     return save(figure, path)
 
 
-def _draw_score(axes: Any, directory: RunDirectory, metric: str) -> None:
-    rounds, scores = directory.metric("validation_score")
+def _draw_score(axes: Any, history: History, metric: str) -> None:
+    rounds, scores = history.taken("validation_score")
     is_share = metric == "accuracy"
     axes.plot(rounds, scores * (100 if is_share else 1), color=COLOURS[0], marker="o", markersize=3)
     axes.set_ylabel(f"validation {metric}" + (" (%)" if is_share else ""))
@@ -78,14 +78,13 @@ def _draw_bytes(axes: Any, traffic: Any, boundary: str) -> None:
     axes.legend(loc="upper center", ncols=3, frameon=False, fontsize=8)
 
 
-def _draw_clients(axes: Any, directory: RunDirectory) -> None:
+def _draw_clients(axes: Any, history: History) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    events = directory.events()
-    rounds = np.arange(1, len(directory.metrics()) + 1)
+    rounds = np.arange(1, len(history.metrics) + 1)
     below = np.zeros(len(rounds))
     for outcome, colour in _OUTCOMES.items():
-        at = [event.round_number for event in events if event.outcome == outcome]
+        at = [event.round_number for event in history.events if event.outcome == outcome]
         counts = np.bincount(np.array(at, np.int64), minlength=len(rounds) + 1)[1 : len(rounds) + 1]
         if counts.sum():
             axes.bar(rounds, counts, bottom=below, color=colour, label=outcome, width=0.9)

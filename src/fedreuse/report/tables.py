@@ -15,19 +15,21 @@ if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
 __all__ = [
+    "DIRECTIONS",
     "Table",
     "Variant",
     "boundary_legend",
     "by_variant",
     "comparison",
+    "crossed",
     "links_table",
     "megabytes",
+    "memory_of",
     "ranked",
     "runs_table",
     "savings_table",
     "score",
     "tested",
-    "to_markdown",
 ]
 
 DIRECTIONS = ("up", "down", "both")
@@ -61,6 +63,11 @@ class Variant:
             return None
         return fmean(known), stdev(known) if len(known) > 1 else None
 
+    def mean(self, value: Callable[[Result], float | None]) -> float | None:
+        """The mean over seeds; None if no run has the number."""
+        found = self.over_seeds(value)
+        return None if found is None else found[0]
+
     @property
     def is_approximate(self) -> bool:
         """Whether a method ran outside its theory."""
@@ -73,14 +80,12 @@ class Variant:
         """
         pairs = [(boundary, direction) for boundary in modelled() for direction in DIRECTIONS]
         savings = {
-            f"saving_{direction} ({boundary})": _mean(self.over_seeds(_saving_of(boundary, direction)))
+            f"saving_{direction} ({boundary})": self.mean(_saving_of(boundary, direction))
             for boundary, direction in pairs
         }
         if largest is not None:
             savings |= {
-                f"saving_{direction} ({boundary}, largest cohorts)": _mean(
-                    self.over_seeds(largest.saving_of(boundary, direction))
-                )
+                f"saving_{direction} ({boundary}, largest cohorts)": self.mean(largest.saving_of(boundary, direction))
                 for boundary, direction in pairs
             }
         return {
@@ -90,14 +95,14 @@ class Variant:
             "downlink": self.results[0].downlink,
             "is_approximate": self.is_approximate,
             "seeds": [result.seed for result in self.results],
-            "test_score": _mean(self.over_seeds(lambda result: result.test_score)),
-            "validation_score": _mean(self.over_seeds(lambda result: result.validation_score)),
+            "test_score": self.mean(lambda result: result.test_score),
+            "validation_score": self.mean(lambda result: result.validation_score),
             **savings,
-            "lost_share": _mean(self.over_seeds(lambda result: result.lost_share)),
-            "reuse_share": _mean(self.over_seeds(lambda result: result.reuse_share)),
-            "client_flops": _mean(self.over_seeds(lambda result: result.work.get("flops"))),
-            "server_megabytes": _mean(self.over_seeds(_memory_of("server"))),
-            "clients_megabytes": _mean(self.over_seeds(_memory_of("clients"))),
+            "lost_share": self.mean(lambda result: result.lost_share),
+            "reuse_share": self.mean(lambda result: result.reuse_share),
+            "client_flops": self.mean(lambda result: result.work.get("flops")),
+            "server_megabytes": self.mean(memory_of("server")),
+            "clients_megabytes": self.mean(memory_of("clients")),
         }
 
 
@@ -135,7 +140,7 @@ def ranked(variants: Sequence[Variant], by: str) -> list[Variant]:
     """By mean `test` or `validation` score, the best first; without a score, last."""
 
     def key(variant: Variant) -> float:
-        mean = _mean(variant.over_seeds(lambda result: getattr(result, f"{by}_score")))
+        mean = variant.mean(lambda result: getattr(result, f"{by}_score"))
         return float("inf") if mean is None or isnan(mean) else -mean
 
     return sorted(variants, key=key)
@@ -201,7 +206,7 @@ def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> l
     shown = [name for name, bound in modelled().items() if bound.is_serialized] + seen
     pairs = [(boundary, direction) for boundary in shown for direction in ("up", "down")]
     rows = tuple(
-        (name, *(_number(_mean(variant.over_seeds(_crossed(*pair))), 2) for pair in pairs))
+        (name, *(_number(variant.mean(crossed(*pair)), 2) for pair in pairs))
         for name, variant in zip(names, variants, strict=True)
     )
     headers = ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs))
@@ -222,7 +227,7 @@ def _all_savings(variants: Sequence[Variant], names: Sequence[str], starred: str
         "Saving against dense FedAvg in %: uplink, downlink and both under each boundary, all rounds together",
         ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs), "lost\nclients"),
         tuple(
-            (name, *(_short(_mean(variant.over_seeds(largest.saving_of(*pair)))) for pair in pairs), _lost(variant))
+            (name, *(_short(variant.mean(largest.saving_of(*pair))) for pair in pairs), _lost(variant))
             for name, variant in zip(names, variants, strict=True)
         ),
         "The reference is dense FedAvg with the largest cohorts of the study: one dense model down, one dense update "
@@ -282,18 +287,6 @@ def boundary_legend(names: Iterable[str] | None = None) -> str:
     return "\n".join(f"{name}: {boundary_of(name).meaning}." for name in (modelled() if names is None else names))
 
 
-def to_markdown(table: Table) -> str:
-    """A table for a document."""
-    lines = [
-        f"**{table.title}**",
-        "",
-        "| " + " | ".join(header.replace("\n", " ") for header in table.headers) + " |",
-        "|" + "---|" * len(table.headers),
-        *("| " + " | ".join(row) + " |" for row in table.rows),
-    ]
-    return "\n".join([*lines, "", table.legend.replace("\n", "  \n"), ""])
-
-
 def score(number: float | None, metric: str) -> str:
     """Accuracy in percent, any other metric as it is."""
     if number is None:
@@ -325,9 +318,9 @@ def _outcome(variant: Variant, metric: str) -> tuple[str, ...]:
         _shown(variant.over_seeds(lambda result: result.test_score), places, factor),
         _shown(variant.over_seeds(lambda result: result.validation_score), places, factor),
         _shown(variant.over_seeds(lambda result: result.reuse_share), 1, 100),
-        _number(_mean(variant.over_seeds(lambda result: result.work.get("flops", 0) / 1e9)), 1),
-        _number(_mean(variant.over_seeds(_memory_of("server"))), 2),
-        _number(_mean(variant.over_seeds(_memory_of("clients"))), 2),
+        _number(variant.mean(lambda result: result.work.get("flops", 0) / 1e9), 1),
+        _number(variant.mean(memory_of("server")), 2),
+        _number(variant.mean(memory_of("clients")), 2),
     )
 
 
@@ -340,7 +333,7 @@ def _headlines() -> list[tuple[str, str]]:
 
 
 def _lost(variant: Variant) -> str:
-    return _number(_percent(_mean(variant.over_seeds(lambda result: result.lost_share))), 1)
+    return _number(_percent(variant.mean(lambda result: result.lost_share)), 1)
 
 
 def _percent(share: float | None) -> float | None:
@@ -355,20 +348,19 @@ def _saving_of(boundary: str, direction: str) -> Callable[[Result], float | None
     return read
 
 
-def _crossed(boundary: str, direction: str) -> Callable[[Result], float | None]:
+def crossed(boundary: str, direction: str) -> Callable[[Result], float | None]:
+    """How to read the MB that crossed in a run under a boundary; None where it was not counted."""
+
     def read(result: Result) -> float | None:
         saving = result.savings.get(boundary)
-        return None if saving is None else float(getattr(saving, f"{direction}_bytes")) / 1e6
+        return None if saving is None else saving.used(direction) / 1e6
 
     return read
 
 
-def _memory_of(end: str) -> Callable[[Result], float | None]:
+def memory_of(end: str) -> Callable[[Result], float | None]:
+    """How to read the MB that an end, `server` or `clients`, remembers when a run is complete."""
     return lambda result: None if result.memory_bytes is None else result.memory_bytes.get(f"{end}.all", 0) / 1e6
-
-
-def _mean(over_seeds: tuple[float, float | None] | None) -> float | None:
-    return None if over_seeds is None else over_seeds[0]
 
 
 def _share(number: float | None, places: int) -> str:

@@ -277,9 +277,15 @@ class RunDirectory:
         return (self.path / JOURNAL).exists() and not self.is_complete
 
     def _read_journal(self, kind: str) -> list[dict[str, Any]]:
+        return self.in_progress(kind)[0]
+
+    def in_progress(self, *kinds: str) -> list[list[dict[str, Any]]]:
+        """Rows of several kinds, `metrics`, `ledger` or `events`, as one commit of the journal left them."""
         self._check_journal()
+        if self._journal is None and not (self.path / JOURNAL).exists():
+            return [[] for _ in kinds]
         with self._open_journal() as journal:
-            return journal.rows(kind)
+            return journal.together(*kinds)
 
     @contextmanager
     def _open_journal(self) -> Iterator[Journal]:
@@ -287,7 +293,7 @@ class RunDirectory:
         if self._journal is not None:
             yield self._journal
             return
-        journal = Journal(self.path / JOURNAL)
+        journal = Journal(self.path / JOURNAL, is_reader=True)
         try:
             yield journal
         finally:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["Probe"]
+from fedreuse.core.errors import RunDirectoryError
+
+__all__ = ["PROBES_FILE", "Probe", "read_probes"]
+
+PROBES_FILE = "gate.json"
+"""Where a gate study keeps its probes."""
 
 
 @dataclass(frozen=True)
@@ -49,3 +56,18 @@ class Probe:
     def num_fresh(self) -> int:
         """In how many repeats the threshold says: train."""
         return sum(score >= self.threshold for score in self.scores)
+
+
+def read_probes(folder: Path) -> list[Probe]:
+    """The probes that a gate study left in a folder.
+
+    Raises:
+        RunDirectoryError: The file is not whole.
+    """
+    try:
+        stored = json.loads((folder / PROBES_FILE).read_text())["probes"]
+        return [Probe(**{**one, "scores": tuple(one["scores"])}) for one in stored]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(
+            f"{folder / PROBES_FILE} is not a gate study ({error}); look again with --out"
+        ) from None

@@ -39,18 +39,20 @@ _DIGEST = "digest BLOB NOT NULL,"
 
 
 class Journal:
-    """A journal: one file with one writer."""
+    """A journal: one file with one writer, and readers that neither wait for it nor keep it waiting."""
 
-    def __init__(self, path: Path) -> None:
-        """Open or create; a file that is not a journal is refused."""
-        self._path = path
+    def __init__(self, path: Path, *, is_reader: bool = False) -> None:
+        """Open or create; a file that is not a journal is refused. A reader makes and changes nothing."""
+        self._path, self._is_reader = path, is_reader
         try:
-            self._database = sqlite3.connect(path, isolation_level=None, timeout=5)
+            place = f"{path.absolute().as_uri()}?mode={'ro' if is_reader else 'rwc'}"
+            self._database = sqlite3.connect(place, uri=True, isolation_level=None, timeout=5)
             self.is_checked = self._version() > _UNCHECKED
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=FULL")
-            for statement in (_META, *_TABLES.values()):
-                self._database.execute(statement.format(_DIGEST if self.is_checked else ""))
+            if not is_reader:
+                self._database.execute("PRAGMA journal_mode=WAL")
+                self._database.execute("PRAGMA synchronous=FULL")
+                for statement in (_META, *_TABLES.values()):
+                    self._database.execute(statement.format(_DIGEST if self.is_checked else ""))
         except sqlite3.OperationalError as error:
             raise RunError(
                 f"{path} could not be opened ({error}); if the disk is full, free some space, then go on with "
@@ -69,6 +71,8 @@ class Journal:
             return int(found)
         if self._database.execute("SELECT name FROM sqlite_master LIMIT 1").fetchone():
             return _UNCHECKED
+        if self._is_reader:
+            return FORMAT.version
         self._database.execute(f"PRAGMA user_version = {FORMAT.version}")
         return FORMAT.version
 
@@ -138,6 +142,12 @@ class Journal:
             return [row for data in packed for row in msgpack.unpackb(data)]
         except (ValueError, TypeError, msgpack.UnpackException) as error:
             raise self._damaged(f"rows of {kind}: {error}") from None
+
+    def together(self, *kinds: str) -> list[list[dict[str, Any]]]:
+        """Every row of several kinds, as one commit left them."""
+        with self._snapshot():
+            has_tables = self._query("SELECT name FROM sqlite_master WHERE name = 'rows'")
+            return [self.rows(kind) if has_tables else [] for kind in kinds]
 
     def verify(self) -> None:
         """Refuse a journal that is not as it was written, in whatever part of it."""

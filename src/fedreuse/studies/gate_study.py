@@ -29,16 +29,14 @@ from fedreuse.gates.proxy import Proxy
 from fedreuse.methods.dg_fedreuse import DgFedReuse, DgState, Signature, score
 from fedreuse.runs.assembly import Federation, assemble
 from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.gate_probe import Probe
+from fedreuse.runs.gate_probe import PROBES_FILE, Probe
 from fedreuse.runs.live import LiveRun
 from fedreuse.runs.schedule import Schedule
 
 if TYPE_CHECKING:
     from fedreuse.runs.config import RunConfig
 
-__all__ = ["gate_study", "read_probes", "write_probes"]
-
-_FILE = "gate.json"
+__all__ = ["gate_study", "write_probes"]
 
 
 def gate_study(
@@ -76,22 +74,9 @@ def write_probes(folder: Path, config: RunConfig, probes: Sequence[Probe]) -> No
     content = {"run_id": config.run_id, "config": config.to_plain(), "probes": [asdict(probe) for probe in probes]}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / _FILE, json.dumps(content).encode())
+        write_whole(folder / PROBES_FILE, json.dumps(content).encode())
     except OSError as error:
         raise RunDirectoryError(f"{folder} cannot be written ({error}); choose another --out") from None
-
-
-def read_probes(folder: Path) -> list[Probe]:
-    """What `write_probes` stored.
-
-    Raises:
-        RunDirectoryError: The file is not whole.
-    """
-    try:
-        stored = json.loads((folder / _FILE).read_text())["probes"]
-        return [Probe(**{**one, "scores": tuple(one["scores"])}) for one in stored]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunDirectoryError(f"{folder / _FILE} is not a gate study ({error}); look again with --out") from None
 
 
 def _play(

@@ -1,0 +1,99 @@
+"""`fedreuse report`: one page about runs that opens in any browser and needs no network; or its tables alone."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fedreuse.cli.app import AsJson, app
+from fedreuse.cli.output import say, show_json, show_lines
+from fedreuse.cli.show import parse_target
+from fedreuse.core.errors import UserError, require
+from fedreuse.core.files import write_whole
+
+if TYPE_CHECKING:
+    from fedreuse.report.page.cost import Energy
+    from fedreuse.report.page.page import Page
+
+__all__ = ["report_command"]
+
+
+class Form(StrEnum):
+    """A form of tables."""
+
+    LATEX = "latex"
+    CSV = "csv"
+    MD = "md"
+
+
+@app.command("report", epilog="Example: fedreuse report runs/demo --out demo.html --target 85")
+def report_command(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Run directories, or folders of them.", show_default=False, metavar="RUN..."),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The HTML file to write.")] = Path("report.html"),
+    title: Annotated[str, typer.Option("--title", help="The heading (default: the names of the folders).")] = "",
+    target: Annotated[
+        list[str] | None,
+        typer.Option("--target", help="A validation score, such as 80: who reaches it when; again for more."),
+    ] = None,
+    tables: Annotated[
+        Form | None, typer.Option("--tables", help="Print the tables in this form, and write no page.")
+    ] = None,
+    joules_per_gflop: Annotated[
+        float | None, typer.Option("--joules-per-gflop", help="Energy of a client's work, for a modelled energy.")
+    ] = None,
+    joules_per_mb: Annotated[
+        float | None, typer.Option("--joules-per-mb", help="Energy of 1e6 bytes on their way, for a modelled energy.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write one HTML page about runs, complete or not: frontier, trajectories, bytes, gate, inference and cost.
+
+    The page is one file and needs no network: open it by double click, send it, print it. Tables can be saved as CSV
+    and LaTeX, every figure as SVG and PNG. A gate study in the folder of the runs (`fedreuse gate RUN --out FOLDER`)
+    adds reliability and validity of the gate's score.
+    """
+    from fedreuse.report.gather import gather
+    from fedreuse.report.page.page import page_of
+    from fedreuse.report.table_forms import FORMS
+
+    energy = _energy(joules_per_gflop, joules_per_mb)
+    metrics = {result.metric for result in gather(runs)} if target else set()
+    page = page_of(runs, title, [parse_target(one, metrics) for one in target or ()], energy)
+    if tables is not None:
+        for table in page.tables:
+            head = f"# {table.title}\n" if tables is Form.CSV else ""
+            say(head + FORMS[tables.value](table))
+        return
+    size = _write(page, out)
+    if as_json:
+        show_json({"report": str(out), "bytes": size, "runs": len(page.shown.results)})
+    else:
+        show_lines(f"report: {out} ({size / 1e6:.1f} MB, {len(page.shown.results)} runs); open it in a browser")
+
+
+def _energy(per_gflop: float | None, per_megabyte: float | None) -> Energy | None:
+    from fedreuse.report.page.cost import Energy
+
+    if per_gflop is None and per_megabyte is None:
+        return None
+    for name, value in (("--joules-per-gflop", per_gflop), ("--joules-per-mb", per_megabyte)):
+        require((value or 0.0) >= 0, f"{name} must not be negative", value)
+    return Energy(per_gflop or 0.0, per_megabyte or 0.0)
+
+
+def _write(page: Page, out: Path) -> int:
+    from fedreuse.report.page.html import render
+
+    content = render(page).encode()
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out, content)
+    except OSError as error:
+        raise UserError(f"{out} cannot be written ({error}); choose another place with --out") from None
+    return len(content)

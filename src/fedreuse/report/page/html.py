@@ -1,0 +1,104 @@
+"""A page as one HTML file that needs nothing else: style, script, plotting library and numbers are inside.
+
+Library and numbers are compressed, and unpacked by the browser; tables and texts are plain HTML and need no script.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import fedreuse
+from fedreuse.accounting.boundaries.boundary import boundary_of
+from fedreuse.report.table_forms import to_csv, to_latex
+
+if TYPE_CHECKING:
+    from fedreuse.report.page.page import Page
+    from fedreuse.report.tables import Table
+
+__all__ = ["render"]
+
+_NUMBER = re.compile(r"(-?[<\d]|-$|no$|sealed$)")
+_LIBRARY = ("plotly", "package_data", "plotly.min.js")
+
+
+def render(page: Page, refresh_seconds: int = 0, state: str = "") -> str:
+    """The text of the HTML file.
+
+    Args:
+        page: What to show.
+        refresh_seconds: How often the page asks its server for another state; 0: never, a file has no server.
+        state: What the server answers as long as nothing has changed.
+    """
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    template = Environment(autoescape=True, trim_blocks=True).from_string(_asset("page.html"))
+    names = page.shown.boundaries
+    return template.render(
+        title=page.title,
+        version=fedreuse.__version__,
+        sections=[section for section in page.sections if not section.is_empty],
+        shown=page.shown.plain(),
+        boundaries=[(name, boundary_of(name).meaning) for name in names],
+        usual="messages" if "messages" in names else "",
+        variant_of=_variant_of(page),
+        in_words=_in_words,
+        refresh=refresh_seconds,
+        state=state,
+        css=Markup(_asset("page.css")),
+        script=Markup(_asset("page.js")),
+        data=_packed(json.dumps(_data(page), separators=(",", ":"), allow_nan=False).encode()),
+        library=_library(),
+    )
+
+
+def _data(page: Page) -> dict[str, Any]:
+    figures = {figure.key: figure.data for section in page.sections for figure in section.figures}
+    tables = {
+        f"{section.key}-{number}": {"csv": to_csv(table), "latex": to_latex(table)}
+        for section in page.sections
+        for number, table in enumerate(section.tables, start=1)
+    }
+    return {**page.shown.plain(), "figures": figures, "tables": tables}
+
+
+def _variant_of(page: Page) -> Callable[[Sequence[str]], int | None]:
+    """How to find the variant that a row of a table is about: a cell is its name, or begins with it and a seed."""
+    places = {name: at for at, name in enumerate(page.shown.names)}
+
+    def find(row: Sequence[str]) -> int | None:
+        for cell in row[:2]:
+            known = places.get(cell, places.get(cell.rpartition(", seed ")[0]))
+            if known is not None:
+                return known
+        return None
+
+    return find
+
+
+def _in_words(table: Table) -> list[bool]:
+    """Which columns hold words, and are set from the left."""
+    columns = zip(*table.rows, strict=True) if table.rows else ([] for _ in table.headers)
+    return [not all(_NUMBER.match(cell) for cell in column if cell) for column in columns]
+
+
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _library() -> str:
+    """Plotly's own script, as its Python package ships it."""
+    package, *path = _LIBRARY
+    return _packed(resources.files(package).joinpath(*path).read_bytes())
+
+
+def _packed(content: bytes) -> str:
+    return b64encode(gzip.compress(content, 9, mtime=0)).decode()

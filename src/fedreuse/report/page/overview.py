@@ -1,0 +1,84 @@
+"""Overview: what was compared, the plan and its hash, the state of every run, and how often test splits were opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fedreuse.report.confirmation import code_version
+from fedreuse.report.page.section import Section
+from fedreuse.report.results import compared_alike, same_models
+from fedreuse.report.tables import Table, comparison, megabytes, score, tested
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.openings import openings_behind, told
+from fedreuse.runs.plan_record import read_plan
+
+if TYPE_CHECKING:
+    from fedreuse.report.page.shown import Shown
+    from fedreuse.report.results import Result
+
+__all__ = ["overview"]
+
+
+def overview(shown: Shown) -> Section:
+    """The section."""
+    tables = [_runs(shown)]
+    if shown.complete:
+        tables = [comparison(shown.complete)[0], *tables]
+    return Section("overview", "Overview", list(_lead(shown)), (), tables)
+
+
+def _lead(shown: Shown) -> Iterator[str]:
+    results = shown.results
+    data = ", ".join(sorted({f"{result.network} on {result.dataset}" for result in results}))
+    seeds = sorted({result.seed for result in results})
+    unfinished = len(results) - len(shown.complete)
+    yield (
+        f"{len(results)} run{'s' * (len(results) > 1)} of {len(shown.names)} variant{'s' * (len(shown.names) > 1)}: "
+        f"{data}; seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}."
+        + (f" {unfinished} not complete." if unfinished else "")
+    )
+    for place in shown.places:
+        record = read_plan(place)
+        if record is not None:
+            amended = f", {len(record.entries) - 1} time(s) amended" if len(record.entries) > 1 else ""
+            yield f"{place.name}: plan {record.current.digest}, registered {record.current.registered}{amended}."
+    begun = [result for result in results if result.rounds]
+    versions = sorted({code_version(RunDirectory.open(result.directory).provenance) for result in begun})
+    yield f"Made by {'; '.join(versions)}." if versions else "No round is complete yet."
+    yield from shown.left_out
+    yield _alike(shown.complete)
+    yield told(openings_behind([one.directory for one in shown.complete])) or "No test split was opened."
+    for seed, names in same_models(shown.complete):
+        yield f"{', '.join(names)} end with the same model, bit for bit (seed {seed}): they differ in name alone."
+
+
+def _alike(complete: list[Result]) -> str:
+    differing = compared_alike(complete)
+    if differing:
+        return f"Runs of the same seed differ in {', '.join(differing)}."
+    return "Runs of the same seed share data, partition, cohorts and initial model (digests compared)."
+
+
+def _runs(shown: Shown) -> Table:
+    rows = tuple(
+        (
+            result.directory.name, result.variant, str(result.seed), _state(result),
+            f"{result.rounds}/{result.planned_rounds}", tested(result), score(result.validation_score, result.metric),
+            megabytes(result.savings["messages"].used("both")) if "messages" in result.savings else "-", result.run_id,
+        )
+        for result in shown.results
+    )  # fmt: skip
+    headers = ("run", "variant", "seed", "state", "rounds", "test", "validation", "MB\nmessages", "run id")
+    legend = (
+        "state: complete runs are audited; checked: files, identity, sums, counts and test score agree with their "
+        "checksums; unverified: the run was begun before there were any. validation: the last evaluation."
+    )
+    return Table("Runs", headers, rows, legend)
+
+
+def _state(result: Result) -> str:
+    directory = RunDirectory.open(result.directory)
+    if not result.is_complete:
+        return directory.state
+    return "complete, checked" if directory.is_checked else "complete, unverified"

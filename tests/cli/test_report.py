@@ -1,0 +1,44 @@
+"""`fedreuse report`: a page or tables, from runs alone; mistakes are told in one paragraph."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Invoke
+
+
+def test_a_page_about_one_run(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "report.html"
+    done = invoke("report", complete, "--out", out, "--target", "50", "--json")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told == {"report": str(out), "bytes": out.stat().st_size, "runs": 1}
+    assert "Up to validation accuracy 50.00 %" in out.read_text()
+
+
+def test_tables_without_a_page(invoke: Invoke, complete: Path, in_folder: Path) -> None:
+    for form, sign in (("latex", r"\toprule"), ("csv", "# Runs\nrun,variant"), ("md", "**Runs**")):
+        done = invoke("report", complete, "--tables", form)
+        assert done.exit_code == 0, done.output
+        assert sign in done.stdout
+    assert not list(in_folder.iterdir())
+
+
+def test_a_run_that_was_interrupted(invoke: Invoke, stopped: Path, tmp_path: Path) -> None:
+    done = invoke("report", stopped, "--out", tmp_path / "r.html")
+    assert done.exit_code == 0, done.output
+    assert "1 not complete" in (tmp_path / "r.html").read_text()
+
+
+def test_mistakes(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for words, told in (
+        ([tmp_path / "nowhere"], "no such directory"),
+        ([complete, "--target", "800"], "--target must be an accuracy"),
+        ([complete, "--joules-per-mb", "-1"], "must not be negative"),
+        ([complete, "--out", tmp_path / "file" / "r.html"], "choose another place with --out"),
+    ):
+        done = invoke("report", *words)
+        assert done.exit_code == 2, done.output
+        assert told in done.stderr

@@ -1,0 +1,68 @@
+"""A real Chromium without a window, for tests of pages; why there is none, where there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_AXE = Path(__file__).parents[3] / "build" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+def why_not() -> str:
+    """What is missing; empty if a browser can be started."""
+    if not any(map(shutil.which, _BROWSERS)) or shutil.which("chromedriver") is None:
+        return "no Chromium with its driver; `make test-browser` installs them"
+    try:
+        import selenium  # noqa: F401
+    except ImportError:
+        return "no selenium; `make test-browser` installs it"
+    return ""
+
+
+def axe() -> str:
+    """The script of axe-core; a test without it is skipped."""
+    if not _AXE.exists():
+        pytest.skip("no axe-core; `make test-browser` fetches it from npm")
+    return _AXE.read_text(encoding="utf-8")
+
+
+@contextmanager
+def chromium(downloads: Path, *, is_dark: bool = False, width: int = 1200, height: int = 900) -> Iterator[Any]:
+    """A browser that saves into a folder."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = next(path for name in _BROWSERS if (path := shutil.which(name)))
+    for word in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", f"--window-size={width},{height}"):
+        options.add_argument(word)
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")
+    if is_dark:
+        options.add_argument("--force-dark-mode")
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver.set_script_timeout(120)
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def wait_for(driver: Any, script: str, seconds: float = 120) -> Any:
+    """What a script returns as soon as it is true; the browser waits, not the test."""
+    return driver.execute_async_script(
+        "const [body, limit, done] = arguments, began = performance.now();"
+        "const look = () => { const found = new Function(body)(); if (found) done(found);"
+        " else if (performance.now() - began > limit) done(null); else setTimeout(look, 30); }; look();",
+        script,
+        1000 * seconds,
+    )
