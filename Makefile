@@ -10,7 +10,7 @@ help:  ## list the targets
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,deploy,cluster,docs,track,tune,data,adapters]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,deploy,cluster,docs,track,tune,data,adapters,privacy]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## compare dense FedAvg, Top-K, Top-K with error feedback and DG-FedReuse on embedded data (two minutes)

@@ -9,25 +9,27 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fedreuse.report.crossed import crossed
 from fedreuse.report.results import Result, read_runs
-from fedreuse.report.tables import to_markdown
+from fedreuse.report.tables import Table, by_variant, to_markdown
 
 __all__ = ["filled", "store", "stored", "tables"]
 
 STORED = Path(__file__).parents[1] / "bench"
 _MARKED = re.compile(r"<!-- study: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
-_KEPT = ("labels", "seed", "test_score", "attack_success")
+_KEPT = ("variant", "labels", "seed", "test_score", "attack_success", "epsilon")
+_BYTES = "messages"
 _SAME = ("method", "dataset", "network", "metric", "rounds")
 
 
 def store(folder: Path) -> Path:
     """Keep what tables need of a study's complete runs."""
     results = [result for result in read_runs(folder) if result.is_complete]
-    kept = [{key: value for key in _KEPT if (value := getattr(result, key)) is not None} for result in results]
+    kept = [_kept(result) for result in results]
     head = {key: sorted({getattr(result, key) for result in results}) for key in _SAME}
     lines = ",\n".join(json.dumps(run, default=dict) for run in kept)
     path = STORED / f"{folder.name}.json"
@@ -37,7 +39,46 @@ def store(folder: Path) -> Path:
 
 def tables(name: str) -> str:
     """The tables of a stored study."""
-    return "\n\n".join(to_markdown(table).rstrip() for table in crossed(stored(name)))
+    results = stored(name)
+    return "\n\n".join(to_markdown(table).rstrip() for table in crossed(results) or [_in_rows(results)])
+
+
+def _kept(result: Result) -> dict[str, Any]:
+    """What a stored study holds of a run; of one with a single axis the bytes of its messages, too."""
+    kept = {key: value for key in _KEPT if (value := getattr(result, key)) is not None}
+    if len(result.labels.keys() - {"seed"}) > 1:
+        del kept["variant"]
+        return kept
+    saving = result.savings[_BYTES]
+    return {**kept, "up": saving.up_bytes, "down": saving.down_bytes}
+
+
+def _in_rows(results: list[Result]) -> Table:
+    """A study with one axis: epsilon, test score and bytes of every variant."""
+    rows = []
+    for variant in by_variant(results):
+        score, told, up, down = (
+            variant.over_seeds(value)
+            for value in (_score, lambda result: result.epsilon, _crossed_bytes("up"), _crossed_bytes("down"))
+        )
+        cells = (_shown(told, 2, 1), _shown(score, 1, 100), _shown(up, 2, 1e-6), _shown(down, 2, 1e-6))
+        rows.append((variant.name, *cells))
+    seeds = len({result.seed for result in results})
+    title = f"Epsilon, test accuracy and bytes ({'one seed' if seeds == 1 else f'means over {seeds} seeds'})"
+    headers = ("variant", "epsilon", "test accuracy %", f"up MB ({_BYTES})", f"down MB ({_BYTES})")
+    return Table(title, headers, tuple(rows))
+
+
+def _score(result: Result) -> float | None:
+    return result.test_score
+
+
+def _crossed_bytes(direction: str) -> Callable[[Result], float | None]:
+    return lambda result: result.work.get(direction)
+
+
+def _shown(found: tuple[float, float | None] | None, places: int, factor: float) -> str:
+    return "-" if found is None else f"{factor * found[0]:,.{places}f}"
 
 
 def stored(name: str) -> list[Result]:
@@ -53,7 +94,10 @@ def filled(text: str) -> str:
 
 
 def _result(run: dict[str, Any]) -> Result:
-    return Result(directory=Path(), run_id="", variant="", is_complete=True, planned_rounds=run["rounds"], **run)
+    known = {"variant": "", **run}
+    crossed_bytes = {direction: known.pop(direction) for direction in ("up", "down") if direction in known}
+    facts = {"directory": Path(), "run_id": "", "is_complete": True, "planned_rounds": run["rounds"]}
+    return Result(**facts, **known, work=crossed_bytes)
 
 
 if __name__ == "__main__":

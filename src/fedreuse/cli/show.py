@@ -150,6 +150,10 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
     for name, (test, validation) in result.metrics.items():
         yield f"test {name}", score(test, name)
         yield f"validation {name}", score(validation, name)
+    if result.epsilon is not None:
+        yield "epsilon", f"{result.epsilon:.3f} (what all models together reveal of one client)"
+    if result.attack_success is not None:
+        yield "success of the attack", f"{100 * result.attack_success:.2f} %"
     yield "time", duration(result.seconds)
     yield from ((name, f"{number:,}") for name, number in result.counts.items() if number)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fedreuse.core.noise import normal_numbers
 from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
 
@@ -24,6 +25,8 @@ class Cohort:
         population: All clients.
         lr_factor: This round's local learning rate relative to that of the first round; remembered updates are
             rescaled by it.
+        secret: What noise is drawn from that protects clients, known to the server alone; None: from the seed, as in a
+            simulation.
 
     Example:
         >>> from fedreuse import Cohort
@@ -39,10 +42,16 @@ class Cohort:
     look_ahead: tuple[tuple[int, ...], ...] = ()
     population: Population = field(default_factory=lambda: Population(np.zeros(0, np.int64)), compare=False)
     lr_factor: float = 1.0
+    secret: bytes | None = field(default=None, compare=False, repr=False)
 
     def rng(self, purpose: str) -> np.random.Generator:
         """The server's stream for a purpose in this round."""
         return stream(self.seed, purpose, self.round_number)
+
+    def noise(self, purpose: str, size: int) -> np.ndarray:
+        """Standard normal numbers of this round from the secret, or, in a simulation, from the seed."""
+        key = f"seed {self.seed}".encode() if self.secret is None else self.secret
+        return normal_numbers(key, purpose, self.round_number, size)
 
     def rng_of(self, purpose: str, client: int) -> np.random.Generator:
         """A client's stream for a purpose in this round."""

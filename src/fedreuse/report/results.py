@@ -74,6 +74,8 @@ class Result:
     """Other metrics by name: on the test split, and on validation examples."""
     attack_success: float | None = None
     """Share of test examples on which the model does what a backdoor wants."""
+    epsilon: float | None = None
+    """What the run reveals of one client, for the delta of its configuration."""
     fault: str = ""
     """Why the run has no place in a table; empty if it has one."""
 
@@ -134,6 +136,7 @@ def _read_run(directory: RunDirectory, variant: str | None, labels: Mapping[str,
         uplink=_links(config["uplink"], "update"),
         downlink=_links(config.get("downlink", {}), "model"),
         model_digest=summary.get("model_digest", ""),
+        epsilon=summary.get("privacy", {}).get("epsilon"),
         attack_success=summary.get("attack_success"),
         metrics={
             name: (summary.get(f"test_{name}"), summary.get(f"validation_{name}", _last(metrics, f"validation_{name}")))

@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 DIRECTIONS = ("up", "down", "both")
+_EPSILON = "\nepsilon: what all models together reveal of one client, for the configured delta; -: no private mean."
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ class Variant:
             "test_score": self.mean(lambda result: result.test_score),
             "validation_score": self.mean(lambda result: result.validation_score),
             **savings,
+            "epsilon": self.mean(lambda result: result.epsilon),
             "lost_share": self.mean(lambda result: result.lost_share),
             "reuse_share": self.mean(lambda result: result.reuse_share),
             "client_flops": self.mean(lambda result: result.work.get("flops")),
@@ -170,13 +172,18 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
     metrics = {result.metric for variant in variants for result in variant.results}
     metric = metrics.pop() if len(metrics) == 1 else "score"
     unit = " %" if metric == "accuracy" else ""
+    private = any(result.epsilon is not None for variant in variants for result in variant.results)
     outcome = Table(
         f"Outcome{'' if rank is None else f', by {rank} {metric}'} ({over})",
         ("variant", f"test\n{metric}{unit}", f"validation\n{metric}{unit}", "reuse\nshare %",
-         "client work\nGFLOP", "server\nMB", "clients\nMB"),
-        tuple((name, *_outcome(variant, metric)) for name, variant in zip(names, variants, strict=True)),
+         "client work\nGFLOP", "server\nMB", "clients\nMB", *(["epsilon"] if private else [])),
+        tuple(
+            (name, *_outcome(variant, metric), *([_epsilon(variant)] if private else []))
+            for name, variant in zip(names, variants, strict=True)
+        ),
         "test: one look at the end; validation: the last evaluation; reuse share: of all selected clients; "
-        "server, clients: memory that lasts from round to round (all clients together)." + starred + opened,
+        "server, clients: memory that lasts from round to round (all clients together)." + starred + opened
+        + (_EPSILON if private else ""),
     )  # fmt: skip
     measured = _measured(variants, names, over)
     if rank is not None:
@@ -263,7 +270,7 @@ def savings_table(result: Result) -> Table:
 
 def runs_table(results: Sequence[Result]) -> Table:
     """One row per run."""
-    first = _headlines()[0]
+    first, private = _headlines()[0], any(result.epsilon is not None for result in results)
     rows = tuple(
         (
             result.directory.name, f"{result.variant} on {result.dataset}", str(result.seed),
@@ -271,11 +278,13 @@ def runs_table(results: Sequence[Result]) -> Table:
             tested(result), score(result.validation_score, result.metric),
             _share(_saving_of(*first)(result), 2),
             _share(result.lost_share, 1),
+            *([_number(result.epsilon, 2)] if private else []),
         )
         for result in results
     )  # fmt: skip
     headers = (
-        "run", "what", "seed", "rounds", "test", "validation", f"saving {first[1]}\n{first[0]}", "lost\nclients"
+        "run", "what", "seed", "rounds", "test", "validation", f"saving {first[1]}\n{first[0]}", "lost\nclients",
+        *(["epsilon"] if private else []),
     )  # fmt: skip
     unfinished = any(not result.is_complete for result in results)
     legend = "* not complete; go on with `fedreuse run CONFIG --out RUN --resume`, or the same `fedreuse compare`."
@@ -322,6 +331,10 @@ def _outcome(variant: Variant, metric: str) -> tuple[str, ...]:
         _number(variant.mean(memory_of("server")), 2),
         _number(variant.mean(memory_of("clients")), 2),
     )
+
+
+def _epsilon(variant: Variant) -> str:
+    return _number(variant.mean(lambda result: result.epsilon), 2)
 
 
 def _savings(variant: Variant) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ from fedreuse.runs.changes import apply_changes, tree_of
 from fedreuse.runs.identity import run_id_of
 from fedreuse.runs.keep import Keep
 from fedreuse.runs.listening import ListenerConfig, listeners, parse_listeners
+from fedreuse.runs.privacy import check_private_run
 from fedreuse.runs.recipe import Recipe, parse_links
 from fedreuse.runs.schedule import Availability, availabilities
 from fedreuse.runs.shipped import find_config
@@ -147,6 +148,7 @@ class RunConfig:
                 "hold out a share (for example task.validation: 0.1), or drop rounds.patience"
             )
         self._check_keep()
+        check_private_run(self)
         if self.seed in self.development_seeds and self.test == "open":
             raise ConfigError(
                 f"seed: {self.seed} is one of development_seeds, with which these settings were chosen, so it cannot "

@@ -26,6 +26,7 @@ from fedreuse.runs.listening import Listener, Listeners
 from fedreuse.runs.listening import listeners as named_listeners
 from fedreuse.runs.live import LiveRun
 from fedreuse.runs.openings import RECORD_FILE
+from fedreuse.runs.privacy import secret_of
 from fedreuse.runs.schedule import load_or_freeze
 from fedreuse.runs.scores import EarlyStopping, Scores
 from fedreuse.runs.summary import arrays_of, round_row, summarise
@@ -115,7 +116,8 @@ def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfi
     selects = "rounds.patience" if config.rounds.patience is not None else "keep.model: best"
     if (config.rounds.patience is not None or config.keep.model == "best") and not federation.prepared.has_validation:
         raise ConfigError(f"{selects} needs validation examples, but every client is too small to hold any out")
-    schedule = _freeze(config, directory)
+    secret = secret_of(config, directory, elsewhere is not None)
+    schedule = _freeze(config, directory, secret)
     write_facts(federation, schedule, directory)
     for note in federation.prepared.data.notes:
         directory.log(f"data: {note}")
@@ -124,7 +126,7 @@ def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfi
     executor = stack.enter_context(closing((elsewhere or config.executor).start(site)))
     live.ledger.meter = executor.meter
     scores = Scores(live, executor, start_evaluator(site) if elsewhere is None else executor)
-    return _Rounds(live, executor, scores, schedule)
+    return _Rounds(live, executor, scores, schedule, secret)
 
 
 @runtime_checkable
@@ -211,8 +213,10 @@ def _check_seal(config: RunConfig, elsewhere: ExecutorConfig | None) -> None:
 class _Rounds:
     """The rounds of a run that are still to come."""
 
-    def __init__(self, live: LiveRun, executor: RunExecutor, scores: Scores, schedule: Schedule) -> None:
-        self.live, self.scores = live, scores
+    def __init__(
+        self, live: LiveRun, executor: RunExecutor, scores: Scores, schedule: Schedule, secret: bytes | None
+    ) -> None:
+        self.live, self.scores, self._secret = live, scores, secret
         self._executor, self._schedule = executor, schedule
         self._config = live.federation.config
         self._number = live.safe_round
@@ -259,10 +263,12 @@ class _Rounds:
         needs, lr_schedule = self._config.method.needs, self._config.local.lr_schedule
         cohort = self._schedule.cohort(self._number, needs.look_ahead)
         lr_factor = lr_schedule.factor(self._number)
-        return replace(cohort, lr_factor=lr_factor, population=self.live.federation.population)
+        population = self.live.federation.population
+        return replace(cohort, lr_factor=lr_factor, population=population, secret=self._secret)
 
 
-def _freeze(config: RunConfig, directory: RunDirectory) -> Schedule:
+def _freeze(config: RunConfig, directory: RunDirectory, secret: bytes | None) -> Schedule:
+    """The cohorts of all rounds: from the seed or, where there is one, from the server's secret."""
     rounds = config.rounds
     return load_or_freeze(
         directory.path / "schedule.json",
@@ -271,6 +277,7 @@ def _freeze(config: RunConfig, directory: RunDirectory) -> Schedule:
         rounds.cohort,
         rounds.availability,
         config.seed,
+        secret,
     )
 
 

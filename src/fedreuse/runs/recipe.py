@@ -17,6 +17,7 @@ from fedreuse.links.link import links
 from fedreuse.links.packed import PackedLink
 from fedreuse.links.plain import Plain
 from fedreuse.methods.wrapper import Wrapper
+from fedreuse.runs.privacy import check_private_method
 
 __all__ = ["Recipe", "parse_links"]
 
@@ -59,6 +60,7 @@ class Recipe:
         self._check_groups("uplink", self.method.uplink_groups)
         self._check_groups("downlink", self.method.downlink_groups)
         self._check_aggregator()
+        check_private_method(self.method)
         if self.buffers == "as_weights" and "update" in self.uplink and self.uplink["update"].has_memory:
             raise ConfigError(
                 f"uplink.update: {links.name_of(self.uplink['update'])} with buffers: as_weights is refused, because a "

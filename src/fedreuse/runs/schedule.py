@@ -152,8 +152,19 @@ class Schedule:
         return (self.cohort(round_number) for round_number in range(1, len(self) + 1))
 
     @classmethod
-    def draw(cls, num_clients: int, count: int, cohort_size: int, availability: Availability, seed: int) -> Schedule:
-        """Draw each round uniformly without replacement from those present; all of them if they are few."""
+    def draw(
+        cls,
+        num_clients: int,
+        count: int,
+        cohort_size: int,
+        availability: Availability,
+        seed: int,
+        secret: bytes | None = None,
+    ) -> Schedule:
+        """Draw each round uniformly without replacement from those present; all of them if they are few.
+
+        With a secret nobody can tell the cohorts from the seed.
+        """
         require(num_clients >= 1, "task.clients must be at least 1", num_clients)
         require(count >= 1, "rounds.count must be at least 1", count)
         require(cohort_size >= 1, "rounds.cohort must be at least 1", cohort_size)
@@ -164,7 +175,8 @@ class Schedule:
             )
         present = availability.presence(num_clients, seed)
         rounds = range(1, count + 1)
-        return cls(tuple(_select(num_clients, cohort_size, present(t), seed, t) for t in rounds), seed, num_clients)
+        by = seed if secret is None else int.from_bytes(sha256(b"cohorts" + secret).digest())
+        return cls(tuple(_select(num_clients, cohort_size, present(t), by, t) for t in rounds), seed, num_clients)
 
     @cached_property
     def digest(self) -> str:
@@ -211,11 +223,17 @@ class Schedule:
         return schedule
 
 
-def load_or_freeze(
-    path: Path, num_clients: int, count: int, cohort_size: int, availability: Availability, seed: int
+def load_or_freeze(  # noqa: PLR0913, PLR0917 - a place, and what a schedule is drawn from
+    path: Path,
+    num_clients: int,
+    count: int,
+    cohort_size: int,
+    availability: Availability,
+    seed: int,
+    secret: bytes | None = None,
 ) -> Schedule:
     """Draw the schedule and write it the first time; then read it, and refuse another one."""
-    drawn = Schedule.draw(num_clients, count, cohort_size, availability, seed)
+    drawn = Schedule.draw(num_clients, count, cohort_size, availability, seed, secret)
     if not path.exists():
         drawn.save(path)
         return drawn

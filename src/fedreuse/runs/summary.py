@@ -15,6 +15,7 @@ from fedreuse.accounting.work import total_work
 from fedreuse.core.message import Outcome
 from fedreuse.core.tensors import to_arrays
 from fedreuse.runs.facts import digest_of_model
+from fedreuse.runs.privacy import spent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,6 +78,7 @@ def summarise(
         **({"personal_test": test["personal"]} if "personal" in test else {}),
         **({"clients_test": test["clients"]} if "clients" in test else {}),
         **({"attack_success": test["attack_success"]} if "attack_success" in test else {}),
+        **({"privacy": privacy} if (privacy := spent(config.method, ledger.events)) is not None else {}),
         "communication": communication(ledger, live.reference, len(metrics)),
         "evaluation": evaluation_bytes(ledger.rows),
         "events": count_outcomes(ledger.events),

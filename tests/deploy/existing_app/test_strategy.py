@@ -16,6 +16,7 @@ from flwr.serverapp.strategy import FedAvg, Result
 from torch import nn
 
 from fedreuse.accounting.ledger import Ledger, LedgerRow
+from fedreuse.accounting.privacy import epsilon
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
@@ -284,3 +285,19 @@ def test_with_network_and_loss_methods_that_need_gradients_are_the_engines_own(m
     assert [row.total_bytes for row in strategy.ledger.rows] == [row.total_bytes for row in ledger.rows]
     if "dg" in str(method):
         assert {event.outcome for event in ledger.events} == {"fresh", "reused"}  # otherwise this shows little
+
+
+def test_a_private_mean_draws_a_secret_of_its_own_and_tells_epsilon(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rule = {"name": "averaging", "aggregate": {"name": "private_mean", "clip": 0.5, "noise": 2.0}}
+    ends = []
+    for number in range(2):
+        grid = AppGrid(tmp_path / str(number), quadratic_app(FEDERATION), 4)
+        strategy = FedReuseStrategy(rule, fraction_evaluate=0.0, seed=FEDERATION.seed)
+        with caplog.at_level("INFO", "flwr"):
+            ends.append(strategy.start(grid, record_of(FEDERATION), 2, timeout=1).arrays)
+    first, second = (arrays_of(end) for end in ends)
+    assert not any(np.array_equal(first[name], second[name]) for name in first if first[name].dtype.kind == "f")
+    told = f"fedreuse round 2: epsilon {epsilon(2.0, 2, 1e-5):.3f} so far (delta 1e-05)"
+    assert told in caplog.text

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
@@ -24,6 +25,7 @@ from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
 from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.links.choice import check_one_codec
+from fedreuse.runs.privacy import private_mean_of, spent
 from fedreuse.runs.recipe import Recipe
 from fedreuse.runs.schedule import AlwaysAvailable, Schedule
 
@@ -152,7 +154,10 @@ class _Training:
         recipe.method.needs.check(recipe.name, cohort, everybody, accept_approximation=False)
         self.clients, self._layout, self._ledger = clients, agreement.layout, ledger
         self._method, self._look_ahead = recipe.build(), recipe.method.needs.look_ahead
-        self._schedule = Schedule.draw(everybody, num_rounds, cohort, AlwaysAvailable(), seed)
+        is_private = private_mean_of(recipe.method) is not None
+        self._secret = token_bytes(32) if is_private else None  # of noise and cohorts; it dies with the server app
+        self._recipe = recipe
+        self._schedule = Schedule.draw(everybody, num_rounds, cohort, AlwaysAvailable(), seed, self._secret)
         model = agreement.layout.model(arrays_of(initial))
         self._record = ServerRecord(self._method.server.init(model, clients.population))
 
@@ -168,7 +173,8 @@ class _Training:
     def round(self, number: int, records: Mapping[str, ConfigRecord]) -> None:
         """One conversation."""
         self.clients.begin(number, records)
-        cohort = replace(self._schedule.cohort(number, self._look_ahead), population=self.clients.population)
+        cohort = self._schedule.cohort(number, self._look_ahead)
+        cohort = replace(cohort, population=self.clients.population, secret=self._secret)
         seen = len(self._ledger.rows), len(self._ledger.events)
         record = run_round(self._method, self._record, cohort, self.clients, self._ledger, self._layout.schema)
         self._record = mark_durable(record)  # a server app that dies takes its run with it: nobody will go back
@@ -180,6 +186,8 @@ class _Training:
         fates = {fate: sum(event.outcome == fate for event in events) for fate in ("fresh", "reused", "lost")}
         said = ", ".join(f"{count} {fate}" for fate, count in fates.items())
         _log.info("fedreuse round %d: %s; %d bytes down, %d bytes up", number, said, total["down"], total["up"])
+        if (privacy := spent(self._recipe.method, self._ledger.events)) is not None:
+            _log.info("fedreuse round %d: epsilon %.3f so far (delta %g)", number, privacy["epsilon"], privacy["delta"])
 
 
 def _check(recipe: Recipe) -> None:

@@ -22,6 +22,7 @@ from fedreuse.engine.ports import EVALUATE, WhichModel, client_answer
 from fedreuse.learning.at_home import at_node, is_at_home
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.runs.assembly import assemble
+from fedreuse.runs.bad_members import poisoned
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class _Client:
         self.config, _ = from_flat(context.run_config)
         self.number = _number(context.node_config, self.config)
         self._context = context
-        self._federation = assemble(self.config, self._own_data())
+        own = self._own_data()
+        self._federation = assemble(self.config, None if own is None else poisoned(own, self.config))
 
     def _own_data(self) -> PreparedTask | None:
         """What lies at this node, if data stay at home."""
