@@ -15,7 +15,8 @@ from typing import Any
 
 from fedreuse.report.crossed import crossed
 from fedreuse.report.results import Result, read_runs
-from fedreuse.report.tables import Table, by_variant, to_markdown
+from fedreuse.report.table_forms import to_markdown
+from fedreuse.report.tables import Table, by_variant
 
 __all__ = ["filled", "store", "stored", "tables"]
 
