@@ -9,7 +9,7 @@ import ast
 import re
 from pathlib import Path
 
-from docs.site import studies
+from docs.site import results, studies
 from fedreuse.core.catalog import Description, Field, card_facts, describe, registries
 
 __all__ = ["filled", "table"]
@@ -26,9 +26,8 @@ def table(kind: str) -> str:
 
 def filled(text: str) -> str:
     """A document with every marked table as it is today."""
-    return studies.filled(
-        _MARKED.sub(lambda mark: f"<!-- table: {mark[1]} -->\n\n{table(mark[1])}\n\n<!-- end -->", text)
-    )
+    parts = _MARKED.sub(lambda mark: f"<!-- table: {mark[1]} -->\n\n{table(mark[1])}\n\n<!-- end -->", text)
+    return results.filled(studies.filled(parts))
 
 
 def _parts(kind: str) -> list[Description]:
@@ -70,7 +69,7 @@ def _meaning(part: Description) -> str:
 
 def renew() -> None:
     """Write every table of every document again."""
-    for path in DOCUMENTS.glob("*.md"):
+    for path in (*DOCUMENTS.glob("*.md"), *DOCUMENTS.glob("results/*.md"), DOCUMENTS.parent / "README.md"):
         text = path.read_text(encoding="utf-8")
         if (new := filled(text)) != text:
             path.write_text(new, encoding="utf-8")

@@ -28,6 +28,7 @@ COMMANDS = [
     "describe",
     "doctor",
     "export",
+    "export-results",
     "figure",
     "gate",
     "init",

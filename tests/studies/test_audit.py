@@ -15,27 +15,22 @@ from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.parquet import from_parquet, to_parquet
 from fedreuse.studies.audit import Audit, audit, plain
-from tests.studies.audited import change, first_run, make_study, seal_again
+from tests.studies.audited import change, first_run, seal_again
 
 STORED = Path(__file__).parents[1] / "runs" / "stored"
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_study(tmp_path_factory.mktemp("audited"))
-
-
 @pytest.fixture
-def run(study: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(first_run(study).path, tmp_path / "run"))
+def run(whole: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(first_run(whole).path, tmp_path / "run"))
 
 
 def failed(audits: list[Audit]) -> dict[str, str]:
     return {check.name: check.said for one in audits for check in one.checks if check.verdict == "failed"}
 
 
-def test_a_study_and_its_runs_are_green_as_they_were_written(study: Path) -> None:
-    audits = audit(study)
+def test_a_study_and_its_runs_are_green_as_they_were_written(whole: Path) -> None:
+    audits = audit(whole)
     assert [one.kind for one in audits] == ["study"] + ["run"] * 10
     assert {one.verdict for one in audits} == {"green"}, failed(audits)
     told = plain(audits)[1]

@@ -12,12 +12,7 @@ import pytest
 from fedreuse.runs.openings import LEDGER_FILE
 from fedreuse.runs.plan_record import PLAN_FILE
 from fedreuse.studies.audit_study import check_study
-from tests.studies.audited import change, first_run, make_study
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_study(tmp_path_factory.mktemp("audited"))
+from tests.studies.audited import change, first_run
 
 
 def test_a_whole_study_says_what_it_is(whole: Path) -> None:

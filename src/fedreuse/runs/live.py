@@ -140,8 +140,14 @@ class LiveRun:
         self.directory.journal.commit(self.safe_round, {FINAL_LEDGER: rows})
 
     def take_last_rows(self) -> None:
-        """Take up again what crossed after the last round, before a crash."""
-        self.ledger.rows += [row_from_plain(row) for row in self.directory.journal.rows(FINAL_LEDGER)]
+        """Take up again what crossed after the last round, before a crash; the look at the test split needs it."""
+        rows = self.directory.journal.rows(FINAL_LEDGER)
+        if not rows:
+            raise RunDirectoryError(
+                f"{self.directory.path}: the test split was opened, and the checkpoint lost what crossed for that; "
+                "bring it back from a copy, or start the run again in another `out`"
+            )
+        self.ledger.rows += [row_from_plain(row) for row in rows]
 
     def _check_restored(self) -> None:
         """Refuse a journal of another run, and memories on disk that do not reach back to the last checkpoint."""

@@ -10,7 +10,17 @@ from pathlib import Path
 from fedreuse.core.checked import parse_checked, with_check
 from fedreuse.core.errors import RunDirectoryError
 
-__all__ = ["EXPORTED", "MANIFEST", "ORIGINS", "compare", "digests_of", "is_bulk", "manifest_text", "read_manifest"]
+__all__ = [
+    "EVIDENCE",
+    "EXPORTED",
+    "MANIFEST",
+    "ORIGINS",
+    "compare",
+    "digests_of",
+    "is_bulk",
+    "manifest_text",
+    "read_manifest",
+]
 
 MANIFEST = "manifest.json"
 ORIGINS = ("config.yaml", "schedule.json", "partition.npz", "validation.npz")
@@ -21,6 +31,8 @@ _RESULTS = (
 )  # fmt: skip
 _KEPT = ("models/*.safetensors", "models/*.state", "states/*.sqlite", "checkpoints/*.sqlite")
 _BULK = ("model.safetensors", "partition.npz", "validation.npz", "models", "states", "checkpoints", "clients")
+EVIDENCE = "results.json"
+"""The manifest of an exported study."""
 EXPORTED = "EXPORTED"
 """The marker of an export."""
 _CLIENTS = "clients"
@@ -38,14 +50,14 @@ def manifest_text(place: Path) -> str:
     return json.dumps(with_check({"files": digests_of(place, (*ORIGINS, *_RESULTS, *kept, _CLIENTS))}), indent=2) + "\n"
 
 
-def read_manifest(place: Path) -> dict[str, str] | None:
+def read_manifest(place: Path, name: str = MANIFEST) -> dict[str, str] | None:
     """The digests of a manifest by artifact; None if there is none.
 
     Raises:
         RunDirectoryError: The manifest itself was changed.
 
     """
-    path = place / MANIFEST
+    path = place / name
     try:
         files = parse_checked(path.read_bytes())["files"]
     except FileNotFoundError:

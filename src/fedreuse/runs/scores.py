@@ -112,7 +112,7 @@ class Scores:
         )
         if opening.result is None:
             opening.record({**self._test_here(model, opening.split), **self._test_there(opening.split)})
-        else:
+        elif self._is_personal:
             self._live.take_last_rows()
         assert opening.result is not None
         return opening.result

@@ -26,7 +26,8 @@ def read_study(folder: Path) -> dict[str, Any]:
         if not isinstance(content, dict) or not isinstance(content.get("runs"), list):
             raise ValueError("no list of runs")
         for entry in content["runs"]:
-            _ = entry["folder"], entry["variant"]
+            if Path(entry["folder"]).name != entry["folder"] or not isinstance(entry["variant"], str):
+                raise ValueError(f"{entry['folder']!r} is no folder in it")
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise RunDirectoryError(
             f"{path} is not the list of a study's runs ({error}); delete it, and `fedreuse compare` writes it again"

@@ -12,6 +12,7 @@ from typing import Any
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.consistency import Check
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.manifest import EVIDENCE, compare, read_manifest
 from fedreuse.runs.openings import openings_behind, read_openings, told
 from fedreuse.runs.plan_record import read_plan
 from fedreuse.runs.study_file import read_study
@@ -37,7 +38,8 @@ def check_study(place: Path) -> Iterator[Check]:
         yield Check("list of runs", "failed", str(error))
         return
     study = _Study(place, listed, {name: run for name, run in there.items() if run.is_complete})
-    for name, look in (("coverage", _coverage), ("code", _code), ("plan", _plan), ("openings", _openings)):
+    looks = {"coverage": _coverage, "code": _code, "plan": _plan, "openings": _openings}
+    for name, look in (looks | ({"export": _export} if (place / EVIDENCE).exists() else {})).items():
         yield _looked(name, look, study)
 
 
@@ -46,6 +48,14 @@ def _looked(name: str, look: Callable[[_Study], Check], study: _Study) -> Check:
         return look(study)
     except (RunDirectoryError, LookupError, TypeError, ValueError) as error:
         return Check(name, "failed", str(error))
+
+
+def _export(study: _Study) -> Check:
+    digests = read_manifest(study.place, EVIDENCE) or {}
+    wrong = compare(study.place, digests)
+    if wrong:
+        raise RunDirectoryError("; ".join(wrong[:3]))
+    return Check("export", "ok", f"{len(digests)} files")
 
 
 def _coverage(study: _Study) -> Check:

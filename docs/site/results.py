@@ -1,0 +1,67 @@
+"""Tables of published results: read from results/ at the root, written where a document marks their place.
+
+`<!-- results: NAME TABLE -->`, what was written last time, `<!-- end -->`; `make tables` writes them again. TABLE is:
+
+comparison  what `fedreuse compare results/NAME` shows: scores, savings, work
+answers     what the plan asked, with observations and differences by seed
+paired      differences by seed of a study without a plan
+runs        a row per run
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from fedreuse.report.admission import admitted
+from fedreuse.report.confirmation import confirm
+from fedreuse.report.confirmation_tables import confirmation_tables, in_words
+from fedreuse.report.paired import paired_table
+from fedreuse.report.results import Result, rank_of, read_runs
+from fedreuse.report.tables import comparison, runs_table, to_markdown
+
+__all__ = ["filled", "tables"]
+
+STORED = Path(__file__).parents[2] / "results"
+_MARKED = re.compile(r"<!-- results: ([\w.-]+) (\w+) -->\n.*?<!-- end -->", re.DOTALL)
+
+
+def tables(name: str, kind: str) -> str:
+    """The tables of one kind, of one export."""
+    place = STORED / name
+    results, left_out = admitted(read_runs(place))
+    if left_out:
+        raise ValueError(f"results/{name}: {'; '.join(left_out)}")
+    return _KINDS[kind](place, results)
+
+
+def filled(text: str) -> str:
+    """A document with the tables of every export that it marks."""
+    return _MARKED.sub(
+        lambda mark: f"<!-- results: {mark[1]} {mark[2]} -->\n\n{tables(mark[1], mark[2])}\n\n<!-- end -->", text
+    )
+
+
+def _comparison(place: Path, results: list[Result]) -> str:
+    return "\n\n".join(to_markdown(table).rstrip() for table in comparison(results, rank_of(place)))
+
+
+def _answers(place: Path, _: list[Result]) -> str:
+    found = confirm(place)
+    drawn = [to_markdown(table).rstrip() for table in confirmation_tables(found)]
+    return "\n\n".join([*drawn, *in_words(found)])
+
+
+def _paired(_: Path, results: list[Result]) -> str:
+    table = paired_table(results)
+    return "There are no two seeds to pair." if table is None else to_markdown(table).rstrip()
+
+
+def _runs(_: Path, results: list[Result]) -> str:
+    return to_markdown(runs_table(results)).rstrip()
+
+
+_KINDS: dict[str, Callable[[Path, list[Result]], str]] = {
+    "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs,
+}  # fmt: skip

@@ -1,0 +1,33 @@
+"""`fedreuse export-results`: says where the evidence lies and how large it is, or why there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fedreuse.studies import evidence
+from tests.cli.conftest import Invoke
+
+
+def test_it_tells_what_it_made(invoke: Invoke, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def export(study: Path, out: Path) -> evidence.Evidence:
+        asked.append((study, out))
+        return evidence.Evidence(out, 2, 1_500_000, ("old",))
+
+    monkeypatch.setattr(evidence, "export_results", export)
+    shown = invoke("export-results", "runs/mine")
+    assert asked == [(Path("runs/mine"), Path("results/mine"))]
+    assert "results/mine: 2 runs, 1.50 MB; check it with" in shown.stdout
+    assert "unverified: old" in shown.stdout
+    told = json.loads(invoke("export-results", "runs/mine", "--out", "there", "--json").stdout)
+    assert told == {"path": "there", "runs": 2, "nbytes": 1_500_000, "unverified": ["old"]}
+
+
+def test_a_folder_without_a_study_is_refused(invoke: Invoke, in_folder: Path) -> None:
+    shown = invoke("export-results", in_folder)
+    assert shown.exit_code == 2
+    assert "study.json is not the list of a study's runs" in shown.stderr
