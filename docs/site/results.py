@@ -19,7 +19,8 @@ from fedreuse.report.confirmation import confirm
 from fedreuse.report.confirmation_tables import confirmation_tables, in_words
 from fedreuse.report.paired import paired_table
 from fedreuse.report.results import Result, rank_of, read_runs
-from fedreuse.report.tables import comparison, runs_table, to_markdown
+from fedreuse.report.table_forms import to_markdown
+from fedreuse.report.tables import comparison, runs_table
 
 __all__ = ["filled", "tables"]
 
