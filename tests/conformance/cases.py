@@ -115,6 +115,7 @@ CASES = [
     Case("stc_up", {"ratio": 0.3}),
     Case("stc_updown", {"ratio": 0.3, "server_ratio": 0.3}),
     Case("stc_updown", {"ratio": 0.3, "server_ratio": 0.1, "server_lr": 0.5, "weights": "ht"}),
+    Case("flasc", {"ratio": 0.3, "server_ratio": 0.4}),
     Case("docofl", {"anchor_every": 3}, says=(*AVERAGING, *FETCHING)),
     Case("docofl", {"anchor_every": 2, "num_anchors": 1}, uplink=FEEDBACK, says=(*AVERAGING, *FETCHING)),
     Case("docofl", {"anchor": TOP_K, "correction": QSGD}, uplink=QSGD, says=(*AVERAGING, *FETCHING)),

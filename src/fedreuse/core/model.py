@@ -53,9 +53,9 @@ def to_groups(model: Model, main: str) -> dict[str, Tensors]:
 
 
 def from_groups(groups: Mapping[str, Tensors], main: str, like: ModelSchema) -> Model:
-    """The model that message groups carry; absent groups are empty or zero."""
+    """The model that message groups carry, dense, or the update; absent groups are empty or zero."""
     return Model(
-        groups[main],
+        to_dense(groups[main]) if main == "model" else groups[main],
         groups.get("buffers", zeros(like.buffers)),
         groups.get("counters", zeros(like.counters)),
     )

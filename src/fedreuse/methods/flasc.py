@@ -1,0 +1,63 @@
+"""FLASC: sparse communication of adapters in both directions, with dense training.
+
+down: w'_t = TopK(w_t)              the largest coordinates of the model, zeros elsewhere
+client: trains every coordinate from w'_t to w_i
+up: u_i = TopK(w_i - w'_t)
+server: w_{t+1} = w_t + server_lr * sum_i omega_i u_i          on the dense model, which the server keeps
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from fedreuse.aggregators.mean import Mean
+from fedreuse.codecs.top_k import TopK
+from fedreuse.links.plain import Plain
+from fedreuse.methods.alias import Alias, alias
+from fedreuse.methods.averaging import Averaging
+from fedreuse.server_steps.sgd import SgdStep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.method import Link
+
+__all__ = ["Flasc"]
+
+
+@alias("flasc")
+@dataclass(frozen=True)
+class Flasc(Alias):
+    """Sparse adapters (FLASC): the largest coordinates of the model down, of the update up, dense training between.
+
+    Made for networks of which adapters alone are trained (`network: {name: lora, ...}`). A client starts from the model
+    with its small coordinates set to zero, which harms a network that is trained whole.
+
+    Args:
+        ratio: Share of the coordinates that a client sends, in (0, 1].
+        server_ratio: Share of the coordinates that the server sends, in (0, 1].
+        server_lr: Factor on the direction that the server adds, not negative.
+        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the cohort.
+
+    Example: `method: {name: flasc, ratio: 0.25, server_ratio: 0.25}`.
+    """
+
+    ratio: float = 0.25
+    server_ratio: float = 0.25
+    server_lr: float = 1.0
+    weighting: Literal["ratio", "ht"] = "ratio"
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """The largest coordinates of the update, without memory."""
+        return {"update": Plain(TopK(self.ratio))}
+
+    @property
+    def default_downlink(self) -> Mapping[str, Link]:
+        """The largest coordinates of the model; the others are zeros at the client."""
+        return {"model": Plain(TopK(self.server_ratio))}
+
+    def expand(self) -> Averaging:
+        """FedAvg."""
+        return Averaging(0.0, Mean(self.weighting), SgdStep(self.server_lr))
