@@ -24,3 +24,13 @@ def test_what_is_no_result_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(RunDirectoryError, match="holds no results"):
         read(tmp_path / "x.json")
+
+
+def test_what_another_command_stored_beside_them_is_passed_over(tmp_path: Path) -> None:
+    results = made_now("engine", {"rounds": 2}, [{"contender": "a", "seconds": [1.0]}])
+    results.write(tmp_path / "engine.json")
+    (tmp_path / "study.json").write_text('{"study": "robust"}')
+    assert read_folder(tmp_path) == {"engine": results}
+    (tmp_path / "torn.json").write_text('{"bench": "eng')
+    with pytest.raises(RunDirectoryError, match=r"torn\.json holds no results"):
+        read_folder(tmp_path)

@@ -126,15 +126,15 @@ class _Generated:
 
     def __init__(self, initial: Model, noise: np.ndarray, client: int) -> None:
         self.initial, self.schema, self.work = initial, initial.schema, Work()
-        self._noise, self._client = noise, client
+        self._noise, self.client = noise, client
 
     def train(self, start: Model, *_: Any) -> Trained:
-        moved = start.weights.values + 0.01 * np.roll(self._noise, self._client * 7919)
+        moved = start.weights.values + 0.01 * np.roll(self._noise, self.client * 7919)
         model = Model(Tensors(start.weights.schema, moved.astype(np.float32)), start.buffers, start.counters)
         return Trained(model, 1, 1, 0.1, 0.0)
 
     def rng(self, purpose: str) -> np.random.Generator:
-        return stream(_SEED, purpose, 0, self._client)
+        return stream(_SEED, purpose, 0, self.client)
 
     def gradient(self, *_: Any) -> Tensors:
         raise RunError("the caches' clients have no gradients: their gate asks for no scores")

@@ -22,6 +22,8 @@ HOMES: Mapping[str, str] = {
     "engine-resnet18": "engine",
     "peers": "benchmarks.peers.match",
     "codecs": "codecs",
+    "codecs-reference": "codecs",
+    "codecs-resnet18": "codecs",
     "scale": "scale",
     "memory": "memory",
     "intervals": "intervals",

@@ -57,6 +57,14 @@ def read(path: Path) -> Results:
 
 
 def read_folder(folder: Path) -> dict[str, Results]:
-    """All results of a folder, by bench."""
-    found = [read(path) for path in sorted(folder.glob("*.json"))]
+    """All results of a folder, by bench; what another command stored there, such as a study, is passed over."""
+    found = [read(path) for path in sorted(folder.glob("*.json")) if not _is_other(path)]
     return {results.bench: results for results in found}
+
+
+def _is_other(path: Path) -> bool:
+    try:
+        content = json.loads(path.read_text())
+    except ValueError:
+        return False  # no JSON: `read` says so
+    return isinstance(content, dict) and "bench" not in content

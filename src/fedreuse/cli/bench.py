@@ -26,8 +26,8 @@ bench_app = typer.Typer(
 app.add_typer(bench_app, name="bench")
 
 Out = Annotated[Path | None, typer.Option("--out", help="The results file (default: bench/ and the bench's name).")]
-Rounds = Annotated[int, typer.Option("--rounds", help="Rounds that count; a ratio is taken in each.", min=1)]
-Cores = Annotated[int, typer.Option("--cores", help="Cores that everything stays on.", min=1)]
+Rounds = Annotated[int, typer.Option("--rounds", help="How many rounds are measured.", min=1)]
+Cores = Annotated[int, typer.Option("--cores", help="How many cores all processes are bound to.", min=1)]
 Workload = Annotated[str, typer.Option("--workload", help="reference, resnet18, or tiny.")]
 
 
@@ -37,7 +37,7 @@ def engine_command(
     rounds: Rounds = 5,
     cores: Cores = 2,
     only: Annotated[
-        list[str] | None, typer.Option("--only", help="Words of contenders' names: the others stay at home.")
+        list[str] | None, typer.Option("--only", help="Only contenders whose name contains this text; again for more.")
     ] = None,
     out: Out = None,
     as_json: AsJson = False,
@@ -60,10 +60,14 @@ def peers_command(
     rounds: Rounds = 3,
     cores: Cores = 2,
     environments: Annotated[
-        Path | None, typer.Option("--environments", help="Their environments (default: ~/.cache/fedreuse/peers).")
+        Path | None,
+        typer.Option(
+            "--environments",
+            help="The folder of the other simulators' environments (default: ~/.cache/fedreuse/peers).",
+        ),
     ] = None,
     is_installing: Annotated[
-        bool, typer.Option("--install", help="First make the environments that are missing, with pip.")
+        bool, typer.Option("--install", help="Create missing environments with pip first.")
     ] = False,
     out: Out = None,
     as_json: AsJson = False,
@@ -94,13 +98,21 @@ def codecs_command(
 ) -> None:
     """Time every codec on one client's update, writing and reading, on one core; and the length of its message."""
     from fedreuse.bench import codecs
+    from fedreuse.bench.report import HOMES
     from fedreuse.bench.workload import WORKLOADS
 
     chosen = workload or ["reference", "resnet18"]
     for name in chosen:
         require(name in WORKLOADS, f"--workload must be one of {', '.join(WORKLOADS)}", name)
     rows = codecs.run(chosen, repeats, tell=_tell)
-    finish("codecs", {"workloads": chosen, "repeats": repeats, "cores": 1}, rows, codecs.tables, Shown(out, as_json))
+    alone = f"codecs-{chosen[0]}"
+    finish(
+        alone if len(chosen) == 1 and alone in HOMES else "codecs",
+        {"workloads": chosen, "repeats": repeats, "cores": 1},
+        rows,
+        codecs.tables,
+        Shown(out, as_json),
+    )
 
 
 @bench_app.command("scale", epilog="Example: fedreuse bench scale --rounds 3 --figure docs/images/scale.png")
@@ -129,10 +141,10 @@ def scale_command(
 
 @bench_app.command("memory", epilog="Example: fedreuse bench memory --clients 100")
 def memory_command(
-    clients: Annotated[int, typer.Option("--clients", help="Caches.", min=1)] = 1000,
+    clients: Annotated[int, typer.Option("--clients", help="How many clients have a cached update.", min=1)] = 1000,
     network: Annotated[str, typer.Option("--network", help="resnet18, cnn or mlp.")] = "resnet18",
     store: Annotated[str, typer.Option("--store", help="disk or memory.")] = "disk",
-    folder: Annotated[Path | None, typer.Option("--folder", help="Where there is room for it.")] = None,
+    folder: Annotated[Path | None, typer.Option("--folder", help="A folder with enough space for the caches.")] = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:

@@ -77,7 +77,7 @@ def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | 
     if length > np.iinfo(np.int16).max:
         levels = levels.astype(np.int32, copy=False)  # a sum of so many signs
     with np.errstate(invalid="ignore", over="ignore"):  # a scale that is not finite says so
-        turned = hadamard(levels).astype(spec.dtype) * scales.astype(spec.dtype, copy=False)
+        turned = np.multiply(hadamard(levels), scales, dtype=np.dtype(spec.dtype))
     return None, with_signs(turned.reshape(-1)[: spec.size], seed[0])
 
 
