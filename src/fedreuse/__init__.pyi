@@ -40,6 +40,7 @@ from .codecs.codec import Codec as Codec
 from .gates.gate import Gate as Gate
 from .aggregators.aggregator import Aggregator as Aggregator
 from .server_steps.server_step import ServerStep as ServerStep
+from .learning.metrics.metric import Metric as Metric
 
 # Tensors
 from .core.tensors import Tensors as Tensors

@@ -19,6 +19,8 @@ from fedreuse.report.tables import (
 )
 from tests.report.runs import write_run
 
+LINKS = "error_feedback(top_k 0.2)"
+
 
 @pytest.fixture
 def result(tmp_path: Path) -> Result:
@@ -30,11 +32,12 @@ def test_mean_and_spread_over_seeds(result: Result) -> None:
     outcome, saving = comparison([result, other])
     # mean of 90 and 94 is 92; sample standard deviation sqrt((4 + 4) / 1) = 2.83
     assert outcome.title == "Outcome (mean ± standard deviation over 2 seeds)"
-    assert outcome.rows == (("Top-K", "92.00 ± 2.83", "60.00 ± 0.00", "25.0 ± 0.0", "3.0", "2.00", "0.50"),)
+    assert outcome.rows == (("Top-K", LINKS, "92.00 ± 2.83", "60.00 ± 0.00", "25.0 ± 0.0", "3.0", "2.00", "0.50"),)
     # 1 - 76/400, 1 - 476/800, 1 - 360/800, 1 - 420/900
-    assert saving.rows == (("Top-K", "81.00 ± 0.00", "40.50 ± 0.00", "55.00 ± 0.00", "53.33 ± 0.00", "0.0"),)
+    assert saving.rows == (("Top-K", LINKS, "81.00 ± 0.00", "40.50 ± 0.00", "55.00 ± 0.00", "53.33 ± 0.00", "0.0"),)
     assert saving.headers == (
         "variant",
+        "links",
         "up\nupdate_fields",
         "both\nsymmetric_fields",
         "both\nall_fields",
@@ -46,8 +49,8 @@ def test_mean_and_spread_over_seeds(result: Result) -> None:
 def test_one_seed_has_no_spread(result: Result) -> None:
     outcome, saving = comparison([result])
     assert outcome.title == "Outcome (one seed)"
-    assert outcome.rows[0][1:3] == ("90.00", "60.00")
-    assert saving.rows[0][1] == "81.00"
+    assert outcome.rows[0][2:4] == ("90.00", "60.00")
+    assert saving.rows[0][2] == "81.00"
 
 
 def test_numbers_of_seeds_that_differ_are_shown(result: Result) -> None:
@@ -66,15 +69,15 @@ def test_what_is_missing_is_a_dash(result: Result) -> None:
     bare = replace(result, test_score=None, validation_score=None, memory_bytes=None, savings={}, reuse_share=None,
                    lost_share=None)  # fmt: skip
     outcome, saving = comparison([bare])
-    assert outcome.rows == (("Top-K", "-", "-", "-", "3.0", "-", "-"),)
-    assert saving.rows == (("Top-K", "-", "-", "-", "-", "-"),)
+    assert outcome.rows == (("Top-K", LINKS, "-", "-", "-", "3.0", "-", "-"),)
+    assert saving.rows == (("Top-K", LINKS, "-", "-", "-", "-", "-"),)
     assert by_variant([bare])[0].plain()["test_score"] is None
 
 
 def test_another_metric_is_no_percentage(result: Result) -> None:
     outcome, _ = comparison([replace(result, metric="perplexity", test_score=12.5)])
-    assert outcome.headers[1] == "test\nperplexity"
-    assert outcome.rows[0][1] == "12.5000"
+    assert outcome.headers[2] == "test\nperplexity"
+    assert outcome.rows[0][2] == "12.5000"
     assert (score(0.5, "accuracy"), score(0.5, "f1"), score(None, "f1")) == ("50.00 %", "0.5000", "-")
 
 
@@ -139,8 +142,19 @@ def test_measured_bytes_stand_beside_the_messages(result: Result) -> None:
     crossed = replace(result.savings["messages"], up_bytes=2_500_000, down_bytes=7_000_000, both=None)
     metered = replace(result, savings={**result.savings, "transport": crossed})
     *_, measured = comparison([metered, replace(result, variant="not metered")])
-    assert measured.headers == ("variant", "messages\nup", "messages\ndown", "transport\nup", "transport\ndown")
+    assert measured.headers == (
+        "variant",
+        "messages\nup",
+        "messages\ndown",
+        "transport\nup",
+        "transport\ndown",
+    )
     assert [row[3:] for row in measured.rows] == [("2.50", "7.00"), ("-", "-")]
     assert "transport: TCP payload" in measured.legend
     assert len(comparison([result])) == 2  # without a meter there is no such table
     assert savings_table(metered).rows[-1][-1] == "9.50"
+
+
+def test_the_links_of_both_directions_stand_beside_the_name(result: Result) -> None:
+    both = replace(result, downlink="delta(top_k 0.1)")
+    assert comparison([both], rank="test")[0].rows[0][1] == f"{LINKS}; down delta(top_k 0.1)"

@@ -28,7 +28,10 @@ __all__ = ["deploy_command", "superlink_command", "supernode_command"]
 
 _OPTIONS = "deploy."
 Insecure = Annotated[
-    int, typer.Option("--insecure", count=True, help="No encryption; say it twice if not on loopback.", metavar="")
+    int,
+    typer.Option(
+        "--insecure", count=True, help="Without encryption; give it twice to allow that beyond loopback.", metavar=""
+    ),
 ]
 Folder = Annotated[
     Path | None, typer.Option("--authority", help="Certificates and keys (see deploy --make-authority).")
@@ -55,7 +58,9 @@ def deploy_command(
     ] = None,
     delay: Annotated[str | None, typer.Option("--delay", help="On every node's uplink, such as 50ms.")] = None,
     loss: Annotated[str | None, typer.Option("--loss", help="On every node's uplink, such as 1%.")] = None,
-    both_ways: Annotated[bool, typer.Option("--both-ways", help="The downlink is like the uplink.")] = False,
+    both_ways: Annotated[
+        bool, typer.Option("--both-ways", help="Bandwidth, delay and loss hold for the downlink, too.")
+    ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the directory stopped.")] = False,
     tls: Annotated[bool, typer.Option("--tls", help="With --local: encrypted, and every node proves its key.")] = False,
     authority: Annotated[
@@ -124,9 +129,11 @@ def superlink_command(
 @app.command("supernode", epilog="Example: fedreuse supernode server.example:8000 3 --authority certificates")
 def supernode_command(
     superlink: Annotated[str, typer.Argument(help="HOST:PORT of the SuperLink.", show_default=False)],
-    client: Annotated[int, typer.Argument(help="The client this node plays, from 0.", min=0, show_default=False)],
+    client: Annotated[int, typer.Argument(help="The number of this node's client, from 0.", min=0, show_default=False)],
     authority: Folder = None,
-    store: Annotated[Path, typer.Option("--store", help="Where this client keeps its memory.")] = Path("client-store"),
+    store: Annotated[Path, typer.Option("--store", help="The folder in which this client keeps its state.")] = Path(
+        "client-store"
+    ),
     data: Annotated[
         Path | None, typer.Option("--data", help="The data of this node, where they stay at home (task at_home).")
     ] = None,

@@ -27,7 +27,7 @@ def gate_command(
         typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as seed=202", show_default=False),
     ] = None,
     at: Annotated[
-        list[int] | None, typer.Option("--at", help="Rounds at whose start clients are looked at (default: 10).", min=2)
+        list[int] | None, typer.Option("--at", help="Rounds before which the gate is probed (default: 10).", min=2)
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", help="How often each score is taken.", min=2)] = 10,
     out: Annotated[

@@ -15,8 +15,8 @@ __all__ = ["schema_command"]
 
 @app.command("schema", epilog="Example: fedreuse schema > fedreuse.schema.json")
 def schema_command(
-    study: Annotated[bool, typer.Option("--study", help="That of a study, for `fedreuse compare`.")] = False,
-    space: Annotated[bool, typer.Option("--space", help="That of a search space, for `fedreuse tune`.")] = False,
+    study: Annotated[bool, typer.Option("--study", help="The schema of a study, for `fedreuse compare`.")] = False,
+    space: Annotated[bool, typer.Option("--space", help="The schema of a search space, for `fedreuse tune`.")] = False,
     as_json: AsJson = True,
 ) -> None:
     """Print the JSON Schema of a configuration, a study or a search space, with the meaning and range of every key.

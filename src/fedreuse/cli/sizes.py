@@ -35,7 +35,7 @@ Buffers = Literal["as_weights", "dense"]
 
 @dataclass(frozen=True)
 class Size:
-    """One network on one dataset; upload and saving are Top-K's under `update_fields`, `codecs` has the others."""
+    """One network on one dataset; upload and saving are Top-K's under the first boundary, `codecs` has the others."""
 
     dataset: str
     network: str
@@ -149,10 +149,11 @@ def _policy(buffers: str) -> Buffers:
 
 
 def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
+    from fedreuse.accounting.boundaries.boundary import first
     from fedreuse.report.tables import Table
 
     upload = (
-        f"One upload of one client, buffers {buffers}; saving against the dense update, both under `update_fields`. "
+        f"One upload of one client, buffers {buffers}; saving against the dense update, both under `{first().name}`. "
     )
     headers = ("dataset", "network", "parameters", "dense\nB", "signature\nB", f"top_k {ratio:g}\nB", "saving")
     cells = tuple(

@@ -34,7 +34,7 @@ def wire_command(
         list[int] | None, typer.Option("--round", help="A round to measure; again for more (default: the first).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Keep the run there (default: it is measured and forgotten).")
+        Path | None, typer.Option("--out", help="The folder of the run (default: a temporary one, deleted afterwards).")
     ] = None,
     _allow: Allow = None,
     as_json: AsJson = False,

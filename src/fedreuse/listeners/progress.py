@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from fedreuse.accounting.boundaries.boundary import first
 from fedreuse.report.tables import score
 from fedreuse.runs.listening import Listener, listeners
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from fedreuse.runs.events import RoundDone, Started
 
 __all__ = ["ProgressLines", "Watcher", "duration"]
-
-_BOUNDARY = "update_fields"
 
 
 @listeners.register("progress")
@@ -96,6 +95,7 @@ class Watcher(Listener):
         self._metric = event.config.to_plain()["task"]["metric"]["name"]
         self._rounds, self._done_before = event.config.rounds, event.first_round - 1
         self._up_bytes = self._dense_bytes = 0
+        self._boundary = first().name
         self._score: float | None = None
         for row in event.directory.metrics():
             self._add(row)
@@ -120,13 +120,13 @@ class Watcher(Listener):
         number, now = event.round_number, monotonic()
         saving = f"{self._saving():.1f} %"
         if self._bar is not None:
-            told = f"{self._told(event.row)}  saving {saving} (up, {_BOUNDARY})"
+            told = f"{self._told(event.row)}  saving {saving} (up, {self._boundary})"
             self._bar.update(self._task, completed=number, told=told)
         elif self._rounds.is_evaluated(number) and now - self._spoke >= self._pause_seconds:
             self._spoke = now
             passed = now - self._began
             left = passed / (number - self._done_before) * (self._rounds.count - number)
-            told = f"{self._told(event.row, self._metric)}  saving up ({_BOUNDARY}) {saving}"
+            told = f"{self._told(event.row, self._metric)}  saving up ({self._boundary}) {saving}"
             time = f"{duration(passed)}, {duration(left)} left"
             self._say(f"round {number}/{self._rounds.count}  {told}  {time}")
 
@@ -150,8 +150,8 @@ class Watcher(Listener):
             self._bar.console.print(Text(line), soft_wrap=True)
 
     def _add(self, row: Mapping[str, Any]) -> None:
-        self._up_bytes += row[f"up_bytes ({_BOUNDARY})"]
-        self._dense_bytes += row[f"dense_bytes ({_BOUNDARY})"]
+        self._up_bytes += row[f"up_bytes ({self._boundary})"]
+        self._dense_bytes += row[f"dense_bytes ({self._boundary})"]
         if row["validation_score"] is not None:
             self._score = row["validation_score"]
 

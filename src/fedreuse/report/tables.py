@@ -175,10 +175,10 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
     private = any(result.epsilon is not None for variant in variants for result in variant.results)
     outcome = Table(
         f"Outcome{'' if rank is None else f', by {rank} {metric}'} ({over})",
-        ("variant", f"test\n{metric}{unit}", f"validation\n{metric}{unit}", "reuse\nshare %",
+        ("variant", "links", f"test\n{metric}{unit}", f"validation\n{metric}{unit}", "reuse\nshare %",
          "client work\nGFLOP", "server\nMB", "clients\nMB", *(["epsilon"] if private else [])),
         tuple(
-            (name, *_outcome(variant, metric), *([_epsilon(variant)] if private else []))
+            (name, _used_links(variant), *_outcome(variant, metric), *([_epsilon(variant)] if private else []))
             for name, variant in zip(names, variants, strict=True)
         ),
         "test: one look at the end; validation: the last evaluation; reuse share: of all selected clients; "
@@ -190,8 +190,11 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
         return [outcome, _all_savings(variants, names, starred), *measured]
     saving = Table(
         f"Saving against dense FedAvg in %, all rounds together ({over})",
-        ("variant", *(f"{bound.headline}\n{name}" for name, bound in modelled().items()), "lost\nclients %"),
-        tuple((name, *_savings(variant), _lost(variant)) for name, variant in zip(names, variants, strict=True)),
+        ("variant", "links", *(f"{bound.headline}\n{name}" for name, bound in modelled().items()), "lost\nclients %"),
+        tuple(
+            (name, _used_links(variant), *_savings(variant), _lost(variant))
+            for name, variant in zip(names, variants, strict=True)
+        ),
         "Dense FedAvg with the same cohorts and replies is the reference: one dense model down per client, one dense "
         "update up per client that was not lost.\n" + boundary_legend(),
     )
@@ -224,6 +227,12 @@ def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> l
 def _named(variant: Variant, has_count: bool) -> str:
     count = f" ({len(variant.results)})" if has_count else ""
     return f"{variant.name}{count}{' *' if variant.is_approximate else ''}"
+
+
+def _used_links(variant: Variant) -> str:
+    """What a variant really sends, which its name may leave out; a dense model down is not told."""
+    used = variant.results[0]
+    return used.uplink if used.downlink == "dense" else f"{used.uplink}; down {used.downlink}"
 
 
 def _all_savings(variants: Sequence[Variant], names: Sequence[str], starred: str) -> Table:

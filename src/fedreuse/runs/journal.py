@@ -234,7 +234,7 @@ class Journal:
             partial.unlink(missing_ok=True)
             raise RunError(
                 f"{path} could not be written ({error}); rounds up to {self.round_number} are safe. Free some disk "
-                "space, then go on with --resume"
+                "space, then go on with resume=True"
             ) from None
 
     def close(self) -> None:

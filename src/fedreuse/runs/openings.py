@@ -91,7 +91,7 @@ def note_opening(run: Path, config: Mapping[str, Any], run_id: str, digest: str,
     except OSError as error:
         raise RunDirectoryError(
             f"{path}: the opening of the test split cannot be recorded ({error}), so it stays closed; mend that, then "
-            "go on with --resume"
+            "go on with resume=True"
         ) from None
 
 

@@ -36,17 +36,7 @@ class Moments:
 
 @dataclass(frozen=True)
 class AdaptiveStep(ServerStep):
-    """What the three share.
-
-    Args:
-        lr: At least 0.
-        beta1: Decay of the first moment, in [0, 1).
-        beta2: Decay of the second moment, in [0, 1); Adagrad has none and ignores it.
-        tau: Added to the root of the second moment, above 0: larger is less adaptive.
-        v0: Where the second moment starts, at least 0; None is tau^2, as the paper has it.
-        bias_correction: Divide m by 1 - beta1^t and v by 1 - beta2^t, with t = 1 in the first step. The sum of squares
-            that Adagrad keeps has no bias.
-    """
+    """What the three share; each says what its fields mean."""
 
     lr: float = 0.01
     beta1: float = 0.9
@@ -95,7 +85,18 @@ class AdaptiveStep(ServerStep):
 @server_steps.register("adam")
 @dataclass(frozen=True)
 class AdamStep(AdaptiveStep):
-    """Adam: the second moment is a moving average."""
+    """Adam: the second moment is a moving average.
+
+    Args:
+        lr: The server's learning rate, at least 0.
+        beta1: Decay of the first moment, in [0, 1).
+        beta2: Decay of the second moment, in [0, 1).
+        tau: Added to the root of the second moment, above 0: larger is less adaptive.
+        v0: Where the second moment starts, at least 0; null is tau squared, as the paper has it.
+        bias_correction: Divide m by 1 - beta1^t and v by 1 - beta2^t, with t = 1 in the first step.
+
+    Example: `method: {name: averaging, step: {name: adam, lr: 0.01}}`.
+    """
 
     def second(self, v: np.ndarray, square: np.ndarray) -> np.ndarray:
         """beta2 v + (1 - beta2) D^2."""
@@ -107,7 +108,18 @@ class AdamStep(AdaptiveStep):
 @server_steps.register("yogi")
 @dataclass(frozen=True)
 class YogiStep(AdaptiveStep):
-    """Yogi: the second moment changes by the square at most, however large it is."""
+    """Yogi: the second moment changes by the square at most, however large it is.
+
+    Args:
+        lr: The server's learning rate, at least 0.
+        beta1: Decay of the first moment, in [0, 1).
+        beta2: Decay of the second moment, in [0, 1).
+        tau: Added to the root of the second moment, above 0: larger is less adaptive.
+        v0: Where the second moment starts, at least 0; null is tau squared, as the paper has it.
+        bias_correction: Divide m by 1 - beta1^t and v by 1 - beta2^t, with t = 1 in the first step.
+
+    Example: `method: {name: averaging, step: {name: yogi, lr: 0.01}}`.
+    """
 
     def second(self, v: np.ndarray, square: np.ndarray) -> np.ndarray:
         """v - (1 - beta2) D^2 sign(v - D^2)."""
@@ -118,7 +130,18 @@ class YogiStep(AdaptiveStep):
 @server_steps.register("adagrad")
 @dataclass(frozen=True)
 class AdagradStep(AdaptiveStep):
-    """Adagrad: the second moment is a sum and never falls."""
+    """Adagrad: the second moment is a sum and never falls.
+
+    Args:
+        lr: The server's learning rate, at least 0.
+        beta1: Decay of the first moment, in [0, 1).
+        beta2: Decay of the second moment, in [0, 1); ignored, because a sum does not decay.
+        tau: Added to the root of the second moment, above 0: larger is less adaptive.
+        v0: Where the second moment starts, at least 0; null is tau squared, as the paper has it.
+        bias_correction: Divide m by 1 - beta1^t, with t = 1 in the first step; a sum of squares has no bias.
+
+    Example: `method: {name: averaging, step: {name: adagrad, lr: 0.1}}`.
+    """
 
     beta1: float = 0.0
 

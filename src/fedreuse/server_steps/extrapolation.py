@@ -29,9 +29,7 @@ class ExtrapolationStep(ServerStep):
         eps: Added to the squared norm of the direction, above 0, in units of squared updates: larger is more careful.
             Updates that are all equal give a factor of 1, which is FedAvg; M orthogonal ones of equal length M / 2.
 
-    Example:
-        >>> ExtrapolationStep(eps=0.1)
-        ExtrapolationStep(eps=0.1)
+    Example: `method: {name: averaging, step: {name: extrapolation, eps: 0.1}}`.
     """
 
     eps: float = 1e-3

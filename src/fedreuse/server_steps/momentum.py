@@ -24,6 +24,8 @@ class MomentumStep(ServerStep):
         lr: At least 0.
         beta: Share of the last direction that is kept, in [0, 1). With beta 0 and lr 1 the move is the direction.
         nesterov: Whether the move looks one step ahead.
+
+    Example: `method: {name: averaging, step: {name: momentum, lr: 0.3}}`.
     """
 
     lr: float = 1.0

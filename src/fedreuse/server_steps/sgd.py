@@ -22,6 +22,8 @@ class SgdStep(ServerStep):
 
     Args:
         lr: At least 0. With 1, FedAvg's, the move is the direction itself, bit for bit.
+
+    Example: `method: {name: averaging, step: {name: sgd, lr: 0.5}}`.
     """
 
     lr: float = 1.0

@@ -27,6 +27,8 @@ class TernaryStep(ServerStep):
     Args:
         ratio: Share of the coordinates of each tensor that move, in (0, 1].
         lr: Factor on the direction, at least 0.
+
+    Example: `method: {name: averaging, step: {name: ternary, ratio: 0.05}}`.
     """
 
     ratio: float = 0.2

@@ -76,7 +76,7 @@ def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:
 
 def test_a_server_app_that_died_is_noticed(tmp_path: Path) -> None:
     state(tmp_path, state="running", process=2**22 + 1)
-    with pytest.raises(RunError, match="died; the rounds so far are safe, go on with --resume"):
+    with pytest.raises(RunError, match="died; the rounds so far are safe, go on with resume=True"):
         list(follow(LocalFederation(tmp_path, 1), RunDirectory(tmp_path), tiny(), Listeners([])))
 
 

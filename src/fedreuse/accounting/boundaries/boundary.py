@@ -10,7 +10,7 @@ from fedreuse.core.registry import Registry
 if TYPE_CHECKING:
     from fedreuse.accounting.ledger import LedgerRow
 
-__all__ = ["Boundary", "Reference", "boundaries", "boundary_of", "measured", "modelled"]
+__all__ = ["Boundary", "Reference", "boundaries", "boundary_of", "first", "measured", "modelled"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,11 @@ boundaries: Registry[Boundary] = Registry("boundaries", "fedreuse.accounting.bou
 def boundary_of(name: str) -> Boundary:
     """The boundary of that name."""
     return boundaries.parse(name, "boundary")
+
+
+def first() -> Boundary:
+    """The boundary that stands first in tables; where there is room for one, this is the one."""
+    return next(iter(modelled().values()))
 
 
 def modelled() -> dict[str, Boundary]:

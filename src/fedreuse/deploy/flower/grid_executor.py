@@ -161,7 +161,7 @@ class GridExecutor(RunExecutor):
             time.sleep(_RETRY_SECONDS)
         raise TooFewReplies(
             f"{what}; tried {number} times. Earlier rounds are safe: see to the nodes (or lower deploy.min_replies), "
-            "then go on with --resume",
+            "then go on with resume=True",
             arrived,
             may_retry,
         )

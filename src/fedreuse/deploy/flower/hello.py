@@ -48,7 +48,7 @@ class Hello:
                 raise RunError(
                     f"{here} of {wanted} clients said hello within {self.options.wait_seconds:g} s; missing: "
                     f"{missing[:10]}. See log.txt for who was refused and why; start the missing nodes, or lower "
-                    "deploy.min_clients, then go on with --resume"
+                    "deploy.min_clients, then go on with resume=True"
                 )
             time.sleep(_POLL_SECONDS)
 

@@ -146,7 +146,7 @@ def _check(federation: LocalFederation, directory: RunDirectory, state: Mapping[
         raise RunError(str(state["error"]))
     log = federation.folder / "superlink.log"
     if not Path(f"/proc/{state['process']}").exists() and _state(directory.path) == state:
-        raise RunError(f"the server app died; the rounds so far are safe, go on with --resume. See {log}")
+        raise RunError(f"the server app died; the rounds so far are safe, go on with resume=True. See {log}")
 
 
 def _state(place: Path) -> dict[str, Any]:

@@ -22,7 +22,14 @@ __all__ = ["Cifar10", "Cifar100"]
 @datasets.register("cifar10")
 @dataclass(frozen=True)
 class Cifar10:
-    """CIFAR-10: small photographs, 50,000 and 10,000 images of 3 x 32 x 32, 10 classes."""
+    """CIFAR-10: small photographs, 50,000 and 10,000 images of 3 x 32 x 32, 10 classes.
+
+    Args:
+        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
+            puts them, and in the places that `fedreuse data check cifar10` lists.
+
+    Example: `task: {name: cifar10}`.
+    """
 
     path: str | None = None
 
@@ -34,7 +41,14 @@ class Cifar10:
 @datasets.register("cifar100")
 @dataclass(frozen=True)
 class Cifar100:
-    """CIFAR-100 with fine labels: small photographs, 50,000 and 10,000 images of 3 x 32 x 32, 100 classes."""
+    """CIFAR-100 with fine labels: small photographs, 50,000 and 10,000 images of 3 x 32 x 32, 100 classes.
+
+    Args:
+        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
+            puts them, and in the places that `fedreuse data check cifar100` lists.
+
+    Example: `task: {name: cifar100}`.
+    """
 
     path: str | None = None
 

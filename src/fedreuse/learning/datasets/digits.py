@@ -27,7 +27,12 @@ _TEST_EVERY = 5
 @datasets.register("digits")
 @dataclass(frozen=True)
 class Digits:
-    """scikit-learn's digits: 1,797 images of 8 x 8, 10 classes; every fifth of a class is for testing."""
+    """scikit-learn's digits: 1,797 images of 8 x 8, 10 classes; every fifth of a class is for testing.
+
+    They come with scikit-learn: nothing is fetched.
+
+    Example: `task: {name: digits, clients: 30}`.
+    """
 
     def load(self, folder: Path | None) -> Data:
         """Read the digits from the installed scikit-learn and split them, always the same way."""

@@ -22,7 +22,14 @@ __all__ = ["EmnistBalanced", "FashionMnist", "Mnist"]
 @datasets.register("mnist")
 @dataclass(frozen=True)
 class Mnist:
-    """MNIST: handwritten digits, 60,000 and 10,000 images of 28 x 28, 10 classes."""
+    """MNIST: handwritten digits, 60,000 and 10,000 images of 28 x 28, 10 classes.
+
+    Args:
+        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
+            puts them, and in the places that `fedreuse data check mnist` lists.
+
+    Example: `task: {name: mnist}`.
+    """
 
     path: str | None = None
 
@@ -34,7 +41,14 @@ class Mnist:
 @datasets.register("fashion_mnist")
 @dataclass(frozen=True)
 class FashionMnist:
-    """Fashion-MNIST: pieces of clothing, 60,000 and 10,000 images of 28 x 28, 10 classes."""
+    """Fashion-MNIST: pieces of clothing, 60,000 and 10,000 images of 28 x 28, 10 classes.
+
+    Args:
+        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
+            puts them, and in the places that `fedreuse data check fashion_mnist` lists.
+
+    Example: `task: {name: fashion_mnist}`.
+    """
 
     path: str | None = None
 
@@ -46,7 +60,14 @@ class FashionMnist:
 @datasets.register("emnist_balanced")
 @dataclass(frozen=True)
 class EmnistBalanced:
-    """EMNIST balanced: handwritten letters and digits, 112,800 and 18,800 images of 28 x 28, 47 classes."""
+    """EMNIST balanced: handwritten letters and digits, 112,800 and 18,800 images of 28 x 28, 47 classes.
+
+    Args:
+        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
+            puts them, and in the places that `fedreuse data check emnist_balanced` lists.
+
+    Example: `task: {name: emnist_balanced}`.
+    """
 
     path: str | None = None
 

@@ -21,7 +21,14 @@ _PARTS = {"train": "train", "test": "test", "validation": "val"}
 @datasets.register("pathmnist")
 @dataclass(frozen=True)
 class PathMnist:
-    """PathMNIST: tissue under the microscope, 89,996, 10,004 and 7,180 images of 3 x 28 x 28, 9 classes."""
+    """PathMNIST: tissue under the microscope, 89,996, 10,004 and 7,180 images of 3 x 28 x 28, 9 classes.
+
+    Args:
+        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
+            puts them, and in the places that `fedreuse data check pathmnist` lists.
+
+    Example: `task: {name: pathmnist}`.
+    """
 
     path: str | None = None
 

@@ -21,7 +21,18 @@ __all__ = ["Synthetic"]
 @datasets.register("synthetic")
 @dataclass(frozen=True)
 class Synthetic:
-    """x = centre of its class + standard normal noise; two centres are about `separation` apart."""
+    """x = centre of its class + standard normal noise; two centres are about `separation` apart.
+
+    Args:
+        examples: Training examples, at least as many as classes.
+        test_examples: Test examples, at least as many as classes.
+        classes: At least 2; every class has as many examples as any other, or one more.
+        shape: Of one input: channels, height, width.
+        separation: Distance of two centres in units of the noise, at least 0; 4 is easy, 1 is hard.
+        seed: Of centres and noise; the same seed gives the same data, whatever the seed of the run.
+
+    Example: `task: {name: synthetic, examples: 2000, classes: 4, shape: [1, 8, 8]}`.
+    """
 
     examples: int = 2000
     test_examples: int = 500

@@ -31,7 +31,7 @@ class Metric:
 
     Example:
         >>> from dataclasses import dataclass
-        >>> from fedreuse.learning.metrics.metric import Metric
+        >>> from fedreuse import Metric
         >>> @dataclass(frozen=True)
         ... class Precision(Metric):
         ...     of: int = 1
