@@ -21,10 +21,12 @@ from fedreuse.cli import (
     report,
     run,
     schema,
+    serve,
     show,
     sizes,
     tune,
     unseal,
+    watch,
     wire,
 )
 from fedreuse.cli.app import app, main
@@ -52,9 +54,11 @@ __all__ = [
     "report",
     "run",
     "schema",
+    "serve",
     "show",
     "sizes",
     "tune",
     "unseal",
+    "watch",
     "wire",
 ]

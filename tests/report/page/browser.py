@@ -34,20 +34,19 @@ def axe() -> str:
 
 
 @contextmanager
-def chromium(downloads: Path, *, is_dark: bool = False, width: int = 1200, height: int = 900) -> Iterator[Any]:
+def chromium(downloads: Path) -> Iterator[Any]:
     """A browser that saves into a folder."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
     options.binary_location = next(path for name in _BROWSERS if (path := shutil.which(name)))
-    for word in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", f"--window-size={width},{height}"):
+    for word in ("--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1200,900"):
         options.add_argument(word)
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")
-    if is_dark:
-        options.add_argument("--force-dark-mode")
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
+    several = {"profile.default_content_setting_values.automatic_downloads": 1}  # a script clicks faster than people
+    options.add_experimental_option("prefs", {"download.default_directory": str(downloads), **several})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     driver.set_script_timeout(120)

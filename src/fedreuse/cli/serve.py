@@ -1,0 +1,42 @@
+"""`fedreuse serve`: the report of runs that still go on, in the browser, refreshing itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fedreuse.cli.app import app, on_interrupt
+from fedreuse.cli.output import say
+from fedreuse.core.errors import UserError
+
+__all__ = ["serve_command"]
+
+
+@app.command("serve", epilog="Example: fedreuse serve runs/demo --port 8765")
+def serve_command(
+    context: typer.Context,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Run directories, studies or folders of runs.", show_default=False, metavar="FOLDER..."),
+    ],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
+    every: Annotated[int, typer.Option("--every", min=1, help="Seconds between two looks of the page.")] = 5,
+    title: Annotated[str, typer.Option("--title", help="The heading (default: the names of the folders).")] = "",
+) -> None:
+    """Serve the page of `fedreuse report` for runs that another process writes, until Ctrl-C.
+
+    It listens on the loopback address alone and changes nothing. From elsewhere: `ssh -L 8765:localhost:8765 HOST`.
+    """
+    from fedreuse.report.page.server import Content, report_server, state_of
+
+    state_of(runs)  # a place that does not exist is told now
+    try:
+        server = report_server(Content(runs, every, title), port)
+    except OSError as error:
+        raise UserError(f"port {port} cannot be taken ({error.strerror}); choose another with --port, or 0") from None
+    on_interrupt(context, "the page is no longer served; the runs go on")
+    with server:
+        say(f"http://localhost:{server.server_address[1]}/ shows {', '.join(map(str, runs))}; Ctrl-C ends it")
+        server.serve_forever()
