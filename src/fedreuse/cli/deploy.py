@@ -126,14 +126,24 @@ def superlink_command(
     _become(commands.superlink_command(host, port, None if authority is None else Authority(authority)))
 
 
-@app.command("supernode", epilog="Example: fedreuse supernode server.example:8000 3 --authority certificates")
+@app.command("supernode", epilog="Example: fedreuse supernode server.example:8000 --authority certificates")
 def supernode_command(
     superlink: Annotated[str, typer.Argument(help="HOST:PORT of the SuperLink.", show_default=False)],
-    client: Annotated[int, typer.Argument(help="The number of this node's client, from 0.", min=0, show_default=False)],
+    client: Annotated[
+        int | None,
+        typer.Argument(
+            help="The number of this node's client, from 0, where no roster at the server says so.",
+            min=0,
+            show_default=False,
+        ),
+    ] = None,
     authority: Folder = None,
     store: Annotated[Path, typer.Option("--store", help="The folder in which this client keeps its state.")] = Path(
         "client-store"
     ),
+    key: Annotated[
+        Path | None, typer.Option("--key", help="This node's private key (default: node-N.key in the authority).")
+    ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", help="The data of this node, where they stay at home (task at_home).")
     ] = None,
@@ -144,17 +154,22 @@ def supernode_command(
     _allow: Allow = None,
     insecure: Insecure = 0,
 ) -> None:
-    """Start Flower's SuperNode for one client, offline, with the client's own key."""
+    """Start Flower's SuperNode for one client, offline, with the node's own key, which says whom it plays."""
     _need_flower()
     from fedreuse.deploy.flower import commands
     from fedreuse.deploy.flower.authority import Authority
+    from fedreuse.deploy.flower.identity import check_secret
 
     if authority is None:
         commands.check_insecure(superlink.rpartition(":")[0], insecure)
-        root, key = None, None
+        root = None
     else:
-        root, key = Authority(authority).root, Authority(authority).node_key(client)
-    told: dict[str, str | int | bool] = {"partition-id": client, "store": str(store.absolute())}
+        root, key = Authority(authority).root, key or Authority(authority).own_key(client)
+    if key is not None:
+        check_secret(key)
+    told: dict[str, str | int | bool] = {"store": str(store.absolute())}
+    told |= {} if client is None else {"partition-id": client}
+    told |= {} if key is None else {"key-path": str(key.absolute())}
     told |= {} if data is None else {"data-path": str(data.absolute())}
     told |= {"tell-classes": True} if tell_classes else {}
     _become(commands.supernode_command(superlink, port, told, root, key))
@@ -308,7 +323,8 @@ def _make_authority(folder: Path, num_nodes: int, hosts: list[str] | None) -> No
         "next:",
         f"  {command_line('superlink', '--authority', folder)}",
         f"  flwr supernode register {quote(f'{folder}/node-0.pub')} <superlink>   (each node, once)",
-        f"  {command_line('supernode', 'HOST:8000', '0', '--authority', folder)}   (each node: ca.pem, its own key)",
+        f"  {command_line('supernode', 'HOST:8000', '--authority', folder)}   (each node: ca.pem, its own key)",
+        f"deploy.roster={quote(f'{folder}/roster.txt')} says which key plays which client",
     )
 
 

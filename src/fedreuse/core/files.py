@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["beside", "write_whole"]
+__all__ = ["beside", "clear_leftovers", "write_whole"]
+
+_OLD_SECONDS = 60.0
 
 
-def write_whole(path: Path, *pieces: bytes | memoryview) -> None:
-    """Put these bytes, one piece after the other, where `path` says.
+def write_whole(path: Path, *pieces: bytes | memoryview, is_private: bool = False) -> None:
+    """Put these bytes, one piece after the other, where `path` says; what is private others cannot read.
 
     Whatever interrupts the writer, a full disk or a killed process, the old file stays as it was.
     """
     partial = beside(path)
     try:
-        with partial.open("wb") as file:
+        flags, mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if is_private else 0o666
+        with os.fdopen(os.open(partial, flags, mode), "wb") as file:
             for piece in pieces:
                 file.write(piece)
             file.flush()
@@ -34,3 +38,23 @@ def write_whole(path: Path, *pieces: bytes | memoryview) -> None:
 def beside(path: Path) -> Path:
     """Where a file grows until it is whole; each process has a place of its own."""
     return path.with_name(f".{path.name}.{os.getpid()}.part")
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove what writers that were killed left beside their files: the process is gone, and so is a minute."""
+    for partial in folder.glob(".*.part"):
+        process = partial.name.removesuffix(".part").rpartition(".")[2]
+        with suppress(OSError):
+            is_old = time.time() - partial.stat().st_mtime > _OLD_SECONDS
+            if is_old and process.isdecimal() and not _is_alive(int(process)):
+                partial.unlink()
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True

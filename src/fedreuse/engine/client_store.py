@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from fedreuse.core.errors import RunError
-from fedreuse.core.files import write_whole
+from fedreuse.core.files import clear_leftovers, write_whole
 from fedreuse.engine.records import ClientRecord
 from fedreuse.engine.state_file import map_state, write_state
 
@@ -80,10 +80,11 @@ class DiskStore:
     """
 
     def __init__(self, folder: Path, schema: ModelSchema) -> None:
-        """`folder` is made if needed."""
+        """`folder` is made if needed, for nobody else to look into."""
         self._folder = folder
         self._schema = schema
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        clear_leftovers(folder)
 
     def load(self, client: int) -> ClientRecord:
         """What the client remembers; a missing file is an empty record."""
@@ -97,7 +98,7 @@ class DiskStore:
         """Write, so that the old record or the new one is there."""
         path = self._path(client)
         try:
-            write_whole(path, write_state(record, self._schema))
+            write_whole(path, write_state(record, self._schema), is_private=True)
         except OSError as error:
             raise RunError(
                 f"{path} could not be written ({error}); free some disk space, then go on with resume=True"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from fedreuse.core.errors import ConfigError, RunDirectoryError, UserError
+from fedreuse.core.files import clear_leftovers
 from fedreuse.runs.config import load
 from fedreuse.runs.directory import JOURNAL
 
@@ -44,6 +45,7 @@ def check_ours(place: Path) -> None:
 def hold(directory: RunDirectory, config: RunConfig, resume: bool) -> Iterator[None]:
     """Keep others out while a run goes on; one that is refused before its first round leaves nothing behind."""
     is_new = directory.lock()
+    clear_leftovers(directory.path)
     before = set(directory.path.iterdir())
     try:
         claim(directory, config, resume)

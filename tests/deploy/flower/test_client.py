@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from flwr.app import Context, Message, RecordDict
 
-from fedreuse.core.errors import WireError
+from fedreuse.core.errors import ConfigError, WireError
 from fedreuse.deploy.flower.client import answer, greet
+from fedreuse.deploy.flower.client_disk import number_of
 from fedreuse.deploy.flower.flat_config import to_flat
-from fedreuse.deploy.flower.frame import Frame
+from fedreuse.deploy.flower.frame import ANYBODY, Frame
 from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import serve
@@ -76,10 +77,21 @@ def message(frame: Frame, kind: str) -> Message:
     return made
 
 
-@pytest.mark.parametrize("wrong", [{}, {"partition-id": 6}, {"partition-id": "0"}])
+@pytest.mark.parametrize("wrong", [{"partition-id": 6}, {"partition-id": "0"}])
 def test_a_node_must_know_whom_it_plays(tmp_path: Path, wrong: dict[str, int | str]) -> None:
     told = frame_of(greet(message(Frame("run"), "query"), context(tmp_path, **wrong)))
     assert "partition-id" in told.facts["refused"]
+
+
+def test_a_node_without_a_number_is_told_whom_it_plays_and_remembers(tmp_path: Path) -> None:
+    nobody = frame_of(greet(message(Frame("run"), "query"), context(tmp_path)))
+    assert (nobody.client, nobody.facts) == (ANYBODY, {})
+    with pytest.raises(ConfigError, match="partition-id"):
+        answer(message(Frame("run", body=b"x"), "train"), context(tmp_path))
+    assert frame_of(greet(message(Frame("run", 4), "query"), context(tmp_path))).client == 4
+    assert number_of(context(tmp_path), Frame("run", body=b"x")) == 4
+    other = frame_of(greet(message(Frame("run", 4), "query"), context(tmp_path, **{"partition-id": 2})))
+    assert "the server says client 4, but this node was started as client 2" in other.facts["refused"]
 
 
 @pytest.mark.parametrize("name", ["../../etc", "", "a/b", "x" * 65])

@@ -1,7 +1,8 @@
 """A test authority: one root, a certificate for the SuperLink, a key pair per node; for trying out TLS, not for keeps.
 
 ca.pem goes to everybody; superlink.pem and superlink.key stay with the SuperLink; node-k.key goes to node k alone, and
-node-k.pub is registered at the SuperLink. ca.key can make more certificates: keep it, or delete it.
+node-k.pub is registered at the SuperLink. roster.txt, the server's, says which key plays which client. ca.key can make
+more certificates: keep it, or delete it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.deploy.flower.identity import ROSTER_FILE
 
 __all__ = ["Authority", "make_authority"]
 
@@ -39,9 +41,25 @@ class Authority:
         """The SuperLink's certificate and key."""
         return self._file("superlink.pem"), self._file("superlink.key")
 
+    @property
+    def roster(self) -> Path:
+        """Which key plays which client."""
+        return self._file(ROSTER_FILE)
+
     def node_key(self, node: int) -> Path:
         """With which a node proves who it is."""
         return self._file(f"node-{node}.key")
+
+    def own_key(self, node: int | None) -> Path:
+        """The key of a node by its number or, on the node's own machine, the only one that is there."""
+        keys = sorted(self.folder.glob("node-*.key"))
+        if node is None and len(keys) == 1:
+            return keys[0].absolute()
+        if node is None:
+            raise RunDirectoryError(
+                f"{self.folder} holds {len(keys)} keys node-*.key; say which is this node's, with --key FILE"
+            )
+        return self.node_key(node)
 
     def node_public_key(self, node: int) -> Path:
         """By which the SuperLink knows it."""
@@ -67,12 +85,15 @@ def make_authority(folder: Path, num_nodes: int, hosts: Sequence[str] = ("127.0.
     _write(folder / "ca.key", root.private_key_pem.bytes(), is_secret=True)
     _write(folder / "superlink.pem", server.cert_chain_pems[0].bytes())
     _write(folder / "superlink.key", server.private_key_pem.bytes(), is_secret=True)
+    lines = []
     for node in range(num_nodes):
         own = ec.generate_private_key(ec.SECP384R1())
         private = own.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
         _write(folder / f"node-{node}.key", private, is_secret=True)
         public = own.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
         _write(folder / f"node-{node}.pub", public + b"\n")
+        lines.append(b"%d %s\n" % (node, public))
+    _write(folder / ROSTER_FILE, b"".join(lines))
     return Authority(folder)
 
 

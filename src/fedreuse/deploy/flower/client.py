@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, get_args
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from flwr.app import Message
 from flwr.clientapp import ClientApp
 
 from fedreuse.core.errors import ConfigError, DataError, FedreuseError, require, shortened
-from fedreuse.deploy.flower.client_disk import alone, load, run_folder
+from fedreuse.deploy.flower.client_disk import alone, load, number_of, run_folder
 from fedreuse.deploy.flower.flat_config import from_flat
 from fedreuse.deploy.flower.frame import Frame
+from fedreuse.deploy.flower.identity import prove
 from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.roster import facts_of
 from fedreuse.engine.client_store import DiskStore
@@ -26,8 +27,6 @@ from fedreuse.runs.bad_members import poisoned
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from flwr.app import Context
 
     from fedreuse.learning.data import Split
@@ -45,7 +44,7 @@ def greet(message: Message, context: Context) -> Message:
     """Hello: who sits here, and what both ends must agree on; or why this node cannot take part."""
     request = frame_of(message)
     try:
-        told = _Client(context).hello(request)
+        told = _hello(request, context)
     except FedreuseError as error:
         told = Frame(request.run, facts={"refused": shortened(str(error))})
     return Message(content_of(told), reply_to=message)
@@ -54,16 +53,33 @@ def greet(message: Message, context: Context) -> Message:
 @app.train()
 def answer(message: Message, context: Context) -> Message:
     """One request, whatever it asks for."""
-    client = _Client(context)
-    return Message(content_of(client.answer(frame_of(message))), reply_to=message)
+    request = frame_of(message)
+    client = _Client(context, number_of(context, request))
+    return Message(content_of(client.answer(request)), reply_to=message)
+
+
+def _hello(request: Frame, context: Context) -> Frame:
+    """With a key of its own a node proves who it is; one without a number is told whom it plays, and remembers."""
+    number, key, challenge = (
+        number_of(context, request),
+        context.node_config.get("key-path"),
+        request.facts.get("challenge"),
+    )
+    facts = (
+        prove(Path(str(key)), request.run, challenge, context.node_id) if key and isinstance(challenge, bytes) else {}
+    )
+    if number is None:
+        return Frame(request.run, facts=facts)
+    told = _Client(context, number).hello(request)
+    return replace(told, facts={**facts, **told.facts})
 
 
 class _Client:
     """One client at its node, for one request."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, number: int | None) -> None:
         self.config, _ = from_flat(context.run_config)
-        self.number = _number(context.node_config, self.config)
+        self.number = _checked(number, self.config)
         self._context = context
         own = self._own_data()
         self._federation = assemble(self.config, None if own is None else poisoned(own, self.config))
@@ -120,8 +136,7 @@ class _Client:
         return ClientIndex.from_owners(np.full(len(split), self.number), self.config.task.clients)
 
 
-def _number(node_config: Mapping[str, Any], config: RunConfig) -> int:
-    number = node_config.get("partition-id")
+def _checked(number: object, config: RunConfig) -> int:
     if not isinstance(number, int) or not 0 <= number < config.task.clients:
         raise ConfigError(
             f"partition-id in the node config must be a client from 0 to {config.task.clients - 1}, got {number!r}; "

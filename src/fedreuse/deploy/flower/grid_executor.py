@@ -17,6 +17,7 @@ from fedreuse.core.errors import WireError, refusal
 from fedreuse.core.files import write_whole
 from fedreuse.deploy.flower.frame import Frame, work_of
 from fedreuse.deploy.flower.hello import Hello
+from fedreuse.deploy.flower.identity import KeyRoster
 from fedreuse.deploy.flower.message import content_of, open_reply
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.post import collect
@@ -61,10 +62,15 @@ class GridClients:
         """How many training examples clients have, before the first round; 0 for those who are not there."""
         agreed = facts_of(self.config_id, schema, None)
         roster = Roster(lambda client: agreed if 0 <= client < num_clients else None, log)
-        Hello(self.grid, self.options, self.instance, roster).gather(num_clients, for_all=True)
+        self.hello(roster).gather(num_clients, for_all=True)
         for client, told in sorted(roster.told.items()):
             log(f"client {client} has {told['examples']} training examples{_by_class(told.get('by_class'))}")
         return [int(roster.told[client]["examples"]) if client in roster.told else 0 for client in range(num_clients)]
+
+    def hello(self, roster: Roster) -> Hello:
+        """Who asks nodes who they are."""
+        keys = KeyRoster(Path(self.options.roster)) if self.options.roster else None
+        return Hello(self.grid, self.options, self.instance, roster, keys)
 
     @cached_property
     def instance(self) -> str:
@@ -105,7 +111,7 @@ class GridExecutor(RunExecutor):
             for client, examples in enumerate(site.population.examples)
         }
         self._roster = Roster(facts.get, site.warn)
-        self._hello = Hello(clients.grid, clients.options, instance, self._roster)
+        self._hello = clients.hello(self._roster)
 
     @property
     def meter(self) -> MeterReader | None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flwr.app import Message
 
-from fedreuse.core.errors import RunError, WireError, refusal
-from fedreuse.deploy.flower.frame import Frame
+from fedreuse.core.errors import ConfigError, RunError, WireError, refusal
+from fedreuse.deploy.flower.frame import ANYBODY, Frame
+from fedreuse.deploy.flower.identity import proven_key
 from fedreuse.deploy.flower.message import content_of, open_reply
 from fedreuse.deploy.flower.post import collect
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
+    from fedreuse.deploy.flower.identity import KeyRoster
     from fedreuse.deploy.flower.options import Deployment
     from fedreuse.deploy.flower.roster import Roster
 
@@ -32,6 +37,8 @@ class Hello:
     options: Deployment
     run: str
     roster: Roster
+    keys: KeyRoster | None = None
+    _key_of: dict[int, str] = field(default_factory=dict)
 
     def gather(self, num_clients: int, for_all: bool = False) -> None:
         """Wait until enough clients have said hello; `for_all` takes the whole time, unless the others are refused."""
@@ -53,17 +60,67 @@ class Hello:
             time.sleep(_POLL_SECONDS)
 
     def greet(self) -> None:
-        """Say hello to nodes that came since."""
-        strangers = self.roster.strangers(set(self.grid.get_node_ids()))
-        if not strangers:
-            return
-        content, waiting = content_of(Frame(self.run)), self.options.timeout_seconds
-        messages = [Message(content, node, "query", ttl=waiting) for node in sorted(strangers)]
+        """Say hello to nodes that came since; where keys decide, let go of those whose key does so no longer."""
+        self._revoke()
+        challenge, unnamed = secrets.token_bytes(32), dict[int, int]()
+        strangers = sorted(self.roster.strangers(set(self.grid.get_node_ids())))
+        for node, frame in self._ask(dict.fromkeys(strangers, ANYBODY), challenge):
+            with self._refusing(node):
+                client = self._identify(node, frame, challenge)
+                if frame.client == ANYBODY:
+                    unnamed[node] = client
+                else:
+                    self.roster.admit(node, client, frame.facts)
+        for node, frame in self._ask(unnamed, challenge):  # told whom they play, they say the rest
+            with self._refusing(node):
+                if frame.client != unnamed[node]:
+                    raise WireError(f"it speaks for client {frame.client}, but its key is that of {unnamed[node]}")
+                self.roster.admit(node, frame.client, frame.facts)
+
+    def _ask(self, clients: Mapping[int, int], challenge: bytes) -> Iterator[tuple[int, Frame]]:
+        """The frames of nodes that answer and can take part."""
+        waiting, facts = self.options.timeout_seconds, {"challenge": challenge} if self.keys is not None else {}
+        contents = {client: content_of(Frame(self.run, client, facts)) for client in set(clients.values())}
+        messages = [Message(contents[client], node, "query", ttl=waiting) for node, client in clients.items()]
         for node, reply in collect(self.grid, messages, waiting):
-            try:
+            with self._refusing(node):
                 frame = open_reply(reply, node)
                 if "refused" in frame.facts:
                     raise WireError(f"it says: {frame.facts['refused']}")
-                self.roster.admit(node, frame.client, frame.facts)
-            except Exception as error:  # whatever one node says, it is that node that is refused
-                self.roster.refuse(node, refusal(error))
+                yield node, frame
+
+    def _identify(self, node: int, frame: Frame, challenge: bytes) -> int:
+        """The client that a node plays: its own word, or, with a roster of keys, what its key says."""
+        if self.keys is None:
+            if frame.client == ANYBODY:
+                raise WireError(
+                    "it does not say which client it plays; start it with a number, or name a roster of keys at the "
+                    "server (deploy.roster)"
+                )
+            return frame.client
+        key = proven_key(frame.facts, self.run, challenge, node)
+        client = self.keys.client_of(key)
+        if frame.client not in (ANYBODY, client):
+            raise WireError(f"it claims client {frame.client}, but its key is that of client {client}")
+        self._key_of[node] = key
+        return client
+
+    def _revoke(self) -> None:
+        """Nodes whose key was taken out of the roster, or has expired, or plays another client by now."""
+        for client, node in list(self.roster.nodes.items()) if self.keys is not None else ():
+            with self._refusing(node):
+                assert self.keys is not None
+                if self.keys.client_of(self._key_of[node]) != client:
+                    raise WireError(f"its key is no longer that of client {client}")
+            if node in self.roster.refused:
+                del self.roster.nodes[client]
+
+    @contextmanager
+    def _refusing(self, node: int) -> Iterator[None]:
+        """Whatever one node says, it is that node that is refused."""
+        try:
+            yield
+        except ConfigError:
+            raise  # the roster file itself: the server's own mistake
+        except Exception as error:
+            self.roster.refuse(node, refusal(error))

@@ -17,7 +17,8 @@ class Deployment:
     `out` is the run directory on the server's disk (empty: runs/ and the run's own name); `min_clients` must have said
     hello within `wait_seconds` before the first round; an exchange ends after `timeout_seconds`, and with fewer than
     `min_replies` its round is tried again, up to `retries` times. `meter` is the file of a transport meter's counters
-    on the server's machine (empty: nobody measures).
+    on the server's machine (empty: nobody measures). `roster` is a file that says which key plays which client (empty:
+    nodes say themselves whom they play).
     """
 
     out: str = ""
@@ -29,6 +30,7 @@ class Deployment:
     wait_seconds: float = 300.0
     max_reply_bytes: int | Literal["auto"] = "auto"
     meter: str = ""
+    roster: str = ""
 
     def __post_init__(self) -> None:
         """Check the ranges."""

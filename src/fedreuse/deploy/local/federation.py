@@ -44,7 +44,7 @@ class Line(Protocol):
 
 
 class LocalFederation:
-    """SuperLink and SuperNodes as processes of ours. Use it as a context; node k plays client k.
+    """SuperLink and SuperNodes as processes of ours. Use it as a context; node k plays client k, or what it `claims`.
 
     Everything it writes lies below `folder`: logs, Flower's home, the nodes' own disks (`node-k/`). A `line`, and the
     `data` that nodes have at home, may be set before it starts.
@@ -58,6 +58,7 @@ class LocalFederation:
         self.port = free_port()
         self.line: Line | None = None
         self.data: Mapping[int, Path] = {}
+        self.claims: Mapping[int, int] = {}
         self.superlink: subprocess.Popen[bytes] | None = None
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
         self._mark = token_hex(8)
@@ -92,7 +93,10 @@ class LocalFederation:
         disk.mkdir(parents=True, exist_ok=True)
         root, key = (None, None) if self.authority is None else (self.authority.root, self.authority.node_key(node))
         address = self.address if self.line is None else self.line.address(node)
-        told: dict[str, str | int | bool] = {"partition-id": node, "store": str(disk / "store")}
+        told: dict[str, str | int | bool] = {"store": str(disk / "store")}
+        told |= {} if key is None else {"key-path": str(key)}
+        if key is None or node in self.claims:
+            told["partition-id"] = self.claims.get(node, node)
         if node in self.data:
             told["data-path"] = str(self.data[node].absolute())
         command = supernode_command(address, free_port(), told, root, key)

@@ -83,7 +83,13 @@ def run_on(
     """
     place = Path(options.out).absolute()
     meter = federation.line if isinstance(federation.line, TransportMeter) else None
-    options = replace(options, out=str(place), meter="" if meter is None else str(meter.counters.path.absolute()))
+    authority = federation.authority
+    options = replace(
+        options,
+        out=str(place),
+        meter="" if meter is None else str(meter.counters.path.absolute()),
+        roster=options.roster if authority is None or options.roster else str(authority.roster),
+    )
     app = write_app(config, options, place / "app")
     (place / STATE_FILE).unlink(missing_ok=True)
     federation.launch(app)

@@ -1,0 +1,144 @@
+"""Who a node is: it signs the server's challenge with its own key, and the server's roster says whom that key plays."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_ssh_private_key,
+    load_ssh_public_key,
+)
+
+from fedreuse.core.errors import ConfigError, WireError
+
+__all__ = ["ROSTER_FILE", "KeyRoster", "Known", "check_secret", "prove", "proven_key"]
+
+ROSTER_FILE = "roster.txt"
+_EXPIRES = "expires="
+_LONGEST = 1000
+_HASH = ec.ECDSA(SHA256())
+
+
+@dataclass(frozen=True)
+class Known:
+    """The client that a key plays, and until when."""
+
+    client: int
+    expires: datetime | None = None
+
+
+@dataclass(frozen=True)
+class KeyRoster:
+    """A file of the server's: a line per key, `CLIENT TYPE KEY [expires=2027-01-31] [comment]`, as in `node-0.pub`.
+
+    It is read again whenever it is asked, so that a line that is taken out, or put in, counts from then on.
+    """
+
+    path: Path
+
+    def known(self) -> dict[str, Known]:
+        """Every key with its client."""
+        mode = self._stat().st_mode
+        if mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise ConfigError(f"{self.path} says whom nodes play, but others may write it; chmod go-w {self.path}")
+        found: dict[str, Known] = {}
+        for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), start=1):
+            words = line.split()
+            if words and not words[0].startswith("#"):
+                key, known = self._read(words, number)
+                if key in found:
+                    raise ConfigError(f"{self.path}, line {number}: this key is there already; a key plays one client")
+                found[key] = known
+        return found
+
+    def client_of(self, key: str) -> int:
+        """Whom a key plays; a WireError if nobody, or no longer."""
+        known = self.known().get(key)
+        if known is None:
+            raise WireError(f"its key {_short(key)} is not in the roster, or no longer")
+        if known.expires is not None and known.expires <= datetime.now(UTC):
+            raise WireError(f"its key {_short(key)} expired on {known.expires.isoformat()}")
+        return known.client
+
+    def _stat(self) -> Any:
+        try:
+            return self.path.stat()
+        except OSError as error:
+            raise ConfigError(f"deploy.roster: {self.path} cannot be read ({error})") from None
+
+    def _read(self, words: list[str], number: int) -> tuple[str, Known]:
+        try:
+            client, key = int(words[0]), " ".join(words[1:3])
+            told = [word.removeprefix(_EXPIRES) for word in words[3:] if word.startswith(_EXPIRES)]
+            expires = datetime.fromisoformat(told[0]) if told else None
+            _public(key)
+        except (ValueError, IndexError, WireError) as error:
+            raise ConfigError(
+                f"{self.path}, line {number}: {error}; write CLIENT TYPE KEY, for example 3 and the line of "
+                "node-3.pub, and expires=2027-01-31 behind it if it shall end"
+            ) from None
+        if expires is not None and expires.tzinfo is None:
+            expires = expires.replace(tzinfo=UTC)
+        return key, Known(client, expires)
+
+
+def prove(key_file: Path, run: str, challenge: bytes, node: int) -> dict[str, Any]:
+    """What a node says: its public key, and a signature that holds for this node, run and challenge alone."""
+    check_secret(key_file)
+    private = load_ssh_private_key(key_file.read_bytes(), None)
+    if not isinstance(private, ec.EllipticCurvePrivateKey):
+        raise ConfigError(
+            f"{key_file}: an elliptic-curve key is needed, as `fedreuse deploy --make-authority` makes it"
+        )
+    public = private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    return {"key": public, "signature": private.sign(_said(run, challenge, node), _HASH)}
+
+
+def proven_key(facts: Mapping[str, Any], run: str, challenge: bytes, node: int) -> str:
+    """The key that a node has shown to hold."""
+    key, signature = facts.get("key"), facts.get("signature")
+    if not isinstance(key, str) or not isinstance(signature, bytes):
+        raise WireError("it shows no key, and the roster goes by keys; start it with --authority or --key")
+    try:
+        _public(key).verify(signature, _said(run, challenge, node), _HASH)
+    except InvalidSignature:
+        raise WireError(f"its signature is not that of the key {_short(key)} for this hello") from None
+    return key
+
+
+def check_secret(path: Path) -> None:
+    """Refuse a private key that others can read."""
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise ConfigError(f"{path}: the key of this node cannot be read ({error})") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(f"{path} is a private key, but others can read or write it; chmod 600 {path}")
+
+
+def _said(run: str, challenge: bytes, node: int) -> bytes:
+    return b"\0".join([b"fedreuse hello", run.encode(), challenge, str(node).encode()])
+
+
+def _public(key: str) -> ec.EllipticCurvePublicKey:
+    try:
+        found = load_ssh_public_key(key[:_LONGEST].encode())
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise WireError(f"not a public key ({error})") from None
+    if not isinstance(found, ec.EllipticCurvePublicKey):
+        raise WireError("not an elliptic-curve key")
+    return found
+
+
+def _short(key: str) -> str:
+    return f"...{key[-12:]}"
