@@ -57,8 +57,9 @@ damage: $(STAMP)  ## flip, cut and delete at random in run directories (DAMAGE_C
 	$(BIN)/python -m tests.runs.damage --cases $(DAMAGE_CASES)
 
 FUZZ_RUNS ?= 200000
-fuzz: $(STAMP)  ## fuzz the decoder of messages (FUZZ_RUNS executions); new inputs go to .fuzz
-	@mkdir -p .fuzz
+fuzz: $(STAMP)  ## fuzz the decoders of messages and of frames (FUZZ_RUNS executions each); new inputs go to .fuzz
+	@mkdir -p .fuzz .fuzz/frames
+	$(BIN)/python -m tests.fuzz --frames -runs=$(FUZZ_RUNS) -artifact_prefix=.fuzz/bad-frame- .fuzz/frames tests/fuzz/frame_corpus
 	$(BIN)/python -m tests.fuzz -runs=$(FUZZ_RUNS) -artifact_prefix=.fuzz/bad- .fuzz tests/fuzz/corpus
 
 clean:  ## remove the environment and caches, keep runs and data

@@ -1,4 +1,6 @@
-"""The fuzzer: `python -m tests.fuzz [libFuzzer options] FOLDERS`; coverage of the wire guides what is tried next.
+"""The fuzzer: `python -m tests.fuzz [--frames] [libFuzzer options] FOLDERS`; coverage guides what is tried next.
+
+It tries messages, or with `--frames` what a node of a deployment says around them.
 
 Each execution has 5 seconds and, all together, a fixed amount of memory beyond what the imports need.
 """
@@ -14,7 +16,10 @@ from pathlib import Path
 import atheris
 import numpy as np
 
-with atheris.instrument_imports(include=["fedreuse.wire", "fedreuse.codecs", "fedreuse.links"]):
+FRAMES = "--frames"
+WATCHED = ["fedreuse.wire", "fedreuse.codecs", "fedreuse.links", "fedreuse.deploy.flower"]
+with atheris.instrument_imports(include=WATCHED):
+    from tests.fuzz.frames import check_frame, mutate_frame
     from tests.fuzz.harness import check, mutate
 
 MAX_INPUT = 16_384
@@ -37,13 +42,23 @@ def change(data: bytes, max_size: int, seed: int) -> bytes:
     ]
 
 
+def change_frame(data: bytes, max_size: int, seed: int) -> bytes:
+    """The same for a frame."""
+    del seed
+    if RNG.random() < 0.5 or len(data) < 2:
+        return bytes(atheris.Mutate(data, max_size))
+    return mutate_frame(data, RNG)[:max_size]
+
+
 def main() -> None:
     """Bound memory and time, then run until an option or a finding ends it."""
     warnings.simplefilter("error")
     used = int(re.search(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))[1]) * 1024  # type: ignore[index]
     resource.setrlimit(resource.RLIMIT_AS, (used + EXTRA_BYTES, used + EXTRA_BYTES))
-    options = [f"-max_len={MAX_INPUT}", "-timeout=5", "-rss_limit_mb=0", *sys.argv[1:]]
-    atheris.Setup([sys.argv[0], *options], execute, custom_mutator=change)
+    given = [word for word in sys.argv[1:] if word != FRAMES]
+    options = [f"-max_len={MAX_INPUT}", "-timeout=5", "-rss_limit_mb=0", *given]
+    target, changed = (check_frame, change_frame) if FRAMES in sys.argv else (execute, change)
+    atheris.Setup([sys.argv[0], *options], target, custom_mutator=changed)
     atheris.Fuzz()
 
 

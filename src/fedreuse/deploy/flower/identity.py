@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import (
@@ -133,8 +133,8 @@ def _said(run: str, challenge: bytes, node: int) -> bytes:
 def _public(key: str) -> ec.EllipticCurvePublicKey:
     try:
         found = load_ssh_public_key(key[:_LONGEST].encode())
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise WireError(f"not a public key ({error})") from None
+    except Exception as error:  # whatever a library's parser makes of a stranger's bytes
+        raise WireError(f"not a public key ({type(error).__name__}: {error})") from None
     if not isinstance(found, ec.EllipticCurvePublicKey):
         raise WireError("not an elliptic-curve key")
     return found
