@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
+from fedreuse.cli.dry_run import Bandwidth, DryRun, of_study, tell_costs
 from fedreuse.cli.output import command_words, counted, say, show_json, show_lines, show_table
 from fedreuse.core.errors import RunError
 
@@ -59,6 +60,8 @@ def compare_command(
         ),
     ] = False,
     jobs: Jobs = None,
+    dry_run: DryRun = False,
+    bandwidth: Bandwidth = None,
     admit_partial: AdmitPartial = False,
     _allow: Allow = None,
     as_json: AsJson = False,
@@ -76,6 +79,9 @@ def compare_command(
     from fedreuse.studies.study import load_study
 
     planned = load_study(study, overrides or [])
+    if dry_run:
+        tell_costs(of_study(planned), bandwidth, as_json)
+        return
     if rank and planned.rank is None:
         planned = replace(planned, rank="validation")
     place = out or Path("runs") / planned.name

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
+from fedreuse.cli.dry_run import DryRun, Planned, of_study, tell_costs
 from fedreuse.cli.output import command_line, counted, program, say, show_json, show_lines
 from fedreuse.cli.run import tell_result
 from fedreuse.core.errors import ConfigError, UserError
@@ -54,7 +55,7 @@ def deploy_command(
         str | None, typer.Option("--meter", metavar="KIND", help="With --local: count bytes; relay or namespace.")
     ] = None,
     bandwidth: Annotated[
-        str | None, typer.Option("--bandwidth", help="Of every node's uplink, such as 10mbit.")
+        str | None, typer.Option("--bandwidth", help="Of every node's uplink (--dry-run: each way), such as 10mbit.")
     ] = None,
     delay: Annotated[str | None, typer.Option("--delay", help="On every node's uplink, such as 50ms.")] = None,
     loss: Annotated[str | None, typer.Option("--loss", help="On every node's uplink, such as 1%.")] = None,
@@ -71,6 +72,7 @@ def deploy_command(
     host: Annotated[
         list[str] | None, typer.Option("--host", help="The SuperLink's names (default: 127.0.0.1, localhost).")
     ] = None,
+    dry_run: DryRun = False,
     allow: Allow = None,
     data: Annotated[
         Path | None,
@@ -89,6 +91,9 @@ def deploy_command(
         return
     if config is None:
         raise ConfigError("name a configuration: fedreuse deploy CONFIG --out FOLDER, or --local N")
+    if dry_run:
+        _tell_costs(config, overrides or [], bandwidth, as_json)
+        return
     metering = _metering(meter, (bandwidth, delay, loss), both_ways)
     if _is_study(config):
         on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
@@ -193,6 +198,17 @@ def _read(config: Path, overrides: list[str]) -> tuple[RunConfig, Deployment]:
     plain = with_overrides(read_yaml(config), overrides)
     options: Deployment = parse(Deployment, plain.pop("deploy", {}), "deploy")
     return load(plain), options
+
+
+def _tell_costs(config: Path, overrides: list[str], bandwidth: str | None, as_json: bool) -> None:
+    from fedreuse.studies.study import load_study
+
+    if _is_study(config):
+        planned = of_study(load_study(config, [given for given in overrides if not given.startswith(_OPTIONS)]))
+    else:
+        one, _ = _read(config, overrides)
+        planned = [Planned(one.label, one)]
+    tell_costs(planned, bandwidth, as_json)
 
 
 def _is_study(config: Path) -> bool:

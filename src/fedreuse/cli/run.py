@@ -9,6 +9,7 @@ import typer
 
 from fedreuse.cli import completion
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
+from fedreuse.cli.dry_run import Bandwidth, DryRun, Planned, tell_costs
 from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs, show_table
 from fedreuse.core.errors import ConfigError, RunDirectoryError, require, suggest
 
@@ -46,6 +47,8 @@ def run_command(
         int | None,
         typer.Option("--from-round", min=1, help="With --resume: go back to this round, whose state was kept (keep)."),
     ] = None,
+    dry_run: DryRun = False,
+    bandwidth: Bandwidth = None,
     allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -66,6 +69,9 @@ def run_command(
     if "axes" in content:
         raise ConfigError(f"{config} is a study (it has axes); start it with `fedreuse compare {config}`")
     planned = load(content, changes)
+    if dry_run:
+        tell_costs([Planned(planned.label, planned)], bandwidth, as_json)
+        return
     place = out or Path("runs") / planned.label
     if resume:
         _require_begun(place)

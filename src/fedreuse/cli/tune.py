@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
+from fedreuse.cli.dry_run import Bandwidth, DryRun, of_space, tell_costs
 from fedreuse.cli.output import say, show_json, show_lines, show_table
 from fedreuse.core.errors import ConfigError
 
@@ -38,6 +39,8 @@ def tune_command(
     jobs: Annotated[
         int | None, typer.Option("--jobs", min=1, help="Runs at a time (default: one per core).", show_default=False)
     ] = None,
+    dry_run: DryRun = False,
+    bandwidth: Bandwidth = None,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -54,6 +57,9 @@ def tune_command(
     from fedreuse.tuning.space import load_space
 
     planned = load_space(space, overrides or [])
+    if dry_run:
+        tell_costs(of_space(planned), bandwidth, as_json)
+        return
     place = out or Path("runs") / planned.name
     on_interrupt(context, "the trials so far are safe; the same command goes on from there")
     trials = search(planned, place, jobs or len(os.sched_getaffinity(0)), lambda line: say(line, err=as_json))

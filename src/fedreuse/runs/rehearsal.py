@@ -1,0 +1,163 @@
+"""A few real rounds with a few clients and two steps of training each: what messages cost, measured before a run.
+
+Of at most eight clients some take part in round 1 and again in the last one (in all, where cohorts are large), some
+in between, and some in the last one alone. So the sizes of a first request in round 1, of a later first request and of
+one after an absence are all seen. Nothing is written, and no split is opened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from statistics import fmean
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from fedreuse.accounting.ledger import Ledger
+from fedreuse.accounting.memory import memory_of
+from fedreuse.accounting.work import total_work
+from fedreuse.core.cohort import Cohort
+from fedreuse.core.int_map import IntMap
+from fedreuse.core.local_trainer import LocalTrainer
+from fedreuse.core.values import nbytes
+from fedreuse.engine.client_store import MemoryStore
+from fedreuse.engine.executors.executor import Site
+from fedreuse.engine.executors.serial import SerialExecutor
+from fedreuse.engine.faults import NoFaults
+from fedreuse.engine.records import ServerRecord
+from fedreuse.engine.rounds import run_round
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import numpy as np
+
+    from fedreuse.accounting.ledger import LedgerRow
+    from fedreuse.core.corrections import Correction
+    from fedreuse.core.local_trainer import BatchPlan, SplitName, Trained, Work
+    from fedreuse.core.metrics import Metrics
+    from fedreuse.core.model import Model
+    from fedreuse.core.tensors import Tensors
+    from fedreuse.runs.assembly import Federation
+
+__all__ = ["Crossed", "Rehearsal", "rehearse"]
+
+_CLIENTS = 8
+_ROUNDS = 6
+"""Visits after the first are measured in the last round: memories fill up before."""
+_STEPS = 2
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Bytes of one client in one round, all its messages together."""
+
+    down: float
+    up: float
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What was measured: bytes of a client in round 1, when it joins later, and in every further round; and time.
+
+    Memory is in bytes: what the server holds for everybody, what for each client it met, and what a client holds.
+    """
+
+    first: Crossed
+    joining: Crossed
+    further: Crossed
+    seconds_per_step: float
+    seconds_per_client: float
+    server_bytes: int
+    server_bytes_per_client: int
+    client_bytes: int
+
+
+def rehearse(federation: Federation) -> Rehearsal:
+    """Play the rounds; clients of middling size take part."""
+    by_size = sorted(range(len(federation.population)), key=lambda client: federation.population.examples[client])
+    middle = len(by_size) // 2
+    clients = (by_size[middle:] + by_size[:middle])[:_CLIENTS]
+    quarter = max(1, len(clients) // 4)
+    early, late = clients[:quarter], clients[quarter:][-quarter:] if len(clients) > 2 * quarter else []
+    between = [client for client in clients if client not in (*early, *late)]
+    if federation.config.task.clients < 3 * federation.config.rounds.cohort or not between:
+        between += early
+    method, schema, seed = federation.method, federation.schema, federation.config.seed
+    store, ledger = MemoryStore(), Ledger()
+    trainer = federation.trainer
+    workplace = replace(federation.workplace, trainer=lambda *where: _Short(trainer.for_client(*where)))
+    executor = SerialExecutor(Site(workplace, store, NoFaults(), seed))
+    record = ServerRecord(method.server.init(federation.initial, federation.population))
+    began = perf_counter()
+    for number in range(1, _ROUNDS + 1):
+        present = early if number == 1 else clients if number == _ROUNDS else between
+        ahead = (tuple(sorted(clients)),) * federation.config.method.needs.look_ahead
+        cohort = Cohort(number, tuple(sorted(present)), seed, ahead, federation.population)
+        record = run_round(method, record, cohort, executor, ledger, schema)
+    seconds, work = perf_counter() - began, total_work(ledger.rows)
+    visits = {(row.round_number, row.client) for row in ledger.rows}
+    joining = {(_ROUNDS, client) for client in late}
+    further = {visit for visit in visits if visit[0] == _ROUNDS} - joining
+    memory = memory_of(record, store)
+    by_client = nbytes_by_client(record.state) + sum(
+        size for place, size in memory.items() if place.startswith(("server.uplink", "server.downlink"))
+    )
+    return Rehearsal(
+        _crossed(ledger.rows, {visit for visit in visits if visit[0] == 1}),
+        _crossed(ledger.rows, joining or further),
+        _crossed(ledger.rows, further),
+        work.seconds / max(1, work.training_steps),
+        max(0.0, seconds - work.seconds) / len(visits),
+        memory["server.all"] - by_client,
+        by_client // len(clients),
+        memory["clients.all"] // len(clients),
+    )
+
+
+def nbytes_by_client(state: object) -> int:
+    """Bytes of all that a server's state holds by client."""
+    if isinstance(state, IntMap):
+        return nbytes(state)
+    if not is_dataclass(state):
+        return 0
+    return sum(nbytes_by_client(getattr(state, field.name)) for field in fields(state))
+
+
+def _crossed(rows: list[LedgerRow], visits: Collection[tuple[int, int]]) -> Crossed:
+    """The mean over visits, each a round and a client."""
+    total = {visit: {"down": 0, "up": 0} for visit in visits}
+    for row in rows:
+        if (visit := (row.round_number, row.client)) in total:
+            total[visit][row.direction] += row.total_bytes
+    return Crossed(*(fmean(one[way] for one in total.values()) for way in ("down", "up")))
+
+
+class _Short(LocalTrainer):
+    """A local trainer that takes two steps, or looks at two batches, where it would take more."""
+
+    def __init__(self, inner: LocalTrainer) -> None:
+        self._inner = inner
+        self.schema, self.client = inner.schema, inner.client
+
+    @property
+    def initial(self) -> Model:
+        return self._inner.initial
+
+    @property
+    def work(self) -> Work:
+        return self._inner.work
+
+    def train(
+        self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
+    ) -> Trained:
+        return self._inner.train(start, correction, min(steps or _STEPS, _STEPS), purpose)
+
+    def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
+        short = replace(plan, num_batches=min(plan.num_batches or _STEPS, _STEPS))
+        return self._inner.gradient(at, names, short, purpose)
+
+    def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
+        return self._inner.evaluate(model, split)
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        return self._inner.rng(purpose)

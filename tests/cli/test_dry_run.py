@@ -1,0 +1,69 @@
+"""--dry-run: the same prediction for one run, a study, a search and a deployment, and nothing is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from fedreuse.cli.app import app
+from fedreuse.cli.dry_run import of_space, of_study
+from fedreuse.studies.study import load_study
+from tests.tiny import plain
+
+
+def told(*words: str) -> dict[str, object]:
+    result = CliRunner().invoke(app, [*words, "--dry-run", "--json"])
+    assert result.exit_code == 0, result.output
+    found: dict[str, object] = json.loads(result.stdout)
+    return found
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.yaml").write_text(yaml.safe_dump(plain()))
+    study = {"base": plain(), "axes": {"method": ["fedavg", "mifa"], "seed": [1, 2, 3]}}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    space = {
+        "base": plain(), "seeds": [1, 2], "trials": 4, "rule": {"name": "best"},
+        "space": {"local.optimizer.lr": {"choice": [0.01, 0.1]}},
+    }  # fmt: skip
+    (tmp_path / "space.yaml").write_text(yaml.safe_dump(space))
+    return tmp_path
+
+
+def test_run_compare_and_deploy_tell_the_same(files: Path) -> None:
+    one = told("run", "one.yaml", "--bandwidth", "10mbit")
+    assert (one["runs"], one["bandwidth_bits_per_second"]) == (1, 10_000_000.0)
+    study = told("compare", "study.yaml", "--bandwidth", "10mbit")
+    assert study["runs"] == 6
+    deployed = told("deploy", "one.yaml", "--bandwidth", "10mbit")
+    keys = ("down_bytes", "up_bytes", "request_bytes", "reply_bytes", "line_seconds", "server_memory_bytes")
+    first = [{key: found["variants"][0][key] for key in keys} for found in (one, study, deployed)]  # type: ignore[index]
+    assert first[0] == first[1] == first[2]
+    assert sorted(path.name for path in files.iterdir()) == ["one.yaml", "space.yaml", "study.yaml"]
+
+
+def test_a_search_is_counted_by_trials_and_seeds(files: Path) -> None:
+    pytest.importorskip("optuna")
+    from fedreuse.tuning.space import load_space
+
+    assert [(one.name, one.count) for one in of_space(load_space(files / "space.yaml"))] == [("all", 8)]
+    assert told("tune", "space.yaml")["runs"] == 8
+
+
+def test_runs_that_differ_in_the_seed_are_told_once(files: Path) -> None:
+    assert [(one.name, one.count) for one in of_study(load_study(files / "study.yaml"))] == [("fedavg", 3), ("mifa", 3)]
+
+
+def test_for_people(files: Path) -> None:
+    result = CliRunner().invoke(app, ["run", "one.yaml", "--dry-run", "--bandwidth", "1mbit"])
+    assert result.exit_code == 0
+    assert "of dense" in " ".join(result.stdout.split())
+    assert "1 run: " in result.stdout
+    wrong = CliRunner().invoke(app, ["run", "one.yaml", "--dry-run", "--bandwidth", "fast"])
+    assert wrong.exit_code != 0

@@ -1,0 +1,55 @@
+"""The rehearsal: first, joining and further visits are told apart, and memory is that of the clients it met."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedreuse.accounting.dense import dense_reference
+from fedreuse.core.int_map import IntMap
+from fedreuse.core.values import value
+from fedreuse.runs.assembly import assemble
+from fedreuse.runs.rehearsal import nbytes_by_client, rehearse
+from tests.tiny import tiny
+
+DELTA = {"name": "delta", "codec": {"name": "top_k", "ratio": 0.1}}
+
+
+def test_dense_messages_cost_the_same_in_every_round() -> None:
+    federation = assemble(tiny())
+    found, dense = rehearse(federation), dense_reference(federation.schema)
+    for crossed in (found.first, found.joining, found.further):
+        assert (crossed.down, crossed.up) == (dense.request_bytes, dense.reply_bytes)
+    assert found.server_bytes == federation.schema.dense_bytes
+    assert (found.server_bytes_per_client, found.client_bytes) == (0, 0)
+    assert found.seconds_per_step > 0
+
+
+@pytest.mark.parametrize("start", ["dense", "initial"])
+def test_first_contacts_are_told_apart(start: str) -> None:
+    federation = assemble(tiny(downlink={"model": {**DELTA, "start": start}}))
+    found, dense = rehearse(federation), dense_reference(federation.schema)
+    assert found.further.down < 0.6 * dense.request_bytes
+    if start == "dense":
+        assert found.first.down == found.joining.down == dense.request_bytes
+    else:
+        assert found.first.down < found.joining.down < 0.6 * dense.request_bytes
+    weights = federation.schema.weights.dense_bytes
+    assert (found.server_bytes_per_client, found.client_bytes) == (weights, weights)
+
+
+@pytest.mark.parametrize("method", ["mifa", "dg_fedreuse", "scaffold", "docofl"])
+def test_every_kind_of_conversation_can_be_rehearsed(method: str) -> None:
+    found = rehearse(assemble(tiny(method=method)))
+    assert found.further.up > 0
+    assert found.server_bytes > 0
+
+
+def test_what_a_state_holds_by_client() -> None:
+    @value
+    class Holding:
+        model: np.ndarray
+        by_client: IntMap[np.ndarray]
+
+    state = Holding(np.zeros(5), IntMap({1: np.zeros(3), 4: np.zeros(2)}))
+    assert nbytes_by_client(state) == 40
