@@ -54,7 +54,9 @@ def results(directory: RunDirectory | str | Path) -> dict[str, Any]:
     metrics = found.metrics()
     for row in metrics:
         del row["seconds"]
-    summary = {key: value for key, value in found.summary.items() if key not in ("seconds", "work", "memory_bytes")}
+    summary = {
+        key: value for key, value in found.summary.items() if key not in ("seconds", "work", "memory_bytes", "energy")
+    }
     return {
         "ledger": ledger,
         "events": found.events(),

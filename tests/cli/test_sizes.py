@@ -30,6 +30,10 @@ def test_the_papers_six_rows(invoke: Invoke) -> None:
     sizes = {row["dataset"]: (row["parameters"], row["dense_bytes"], row["signature_bytes"]) for row in rows}
     assert sizes == TABLE
     assert {row["dataset"]: row["network"] for row in rows} == PAPER
+    caches = {row["dataset"]: [round(row["cache_bytes"][n] / 1e9, 4) for n in ("50", "1000")] for row in rows}
+    assert (caches["mnist"], caches["pathmnist"], caches["cifar100"]) == (
+        [0.0844, 1.6881], [0.0845, 1.6899], [2.2475, 44.9498],
+    )  # fmt: skip
     uploads = {row["dataset"]: row["upload_bytes"] for row in rows}
     assert (uploads["mnist"], uploads["cifar10"]) == (390_358, 10_351_858)
     savings = {row["dataset"]: row["saving"] for row in rows}

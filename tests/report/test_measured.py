@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.accounting.ledger import LedgerRow
-from fedreuse.report.measured import event_costs, event_table, reached, target_table
+from fedreuse.report.measured import event_costs, event_table, reached, target_table, targets_over_seeds
 from fedreuse.report.results import read_run
 from fedreuse.runs.directory import RunDirectory
 from tests.report.runs import write_run
@@ -78,3 +78,19 @@ def test_not_reached_is_kept_in_the_table(directory: RunDirectory) -> None:
     assert all(header.count("\n") == 1 for header in table.headers[1:])  # what a grouped table needs
     assert "transport" in table.legend
     assert target_table([result], 0.9).rows == (("Top-K, seed 1", "no", "-"),)
+    at = {header.split("\n")[0] for header in table.headers[3:]}
+    assert at == {"update_fields", "symmetric_fields", "all_fields", "messages", "transport"}
+
+
+def test_the_way_over_seeds_censors_runs_that_never_arrive(tmp_path: Path) -> None:
+    scores = {1: (0.4, 0.6), 2: (0.6, 0.7), 3: (0.4, 0.5)}  # they arrive in rounds 2 and 1, and not at all
+    results = [read_run(write_run(tmp_path / str(seed), seed=seed, scores=scores[seed]), "v") for seed in scores]
+    table = targets_over_seeds(results, 0.6)
+    assert table is not None
+    # a third is there after round 1, two thirds after round 2; messages of round 1: 2 x (110 + 30) B, round 2: 140 B
+    assert table.rows[0][:4] == ("v", "2 of 3", "2", "3")
+    assert table.rows[0][table.headers.index("messages\nboth, MB")] == "0.00042"
+    missed = targets_over_seeds(results, 0.9)
+    assert missed is not None
+    assert set(missed.rows[0][1:]) == {"0 of 3", "-"}
+    assert targets_over_seeds(results[:1], 0.6) is None

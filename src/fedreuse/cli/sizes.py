@@ -30,12 +30,17 @@ PAPER = {
     "cifar100": "resnet18",
 }
 """The six rows of the paper's size table: dataset and network."""
+_CACHED_CLIENTS = (50, 1000)
+"""The numbers of clients in the paper's size table."""
 Buffers = Literal["as_weights", "dense"]
 
 
 @dataclass(frozen=True)
 class Size:
-    """One network on one dataset; upload and saving are Top-K's under the first boundary, `codecs` has the others."""
+    """One network on one dataset; upload and saving are Top-K's under the first boundary, `codecs` has the others.
+
+    `cache_bytes`: the paper's dense-shaped update caches at the server, by number of clients that have one.
+    """
 
     dataset: str
     network: str
@@ -44,6 +49,7 @@ class Size:
     signature_bytes: int
     upload_bytes: int
     saving: float
+    cache_bytes: Mapping[int, int]
     codecs: Mapping[str, Mapping[str, float]]
 
 
@@ -89,6 +95,7 @@ def measure(dataset: str, network: str, ratio: float = 0.2, buffers: Buffers = "
         signature_bytes=schema.weights.subset(schema.head()).dense_bytes,
         upload_bytes=uploads["top_k"],
         saving=savings["top_k"],
+        cache_bytes={number: number * schema.dense_bytes for number in _CACHED_CLIENTS},
         codecs={name: {"upload_bytes": uploads[name], "saving": savings[name]} for name in uploads if name != "top_k"},
     )
 
@@ -155,13 +162,17 @@ def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
     upload = (
         f"One upload of one client, buffers {buffers}; saving against the dense update, both under `{first().name}`. "
     )
-    headers = ("dataset", "network", "parameters", "dense\nB", "signature\nB", f"top_k {ratio:g}\nB", "saving")
+    caches = tuple(f"cache, {number:,}\nclients, GB" for number in _CACHED_CLIENTS)
+    headers = ("dataset", "network", "parameters", "dense\nB", "signature\nB", *caches, f"top_k {ratio:g}\nB", "saving")
     cells = tuple(
         (row.dataset, row.network, f"{row.parameters:,}", f"{row.dense_bytes:,}", f"{row.signature_bytes:,}",
-         f"{row.upload_bytes:,}", f"{row.saving:.4%}")
+         *(f"{size / 1e9:.4f}" for size in row.cache_bytes.values()), f"{row.upload_bytes:,}", f"{row.saving:.4%}")
         for row in rows
     )  # fmt: skip
-    kept = "Signature: what a client of DG-FedReuse keeps."
+    kept = (
+        "Signature: what a client of DG-FedReuse keeps. Cache: the paper's, one dense update per client at the server; "
+        "fedreuse keeps what was sent, which with Top-K is less (`fedreuse show` tells how much)."
+    )
     show_table(Table("Sizes, measured on encoded blocks", headers, cells, upload + kept))
     names = tuple(rows[0].codecs)
     uploads = tuple((name, *(f"{row.codecs[name]['upload_bytes']:,}" for row in rows)) for name in names)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.int_map import ABSENT, IntMap
 from fedreuse.core.tensors import Tensors
+from fedreuse.core.values import nbytes
 from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.records import ClientRecord, ServerRecord
 from fedreuse.engine.state_file import read_state, write_state
@@ -39,6 +40,7 @@ class Checkpointer:
         self._schema = schema
         self._tensors = tensors
         self._held: _Mappings = _split(record)[1] if record is not None else {}
+        self._sizes = {place: sum(map(nbytes, _raw(entries))) for place, entries in self._held.items()}
         self._moved: dict[str, dict[int, StoredFile]] = {}
         self._replaced: list[StoredFile] = []
 
@@ -48,16 +50,24 @@ class Checkpointer:
         blobs: Blobs = {(_MAIN, 0): write_state(rest, self._schema)}
         for place in {**self._held, **mappings}:  # a mapping that became empty is no longer among the new ones
             for key, old, new in _differences(self._held.get(place, {}), mappings.get(place, {})):
+                grown = (0 if new is ABSENT else nbytes(new)) - (0 if old is ABSENT else nbytes(old))
+                self._sizes[place] = self._sizes.get(place, 0) + grown
                 if isinstance(old, StoredFile):
                     self._replaced.append(old)
                 blobs[place, key] = None if new is ABSENT else self._written(place, key, new, record.exchange)
         if self._moved and self._tensors is not None:
             self._tensors.flush()
         self._held = mappings
+        self._sizes[_MAIN] = nbytes(rest)
         if isinstance(store, MemoryStore):
             for client, kept in store.take_changed().items():
                 blobs[_CLIENTS, client] = write_state(kept, self._schema)
         return blobs
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the arrays in the last record by place: entries of clients under theirs, the rest as `server`."""
+        return {place.replace(".state.", "."): size for place, size in self._sizes.items() if size}
 
     def settled(self, record: ServerRecord) -> ServerRecord:
         """The record once its checkpoint is safe: what went to files lies there, files no longer named are gone."""
@@ -118,6 +128,11 @@ def _differences(held: Mapping[int, Any], entries: Mapping[int, Any]) -> Iterato
         old, new = held.get(key, ABSENT), entries.get(key, ABSENT)
         if old is not new:
             yield key, old, new
+
+
+def _raw(entries: Mapping[int, Any]) -> Iterator[Any]:
+    """The entries, without loading those that lie in files."""
+    return (entry for _, entry in entries.raw_items()) if isinstance(entries, IntMap) else iter(entries.values())
 
 
 def _split(record: ServerRecord) -> tuple[Any, _Mappings]:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
 from fedreuse.accounting.boundaries.update_fields import REUSE_BYTES
-from fedreuse.report.tables import Table, boundary_legend, megabytes, score
+from fedreuse.report.arrivals import arrivals
+from fedreuse.report.tables import Table, boundary_legend, by_variant, megabytes, score
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.statistics.targets import horizon, to_target
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
-__all__ = ["Cost", "Reached", "event_costs", "event_table", "reached", "target_table"]
+__all__ = ["Cost", "Reached", "event_costs", "event_table", "reached", "target_table", "targets_over_seeds"]
 
 _NAMES = {"fresh": "fresh update", "reused": "reuse event", "dropped": "dropped client", "lost": "lost client"}
 _IDLE, _ROUND = "client that was not selected", "whole round, all clients"
@@ -101,9 +103,7 @@ def reached(result: Result, target: float) -> Reached | None:
 def target_table(results: Sequence[Result], target: float) -> Table:
     """One row per run; one that did not get there says no."""
     found = [reached(result, target) for result in results]
-    known = {key for one in found if one is not None for key in one.bytes_of}
-    serialized = [name for name, bound in {**modelled(), **measured()}.items() if bound.is_serialized]
-    keys = [(name, way) for name in serialized for way in ("up", "down") if (name, way) in known]
+    keys = _shown_keys(one.bytes_of for one in found if one is not None)
     rows = tuple(
         (f"{result.variant}, seed {result.seed}", *_cells(one, keys))
         for result, one in zip(results, found, strict=True)
@@ -117,7 +117,52 @@ def target_table(results: Sequence[Result], target: float) -> Table:
     )
 
 
+def _shown_keys(crossed: Iterable[dict[tuple[str, str], int]]) -> list[tuple[str, str]]:
+    """Boundaries and directions in which anything was counted."""
+    counted = {key for bytes_of in crossed for key, number in bytes_of.items() if number}
+    return [(name, way) for name in {**modelled(), **measured()} for way in ("up", "down") if (name, way) in counted]
+
+
+def targets_over_seeds(results: Sequence[Result], target: float) -> Table | None:
+    """The way to a target over the seeds of each variant; None if none has two.
+
+    Medians come from Kaplan-Meier curves: a run that never arrives is censored at its end, not dropped.
+    """
+    variants = [variant for variant in by_variant(results) if len(variant.results) > 1]
+    if not variants:
+        return None
+    names = dict.fromkeys(name for variant in variants for one in variant.results for name in one.history.traffic)
+    rows = []
+    for variant in variants:
+        spent = {name: [arrivals(one, target, name, "both") for one in variant.results] for name in names}
+        any_boundary = next(iter(spent.values()))
+        costs = [[one["rounds"] for one in any_boundary], [one["seconds"] for one in any_boundary]]
+        costs += [[one["bytes"] for one in spent[name]] for name in names]
+        over = [to_target(those, horizon(those)) for those in costs]
+        scales = (1.0, 1.0, *(1e-6 for _ in names))
+        told = (_median(one.median, scale) for one, scale in zip(over, scales, strict=True))
+        rows.append((variant.name, f"{over[0].num_reached} of {over[0].num_runs}", *told))
+    metric = results[0].metric
+    headers = (
+        "variant",
+        "seeds that\narrived",
+        "median\nrounds",
+        "median\nseconds",
+        *(f"{name}\nboth, MB" for name in names),
+    )
+    legend = (
+        "Median over seeds up to the target, from the Kaplan-Meier curve: runs that never arrive are censored, and `-` "
+        "says that fewer than half arrived.\n"
+    )
+    title = f"Up to validation {metric} {score(target, metric)}, over seeds"
+    return Table(title, headers, tuple(rows), legend + boundary_legend(names), is_grouped=True)
+
+
+def _median(number: float | None, scale: float) -> str:
+    return "-" if number is None else f"{number * scale:,.4g}"
+
+
 def _cells(one: Reached | None, keys: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     if one is None:
         return ("no", *("-" for _ in range(len(keys) + 1)))
-    return (str(one.round_number), f"{one.seconds:,.1f}", *(megabytes(one.bytes_of[key]) for key in keys))
+    return (str(one.round_number), f"{one.seconds:,.1f}", *(megabytes(one.bytes_of.get(key, 0)) for key in keys))

@@ -76,6 +76,8 @@ class Result:
     """Share of test examples on which the model does what a backdoor wants."""
     epsilon: float | None = None
     """What the run reveals of one client, for the delta of its configuration."""
+    measured_joules: float | None = None
+    """What the processors of the machine spent on it, where that could be read."""
     fault: str = ""
     """Why the run has no place in a table; empty if it has one."""
 
@@ -129,6 +131,7 @@ def _read_run(directory: RunDirectory, variant: str | None, labels: Mapping[str,
         counts=summary.get("counts", {}),
         work=asdict(total_work(snapshot.ledger)) if metrics else {},
         memory_bytes=summary.get("memory_bytes"),
+        measured_joules=summary.get("energy", {}).get("processor_joules"),
         seconds=sum(row["seconds"] for row in metrics),
         personal_test=summary.get("personal_test"),
         is_approximate=config.get("accept_approximation", False),

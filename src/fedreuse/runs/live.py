@@ -16,6 +16,7 @@ from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.tensor_store import TensorStore
 from fedreuse.runs.directory import FINAL_LEDGER, SERVER_FOLDER
+from fedreuse.runs.resources import ROWS, Resources
 from fedreuse.runs.workers import TaskSetup, shared_arrays
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class LiveRun:
         held = None if journal.round_number == 0 else self.record
         self._checkpointer = Checkpointer(schema, held, tensors if config.server_store == "disk" else None)
         directory.write_metrics(journal.rows("metrics"))
+        self._resources = Resources()
         self._waiting: list[dict[str, Any]] = []
         self._saved = self.seen
 
@@ -123,6 +125,7 @@ class LiveRun:
             "counts": [dict(self.ledger.counts)],
         }
         changes = self._checkpointer.changes(self.record, self.store)
+        rows[ROWS] = [self._resources.note(self._checkpointer.sizes)]
         self.directory.journal.commit(number, rows, changes, self._origin)
         self.record = mark_durable(self._checkpointer.settled(self.record))
         self.directory.append_metrics(self._waiting)

@@ -16,6 +16,7 @@ from fedreuse.core.message import Outcome
 from fedreuse.core.tensors import to_arrays
 from fedreuse.runs.facts import digest_of_model
 from fedreuse.runs.privacy import spent
+from fedreuse.runs.resources import ROWS, energy_of, peaks_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +60,7 @@ def summarise(
     """
     test = _SEALED if test is None else test
     config, ledger = live.federation.config, live.ledger
-    metrics = live.directory.journal.rows("metrics")
+    metrics, resources = (live.directory.journal.rows(kind) for kind in ("metrics", ROWS))
     return {
         "run_id": config.run_id,
         "method": config.to_plain()["method"]["name"],
@@ -84,7 +85,8 @@ def summarise(
         "events": count_outcomes(ledger.events),
         "counts": ledger.counts,
         "work": asdict(total_work(ledger.rows)),
-        "memory_bytes": memory_of(live.record, live.store),
+        "memory_bytes": {**memory_of(live.record, live.store), **peaks_of(resources)},
+        **energy_of(resources),
         "seconds": sum(row["seconds"] for row in metrics),
         "model_digest": digest_of_model(model),
     }
