@@ -44,6 +44,9 @@ def report_command(
     tables: Annotated[
         Form | None, typer.Option("--tables", help="Print the tables in this form, and write no page.")
     ] = None,
+    like_paper: Annotated[
+        bool, typer.Option("--like-paper", help="Add the paper's tables, with the published numbers beside.")
+    ] = False,
     joules_per_gflop: Annotated[
         float | None, typer.Option("--joules-per-gflop", help="Energy of a client's work, for a modelled energy.")
     ] = None,
@@ -64,7 +67,7 @@ def report_command(
 
     energy = _energy(joules_per_gflop, joules_per_mb)
     metrics = {result.metric for result in gather(runs)} if target else set()
-    page = page_of(runs, title, [parse_target(one, metrics) for one in target or ()], energy)
+    page = page_of(runs, title, [parse_target(one, metrics) for one in target or ()], energy, is_like_paper=like_paper)
     if tables is not None:
         for table in page.tables:
             head = f"# {table.title}\n" if tables is Form.CSV else ""

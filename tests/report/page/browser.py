@@ -49,19 +49,26 @@ def chromium(downloads: Path) -> Iterator[Any]:
     options.add_experimental_option("prefs", {"download.default_directory": str(downloads), **several})
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    driver.set_script_timeout(120)
+    driver.set_script_timeout(600)
+    driver.command_executor.client_config.timeout = 600
     try:
         yield driver
     finally:
         driver.quit()
 
 
-def wait_for(driver: Any, script: str, seconds: float = 120) -> Any:
-    """What a script returns as soon as it is true; the browser waits, not the test."""
-    return driver.execute_async_script(
-        "const [body, limit, done] = arguments, began = performance.now();"
-        "const look = () => { const found = new Function(body)(); if (found) done(found);"
-        " else if (performance.now() - began > limit) done(null); else setTimeout(look, 30); }; look();",
-        script,
-        1000 * seconds,
-    )
+def wait_for(driver: Any, script: str, seconds: float = 300) -> Any:
+    """What a script returns as soon as it is true, else None; the browser waits between two looks, not the test.
+
+    The page forbids to evaluate text, so that the looks come from outside.
+    """
+    from selenium.common.exceptions import JavascriptException
+
+    for _ in range(round(seconds / 0.05)):
+        try:
+            if found := driver.execute_script(script):
+                return found
+            driver.execute_async_script("setTimeout(arguments[0], 50)")
+        except JavascriptException:
+            continue  # the page was left for another one
+    return None

@@ -57,7 +57,7 @@ def cost(shown: Shown, energy: Energy | None = None) -> Section:
         "No energy was measured; `--joules-per-gflop` and `--joules-per-mb` add a modelled one." if energy is None else
         f"Energy is modelled, not measured: {energy.per_gflop:g} J per GFLOP, {energy.per_megabyte:g} J per MB."
     )  # fmt: skip
-    table = Table("Cost", ("variant", *(name.replace(", ", "\n") for name in columns)), rows, legend)
+    table = Table("Cost of each variant", ("variant", *(name.replace(", ", "\n") for name in columns)), rows, legend)
     data: dict[str, Any] = {
         name: [[shown.place_of(variant.name), short(variant.mean(read))] for variant in shown.variants]
         for name, read in columns.items()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fedreuse.report.admission import admitted
 from fedreuse.report.gather import gather
+from fedreuse.report.like_paper import like_paper, published
 from fedreuse.report.page.cost import Energy, cost
 from fedreuse.report.page.frontier import frontier
 from fedreuse.report.page.gate import gate
@@ -38,7 +39,12 @@ class Page:
 
 
 def page_of(
-    places: Sequence[str | Path], title: str = "", targets: Sequence[float] = (), energy: Energy | None = None
+    places: Sequence[str | Path],
+    title: str = "",
+    targets: Sequence[float] = (),
+    energy: Energy | None = None,
+    *,
+    is_like_paper: bool = False,
 ) -> Page:
     """Read runs into a page.
 
@@ -47,6 +53,7 @@ def page_of(
         title: The heading; the names of the places if empty.
         targets: Validation scores as fractions, beside those of a plan: who reaches them, when, and for how much.
         energy: Coefficients of a modelled energy; None shows none.
+        is_like_paper: Add the paper's tables, with the published numbers beside those of the runs.
 
     Raises:
         RunDirectoryError: A place that does not exist, holds no run, or a damaged one.
@@ -68,5 +75,11 @@ def page_of(
         gate(shown),
         inference(shown),
         cost(shown, energy),
+        *([_beside_the_paper(shown)] if is_like_paper else []),
     )
     return Page(title or ", ".join(place.resolve().name for place in found), shown, sections)
+
+
+def _beside_the_paper(shown: Shown) -> Section:
+    lead = [f"Published numbers: {published()['source']}. What these runs do not have is empty."]
+    return Section("paper", "Beside the paper", lead, (), like_paper(shown.results))
