@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.runs.assembly import assemble
-from fedreuse.runs.bad_members import poisoned
+from fedreuse.runs.bad_members import claimed, poisoned
 from fedreuse.runs.events import RoundDone
 from fedreuse.runs.launch import run
 from fedreuse.runs.listening import Listener, Stop
@@ -86,6 +87,11 @@ def test_a_claim_changes_the_weights_and_the_bound_takes_it_back() -> None:
     assert told.examples[bad] == 50 * honest.examples[bad]
     others = [client for client in range(6) if client != bad]
     assert np.array_equal(told.examples[others], honest.examples[others])
+    prepared = assemble(config).prepared
+    at_server = replace(prepared, is_at_home=True)
+    assert np.array_equal(
+        claimed(at_server, config), honest.examples
+    )  # where data stay at home, sizes are what was told
     assert assemble(tiny(attack=claim, max_examples=10)).population.ratio_weights(range(6))[bad] <= 1 / 5
 
 

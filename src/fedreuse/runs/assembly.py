@@ -55,7 +55,7 @@ class Federation:
     @cached_property
     def population(self) -> Population:
         """The clients and how many examples each says it has."""
-        return Population(claimed(self.prepared.training.sizes, self.config), self.config.max_examples)
+        return Population(claimed(self.prepared, self.config), self.config.max_examples)
 
     @property
     def workplace(self) -> Workplace:

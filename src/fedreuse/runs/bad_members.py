@@ -40,9 +40,10 @@ def poisoned(prepared: PreparedTask, config: RunConfig) -> PreparedTask:
     return replace(prepared, data=replace(data, train=Split(inputs, labels)))
 
 
-def claimed(sizes: np.ndarray, config: RunConfig) -> np.ndarray:
-    """Numbers of examples by client, as the clients tell them."""
-    if config.attack is None:
+def claimed(prepared: PreparedTask, config: RunConfig) -> np.ndarray:
+    """Numbers of examples by client, as the clients tell them; where data stay at home, the server was told."""
+    sizes = prepared.training.sizes
+    if config.attack is None or prepared.is_at_home:
         return sizes
     told = sizes.copy()
     for client in config.bad_clients:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flwr.app import Context, Message, RecordDict
@@ -18,6 +19,7 @@ from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import serve
 from fedreuse.runs.launch import run
+from fedreuse.runs.privacy import SECRET_FILE
 from tests.deploy.fake_grid import FIRST_NODE, FakeGrid
 from tests.tiny import results, tiny
 
@@ -64,6 +66,34 @@ def test_two_runs_of_one_configuration_do_not_share_memories(tmp_path: Path) -> 
     assert results(tmp_path / "first") == results(tmp_path / "second")
     run(CONFIG, tmp_path / "simulated")
     assert results(tmp_path / "first") == results(tmp_path / "simulated")
+
+
+ATTACKS: list[dict[str, Any]] = [
+    {"name": "label_flip", "bad": 0.5}, {"name": "free_rider", "mode": "replay", "bad": 0.5},
+    {"name": "alie", "z": 1.5, "bad": 0.3}, {"name": "false_counts", "bad": 0.3},
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack["name"])
+def test_bad_nodes_tell_the_lies_of_the_simulation(tmp_path: Path, attack: dict[str, Any]) -> None:
+    config = tiny(attack=attack, rounds={"count": 2, "cohort": 6})
+    flat = to_flat(config, Deployment(out=str(tmp_path / "out")))
+    directory = serve(FakeGrid(tmp_path, flat, range(6)), flat)
+    assert results(directory) == results(run(config, tmp_path / "simulated"))
+
+
+@pytest.mark.slow
+def test_noise_over_real_nodes_comes_from_a_secret_of_the_server(tmp_path: Path) -> None:
+    rule = {"name": "private_mean", "clip": 0.5, "noise": 2.0}
+    config = tiny(method={"name": "averaging", "aggregate": rule}, rounds={"count": 2, "cohort": 6})
+    flat = to_flat(config, Deployment(out=str(tmp_path / "out")))
+    directory = serve(FakeGrid(tmp_path, flat, range(6)), flat)
+    assert (directory.path / SECRET_FILE).stat().st_mode & 0o777 == 0o600
+    assert not any("secret" in str(file) for node in range(6) for file in (tmp_path / f"node-{node}").rglob("*"))
+    simulated = run(config, tmp_path / "simulated")
+    assert directory.summary["privacy"] == simulated.summary["privacy"]
+    assert directory.summary["model_digest"] != simulated.summary["model_digest"]
 
 
 def context(folder: Path, **node_config: int | str) -> Context:
