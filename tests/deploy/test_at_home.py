@@ -149,3 +149,26 @@ def test_a_real_federation_with_tls_in_which_each_node_has_its_own_folder(tmp_pa
     with federation:
         directory = run_on(federation, home, Deployment(out=str(tmp_path / "out")))
     check_same(directory, run(simulation, tmp_path / "simulated"))
+
+
+@pytest.mark.deploy
+def test_real_nodes_that_do_not_fit_are_refused_with_a_line_and_the_run_goes_on(tmp_path: Path) -> None:
+    """Of six, one has another shape, one labels beyond the classes, one no data, and the key of one has expired."""
+    _, home, folders = split(tmp_path, rounds={"count": 1, "cohort": 6})
+    with np.load(folders[1] / "train.npz") as known:
+        inputs, label = known["inputs"], known["label"]
+    np.savez(folders[1] / "train.npz", inputs=inputs[:, :, :5], label=label)
+    np.savez(folders[2] / "train.npz", inputs=inputs, label=label + 5)
+    del folders[3]
+    authority = make_authority(tmp_path / "authority", 6)
+    lines = authority.roster.read_text().splitlines()
+    authority.roster.write_text("\n".join([*lines[:4], f"{lines[4]} expires=2020-01-31", lines[5]]))
+    federation = LocalFederation(tmp_path / "federation", 6, authority)
+    federation.data = folders
+    with federation:
+        directory = run_on(federation, home, Deployment(out=str(tmp_path / "out"), min_clients=2))
+    log = (directory.path / "log.txt").read_text()
+    for words in ("not the size of task.shape", "none of the 10 classes", "supernode --data FOLDER", "expired on 2020"):
+        assert words in log
+    events = {(event.client, event.outcome) for event in directory.events()}
+    assert events == {(0, "fresh"), (5, "fresh"), (1, "lost"), (2, "lost"), (3, "lost"), (4, "lost")}

@@ -36,3 +36,9 @@ def test_latex_with_rules_groups_and_escapes() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_takes_a_table_without_rows(form: str) -> None:
     assert "variant" in FORMS[form](Table("none", ("variant",), ()))
+
+
+def test_what_people_call_their_runs_ends_no_cell_and_opens_no_tag() -> None:
+    text = to_markdown(Table("a", ("x|y", "z"), [("<script>\nalert(1)</script> | <0.01", "1 < 2")], ""))
+    assert "| x\\|y | z |" in text
+    assert "| &lt;script> alert(1)&lt;/script> \\| <0.01 | 1 < 2 |" in text

@@ -150,7 +150,8 @@ def supernode_command(
         Path | None, typer.Option("--key", help="This node's private key (default: node-N.key in the authority).")
     ] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", help="The data of this node, where they stay at home (task at_home).")
+        str | None,
+        typer.Option("--data", help="The data of this node (task at_home): a folder or file, or package.module:Name."),
     ] = None,
     tell_classes: Annotated[
         bool, typer.Option("--tell-classes", help="Tell the server how many examples of each class there are here.")
@@ -175,7 +176,7 @@ def supernode_command(
     told: dict[str, str | int | bool] = {"store": str(store.absolute())}
     told |= {} if client is None else {"partition-id": client}
     told |= {} if key is None else {"key-path": str(key.absolute())}
-    told |= {} if data is None else {"data-path": str(data.absolute())}
+    told |= {} if data is None else {"data-path": data if ":" in data else str(Path(data).absolute())}
     told |= {"tell-classes": True} if tell_classes else {}
     _become(commands.supernode_command(superlink, port, told, root, key))
 

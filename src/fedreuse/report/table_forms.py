@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Mapping
 from io import StringIO
 from itertools import groupby
@@ -25,9 +26,9 @@ def to_markdown(table: Table) -> str:
     lines = [
         f"**{table.title}**",
         "",
-        "| " + " | ".join(_one_line(header) for header in table.headers) + " |",
+        "| " + " | ".join(map(_cell, table.headers)) + " |",
         "|" + "---|" * len(table.headers),
-        *("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table.rows),
+        *("| " + " | ".join(map(_cell, row)) + " |" for row in table.rows),
     ]
     return "\n".join([*lines, "", table.legend.replace("\n", "  \n"), ""])
 
@@ -85,6 +86,11 @@ def _row(cells: Iterable[str]) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split("\n"))
+
+
+def _cell(text: str) -> str:
+    """One line that ends no cell and opens no tag, whatever people call their runs."""
+    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", _one_line(text)).replace("|", "\\|")
 
 
 def _escape(text: str) -> str:
