@@ -8,6 +8,7 @@ from statistics import fmean
 import pytest
 
 from docs.site import studies
+from fedreuse.accounting.privacy import epsilon
 from tests.report.runs import write_run
 
 ROBUST = studies.stored("robust-digits")
@@ -45,3 +46,13 @@ def test_a_study_is_kept_and_crossed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "| flip | 20.0 | 30.0 |" in text
     assert "old" not in text
     assert studies.filled(text) == text
+
+
+def test_what_the_privacy_table_shows() -> None:
+    runs = {run.variant: run for run in studies.stored("private-digits")}
+    spent = {name: run.epsilon for name, run in runs.items()}
+    assert spent.pop("FedAvg") is None
+    assert spent["private, noise 8"] < spent["private, noise 4"] < spent["private, noise 2"]
+    # who is reused by age is public, so decayed releases count less; who is reused by score is not
+    assert spent["noise 4, reuse by age"] < spent["private, noise 4"] == spent["noise 4, reuse by proxy"]
+    assert spent["private, noise 4"] == epsilon(4.0, 15, 1e-5)
