@@ -11,11 +11,10 @@ import typer
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import say, show_json, show_lines
 from fedreuse.cli.show import parse_target
-from fedreuse.core.errors import UserError, require
+from fedreuse.core.errors import UserError
 from fedreuse.core.files import write_whole
 
 if TYPE_CHECKING:
-    from fedreuse.report.page.cost import Energy
     from fedreuse.report.page.page import Page
 
 __all__ = ["report_command"]
@@ -47,12 +46,10 @@ def report_command(
     like_paper: Annotated[
         bool, typer.Option("--like-paper", help="Add the paper's tables, with the published numbers beside.")
     ] = False,
-    joules_per_gflop: Annotated[
-        float | None, typer.Option("--joules-per-gflop", help="Energy of a client's work, for a modelled energy.")
-    ] = None,
-    joules_per_mb: Annotated[
-        float | None, typer.Option("--joules-per-mb", help="Energy of 1e6 bytes on their way, for a modelled energy.")
-    ] = None,
+    energy: Annotated[bool, typer.Option("--energy", help="Show energy too, modelled and measured.")] = False,
+    watts: Annotated[float, typer.Option("--watts", help="What one busy core of a client draws, in W.")] = 4.0,
+    radio: Annotated[str, typer.Option("--radio", help="The clients' radio: wifi, lte or 3g.")] = "wifi",
+    mbps: Annotated[float, typer.Option("--mbps", help="The rate of transfers in Mbit/s.")] = 10.0,
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page about runs, complete or not: frontier, trajectories, bytes, gate, inference and cost.
@@ -61,13 +58,14 @@ def report_command(
     and LaTeX, every figure as SVG and PNG. A gate study in the folder of the runs (`fedreuse gate RUN --out FOLDER`)
     adds reliability and validity of the gate's score.
     """
+    from fedreuse.accounting.energy import EnergyModel
     from fedreuse.report.gather import gather
     from fedreuse.report.page.page import page_of
     from fedreuse.report.table_forms import FORMS
 
-    energy = _energy(joules_per_gflop, joules_per_mb)
+    model = EnergyModel(watts, radio, mbps) if energy else None
     metrics = {result.metric for result in gather(runs)} if target else set()
-    page = page_of(runs, title, [parse_target(one, metrics) for one in target or ()], energy, is_like_paper=like_paper)
+    page = page_of(runs, title, [parse_target(one, metrics) for one in target or ()], model, is_like_paper=like_paper)
     if tables is not None:
         for table in page.tables:
             head = f"# {table.title}\n" if tables is Form.CSV else ""
@@ -78,16 +76,6 @@ def report_command(
         show_json({"report": str(out), "bytes": size, "runs": len(page.shown.results)})
     else:
         show_lines(f"report: {out} ({size / 1e6:.1f} MB, {len(page.shown.results)} runs); open it in a browser")
-
-
-def _energy(per_gflop: float | None, per_megabyte: float | None) -> Energy | None:
-    from fedreuse.report.page.cost import Energy
-
-    if per_gflop is None and per_megabyte is None:
-        return None
-    for name, value in (("--joules-per-gflop", per_gflop), ("--joules-per-mb", per_megabyte)):
-        require((value or 0.0) >= 0, f"{name} must not be negative", value)
-    return Energy(per_gflop or 0.0, per_megabyte or 0.0)
 
 
 def _write(page: Page, out: Path) -> int:

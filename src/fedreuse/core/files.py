@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["beside", "clear_leftovers", "write_whole"]
+__all__ = ["YAML_LOADER", "beside", "clear_leftovers", "write_whole"]
+
+YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""The safe loader; the one of libyaml, where it is, reads the same ten times as fast."""
 
 _OLD_SECONDS = 60.0
 

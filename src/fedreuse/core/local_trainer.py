@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         """Sum of both."""
-        mine, theirs = asdict(self), asdict(other)
-        return Work(**{name: mine[name] + theirs[name] for name in mine})
+        return Work(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)

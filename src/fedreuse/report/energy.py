@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fedreuse.accounting.energy import EnergyModel
     from fedreuse.report.results import Result
 
-__all__ = ["energy_plain", "energy_table"]
+__all__ = ["energy_plain", "energy_table", "spent"]
 
 _BOUNDARY = "messages"
 _PARTS = ("processor", "radio up", "radio down")
@@ -20,10 +20,10 @@ _PARTS = ("processor", "radio up", "radio down")
 def energy_table(results: Sequence[Result], model: EnergyModel) -> Table:
     """A row per run; every column says how its number came about."""
     rows = tuple(
-        (f"{result.variant}, seed {result.seed}", *(f"{number:,.4g}" for number in spent.values()),
-         f"{sum(spent.values()):,.4g}", "-" if result.measured_joules is None else f"{result.measured_joules:,.4g}")
+        (f"{result.variant}, seed {result.seed}", *(f"{number:,.4g}" for number in parts.values()),
+         f"{sum(parts.values()):,.4g}", "-" if result.measured_joules is None else f"{result.measured_joules:,.4g}")
         for result in results
-        for spent in (_spent(result, model),)
+        for parts in (spent(result, model),)
     )  # fmt: skip
     headers = ("run", *(f"modelled J\n{part}" for part in _PARTS), "modelled J\nall", "measured J\nprocessors")
     legend = (
@@ -38,11 +38,12 @@ def energy_plain(result: Result, model: EnergyModel | None) -> dict[str, Any]:
     """The same as JSON holds it; empty without a model."""
     if model is None:
         return {}
-    spent = {part: round(number, 6) for part, number in _spent(result, model).items()}
-    return {"energy": {"modelled_joules": spent, "model": str(model), "measured_joules": result.measured_joules}}
+    parts = {part: round(number, 6) for part, number in spent(result, model).items()}
+    return {"energy": {"modelled_joules": parts, "model": str(model), "measured_joules": result.measured_joules}}
 
 
-def _spent(result: Result, model: EnergyModel) -> dict[str, float]:
+def spent(result: Result, model: EnergyModel) -> dict[str, float]:
+    """Modelled joules of a run by part."""
     saving = result.savings.get(_BOUNDARY)
     up, down = (0, 0) if saving is None else (saving.up_bytes, saving.down_bytes)
     return model.joules(result.work.get("seconds", 0.0), up, down)

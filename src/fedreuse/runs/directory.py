@@ -23,7 +23,7 @@ from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
 from fedreuse.accounting.traffic import Traffic, savings
 from fedreuse.core.checked import CHECK, parse_checked
 from fedreuse.core.errors import RunDirectoryError, RunError, shortened, suggest
-from fedreuse.core.files import write_whole
+from fedreuse.core.files import YAML_LOADER, write_whole
 from fedreuse.core.formats import RUN_DIRECTORY
 from fedreuse.runs.journal import Journal
 from fedreuse.runs.manifest import EXPORTED, MANIFEST, compare, manifest_text, read_manifest
@@ -125,7 +125,7 @@ class RunDirectory:
         """The resolved configuration."""
         data = self._read("config.yaml")
         with self._reading("config.yaml"):
-            plain: dict[str, Any] = yaml.safe_load(data)
+            plain: dict[str, Any] = yaml.load(data, YAML_LOADER)
             if not isinstance(plain, dict):
                 raise ValueError("it holds no mapping")
         return plain

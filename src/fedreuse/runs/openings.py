@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.files import YAML_LOADER
 
 __all__ = [
     "LEDGER_FILE",
@@ -137,7 +138,7 @@ def _own(run: Path) -> SplitOpening | None:
     """What a run itself recorded, also where no ledger was kept."""
     try:
         record = json.loads((run / RECORD_FILE).read_text(encoding="utf-8"))
-        config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
+        config = yaml.load((run / "config.yaml").read_text(encoding="utf-8"), YAML_LOADER)
         run_id = json.loads((run / "provenance.json").read_text(encoding="utf-8"))["run_id"]
         name, selection = config["task"]["name"], selection_of(config)
         return SplitOpening(name, record["digest"], selection, run_id, run.name, record["model"], record["opened"])

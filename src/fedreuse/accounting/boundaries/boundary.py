@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fedreuse.core.registry import Registry
@@ -56,6 +57,7 @@ class Boundary:
 boundaries: Registry[Boundary] = Registry("boundaries", "fedreuse.accounting.boundaries", base=Boundary)
 
 
+@cache  # tables ask for the same few thousands of times
 def boundary_of(name: str) -> Boundary:
     """The boundary of that name."""
     return boundaries.parse(name, "boundary")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fedreuse.report.admission import admitted
 from fedreuse.report.gather import gather
 from fedreuse.report.like_paper import like_paper, published
-from fedreuse.report.page.cost import Energy, cost
+from fedreuse.report.page.cost import cost
 from fedreuse.report.page.frontier import frontier
 from fedreuse.report.page.gate import gate
 from fedreuse.report.page.inference import inference
@@ -20,6 +21,9 @@ from fedreuse.report.page.traffic import where_the_bytes_go
 from fedreuse.report.page.trajectories import trajectories
 from fedreuse.report.tables import Table
 from fedreuse.runs.plan_record import read_plan
+
+if TYPE_CHECKING:
+    from fedreuse.accounting.energy import EnergyModel
 
 __all__ = ["Page", "page_of"]
 
@@ -42,7 +46,7 @@ def page_of(
     places: Sequence[str | Path],
     title: str = "",
     targets: Sequence[float] = (),
-    energy: Energy | None = None,
+    energy: EnergyModel | None = None,
     *,
     is_like_paper: bool = False,
 ) -> Page:
@@ -52,7 +56,7 @@ def page_of(
         places: Run directories, folders of runs, or folders of studies; runs that still go on count too.
         title: The heading; the names of the places if empty.
         targets: Validation scores as fractions, beside those of a plan: who reaches them, when, and for how much.
-        energy: Coefficients of a modelled energy; None shows none.
+        energy: How modelled energy is computed; None shows none.
         is_like_paper: Add the paper's tables, with the published numbers beside those of the runs.
 
     Raises:
