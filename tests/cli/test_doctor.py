@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from fedreuse.cli import doctor
+from fedreuse.runs import device_check
+from fedreuse.runs.device_check import DeviceCheck
 from tests.cli.conftest import Invoke
 
 
@@ -32,3 +34,21 @@ def test_what_is_absent_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, in_f
     assert found["extra deploy"] == "for real federations: pip install 'fedreuse[deploy]'"
     assert "install chromium" in found["browser"]
     assert "fedreuse clean" in found["disk here"]
+
+
+def found(distance: float) -> DeviceCheck:
+    return DeviceCheck("cuda", distance, (0.5, 0.4), (1.0, 2.0))
+
+
+def test_a_device_is_compared_with_the_cpu(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_check, "check_device", lambda device: found(0.01))
+    told = invoke("doctor", "--device", "cuda")
+    assert "three rounds on cuda and on the CPU: 1.00% apart, up to 10% is good" in told.stdout
+    assert json.loads(invoke("doctor", "--device", "cuda", "--json").stdout)["is_good"]
+
+
+def test_a_device_that_computes_something_else_fails(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_check, "check_device", lambda device: found(0.5))
+    told = invoke("doctor", "--device", "cuda")
+    assert told.exit_code == 1
+    assert "cuda does not compute what the CPU does" in told.stderr

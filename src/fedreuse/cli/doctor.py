@@ -9,14 +9,19 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.core.errors import RunError
 
 __all__ = ["Finding", "doctor_command", "examine"]
 
 _NEEDED = ("numpy", "torch", "pyarrow", "matplotlib", "pandas")
 _EXTRAS = {
+    "adapters": ("transformers", "pretrained models and adapters of Hugging Face"),
     "deploy": ("flwr", "real federations on Flower"),
     "cluster": ("ray", "`executor: ray`"),
     "track": ("mlflow-skinny", "the listeners `tensorboard` and `mlflow`"),
@@ -36,11 +41,21 @@ class Finding:
 
 
 @app.command("doctor", epilog="Example: fedreuse doctor")
-def doctor_command(as_json: AsJson = False) -> None:
+def doctor_command(
+    device: Annotated[
+        str | None,
+        typer.Option("--device", help="Train three rounds there and on the CPU, and compare: cpu, cuda, cuda:1, ..."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Look at versions, cores, memory, disk, data, extras, browser and network namespaces, and say what to do.
 
     Nothing is changed and nothing is fetched. What is optional and absent is no error: the exit code is 0.
+    With --device it is 1 if the device computes something else than the CPU.
     """
+    if device is not None:
+        _show_device(device, as_json)
+        return
     from fedreuse.report.tables import Table
 
     findings = list(examine())
@@ -53,6 +68,26 @@ def doctor_command(as_json: AsJson = False) -> None:
     show_lines(
         "everything is here" if not lacking else f"{lacking} of {len(findings)} could be better; see the last column"
     )
+
+
+def _show_device(device: str, as_json: bool) -> None:
+    """Train on a device and on the CPU; fail if they disagree."""
+    from fedreuse.runs.device_check import check_device
+
+    found = check_device(device)
+    if as_json:
+        show_json(asdict(found) | {"is_good": found.is_good})
+    else:
+        show_lines(
+            f"three rounds on {device} and on the CPU: {found.distance:.2%} apart, up to {found.tolerance:.0%} is good",
+            f"validation accuracy {found.scores[1]:.2%} there, {found.scores[0]:.2%} on the CPU; training took "
+            f"{found.seconds[1]:.2f} s and {found.seconds[0]:.2f} s",
+        )
+    if not found.is_good:
+        raise RunError(
+            f"{device} does not compute what the CPU does: {found.distance:.2%} apart, more than "
+            f"{found.tolerance:.0%}; update its driver and torch, or set local.device: cpu"
+        )
 
 
 def examine() -> Iterator[Finding]:

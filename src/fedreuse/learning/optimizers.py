@@ -121,7 +121,7 @@ class Adam:
 
     def stepper(self, vector: torch.nn.Parameter, lr: float) -> Callable[[], None]:
         """torch's fused Adam."""
-        mean, square, count = torch.zeros_like(vector), torch.zeros_like(vector), torch.zeros(())
+        mean, square, count = torch.zeros_like(vector), torch.zeros_like(vector), torch.zeros((), device=vector.device)
         rule = partial(adam, lr=lr, beta1=self.beta1, beta2=self.beta2, eps=self.eps, weight_decay=self.weight_decay)
 
         @torch.no_grad()

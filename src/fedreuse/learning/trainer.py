@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count, islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -54,7 +54,7 @@ class Local:
     optimizer: Optimizer = part(optimizers, "sgd")
     lr_schedule: LearningRate = part(learning_rates, "constant")
     clip_norm: float | None = None
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: str = "cpu"
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -64,6 +64,7 @@ class Local:
             "batch must be at least 2, because batch normalisation has no variance over one example",
             self.batch,
         )
+        _named_device(self.device)
         require(self.clip_norm is None or self.clip_norm > 0, "clip_norm must be positive", self.clip_norm)
 
 
@@ -355,11 +356,28 @@ class _Corrector:
 
 def device_of(name: str) -> torch.device:
     """Where a process computes; workers are spread over the CUDA devices by their process numbers."""
-    if name == "cpu":
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise ConfigError("local.device is cuda, but torch finds no CUDA device here; set local.device: cpu")
-    return torch.device("cuda", os.getpid() % torch.cuda.device_count())
+    device = _named_device(name)
+    if name == "cuda" and torch.cuda.is_available():
+        return torch.device("cuda", os.getpid() % torch.cuda.device_count())
+    try:
+        torch.zeros(1, device=device).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        kind = "CUDA" if device.type == "cuda" else device.type
+        raise ConfigError(
+            f"local.device is {name}, but torch finds no {kind} device here "
+            f"({str(error).splitlines()[0].rstrip('.')}); set local.device: cpu"
+        ) from None
+    return device
+
+
+def _named_device(name: str) -> torch.device:
+    """What torch understands by a name."""
+    try:
+        return torch.device(name)
+    except RuntimeError:
+        raise ConfigError(
+            f"local.device is {name!r}, which torch does not know; set cpu, cuda, or a device with its number, cuda:1"
+        ) from None
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
