@@ -16,6 +16,7 @@ async function unpacked(id) {
 }
 
 const name = at => data.variants[at].name;
+const few = () => data.variants.filter((_, at) => isShown(at)).length <= 12; // a longer legend takes the room of the figure
 const isShown = at => name(at).toLowerCase().includes(state.filter.toLowerCase());
 const isDim = at => state.highlight !== null && state.highlight !== at;
 const colour = at => COLOURS[at % COLOURS.length];
@@ -44,7 +45,7 @@ const draw = {
         marker: { size: 12, symbol: MARKS[at % MARKS.length], color: colour(at), line: { width: found.front.includes(at) ? 2 : 0, color: ink("--text") } },
         ...(xs ? { error_x: bar(xs, x) } : {}), ...(ys ? { error_y: bar(ys, y) } : {}) });
     }
-    return [traces, { xaxis: { title: bytesTitle(key), ...scale(means.map(one => one[1])) }, yaxis: { title: `${choices.which} ${figure.metric}${figure.unit}` } }];
+    return [traces, { xaxis: { title: bytesTitle(key), ...scale(means.map(one => one[1])) }, yaxis: { title: `${choices.which} ${figure.metric}${figure.unit}` }, showlegend: few() }];
   },
   trajectories(figure, choices) {
     const traces = [];
@@ -59,13 +60,13 @@ const draw = {
     }
     const shapes = figure.targets.map(y => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { dash: "dash", width: 1.5, color: ink("--text") } }));
     const annotations = figure.targets.map(y => ({ xref: "paper", x: 1, xanchor: "right", y, yanchor: "bottom", text: `target ${y}`, showarrow: false, font: { color: ink("--text") } }));
-    return [traces, { xaxis: { title, ...(choices.over === "rounds" ? { tickformat: "d" } : {}), ...(choices.over === "bytes" ? scale(figure.lines.flatMap(line => line.bytes[pair(one => one in line.bytes)])) : {}) }, yaxis: { title: figure.metric }, shapes, annotations }];
+    return [traces, { xaxis: { title, ...(choices.over === "rounds" ? { tickformat: "d" } : {}), ...(choices.over === "bytes" ? scale(figure.lines.flatMap(line => line.bytes[pair(one => one in line.bytes)])) : {}) }, yaxis: { title: figure.metric }, shapes, annotations, showlegend: few() }];
   },
   totals(figure) {
-    const rows = figure.variants.filter(one => isShown(one.variant)), names = rows.map(one => folded(name(one.variant), 34));
-    const traces = figure.shares.map((share, at) => ({ type: "bar", orientation: "h", y: names, x: rows.map(one => one.total[at]), name: bold(share), meta: rows.map(one => one.variant),
-      marker: { color: partColour(share, at), opacity: rows.map(one => isDim(one.variant) ? 0.2 : 1) }, hovertemplate: `${bold(share)}<br>%{y}<br>%{x:.5~g} MB<extra></extra>` }));
-    return [traces, { barmode: "stack", height: 160 + 28 * rows.length, yaxis: { autorange: "reversed", automargin: true }, xaxis: { title: "MB (messages)" } }];
+    const rows = figure.variants.filter(one => isShown(one.variant)), places = rows.map((_, at) => at);
+    const traces = figure.shares.map((share, at) => ({ type: "bar", orientation: "h", y: places, customdata: rows.map(one => folded(name(one.variant), 60)), x: rows.map(one => one.total[at]), name: bold(share), meta: rows.map(one => one.variant),
+      marker: { color: partColour(share, at), opacity: rows.map(one => isDim(one.variant) ? 0.2 : 1) }, hovertemplate: `${bold(share)}<br>%{customdata}<br>%{x:.5~g} MB<extra></extra>` }));
+    return [traces, { barmode: "stack", height: 160 + 28 * rows.length, yaxis: rowNames(rows.map(one => one.variant)), xaxis: { title: "MB (messages)" } }];
   },
   by_round(_, choices) {
     const figure = data.figures.totals, one = figure.variants.find(each => each.variant === Number(choices.variant));
@@ -116,13 +117,14 @@ const draw = {
   forest_effects(rows) { return draw.forest(rows); },
   cost(figure, choices) {
     const rows = figure[choices.what].filter(one => isShown(one[0]));
-    return [[{ type: "bar", orientation: "h", y: rows.map(one => folded(name(one[0]), 34)), x: rows.map(one => one[1]), meta: rows.map(one => one[0]), marker: { color: rows.map(one => colour(one[0])), opacity: rows.map(one => isDim(one[0]) ? 0.2 : 1) }, hovertemplate: "%{y}<br>%{x:.5~g}<extra></extra>", showlegend: false }],
-      { height: 140 + 28 * rows.length, xaxis: { title: choices.what }, yaxis: { autorange: "reversed", automargin: true } }];
+    return [[{ type: "bar", orientation: "h", y: rows.map((_, at) => at), customdata: rows.map(one => folded(name(one[0]), 60)), x: rows.map(one => one[1]), meta: rows.map(one => one[0]), marker: { color: rows.map(one => colour(one[0])), opacity: rows.map(one => isDim(one[0]) ? 0.2 : 1) }, hovertemplate: "%{customdata}<br>%{x:.5~g}<extra></extra>", showlegend: false }],
+      { height: 140 + 28 * rows.length, xaxis: { title: choices.what }, yaxis: rowNames(rows.map(one => one[0])) }];
   },
 };
 
 const gateRun = () => data.figures.gate_scores[Number(choicesOf("gate_scores").run)];
 const partColour = (share, at) => share.includes("header") ? "#8a8f98" : share.includes("control") ? "#CC79A7" : (share.startsWith("down") ? ["#56B4E9", "#7A5195", "#8C8C00", "#999933"] : ["#0072B2", "#D55E00", "#009E73", "#E69F00"])[at % 4];
+const rowNames = places => ({ tickvals: places.map((_, at) => at), ticktext: places.map(at => folded(name(at), narrow() ? 18 : 34)), range: [places.length - 0.5, -0.5], automargin: true, zeroline: false });
 const narrow = () => window.innerWidth < 640;
 const choicesOf = key => Object.fromEntries(all("[data-choice]", find("#figure-" + key)).map(one => [one.dataset.choice, one.value]));
 
