@@ -55,18 +55,26 @@ def _kept(result: Result) -> dict[str, Any]:
 
 
 def _in_rows(results: list[Result]) -> Table:
-    """A study with one axis: epsilon, test score and bytes of every variant."""
-    rows = []
+    """A study with one axis: epsilon where there is one, test score and bytes of every variant."""
+    rows, has_epsilon = [], any(result.epsilon is not None for result in results)
     for variant in by_variant(results):
         score, told, up, down = (
             variant.over_seeds(value)
             for value in (_score, lambda result: result.epsilon, _crossed_bytes("up"), _crossed_bytes("down"))
         )
-        cells = (_shown(told, 2, 1), _shown(score, 1, 100), _shown(up, 2, 1e-6), _shown(down, 2, 1e-6))
+        spent = (_shown(told, 2, 1),) if has_epsilon else ()
+        cells = (*spent, _shown(score, 1, 100), _shown(up, 2, 1e-6), _shown(down, 2, 1e-6))
         rows.append((variant.name, *cells))
     seeds = len({result.seed for result in results})
-    title = f"Epsilon, test accuracy and bytes ({'one seed' if seeds == 1 else f'means over {seeds} seeds'})"
-    headers = ("variant", "epsilon", "test accuracy %", f"up MB ({_BYTES})", f"down MB ({_BYTES})")
+    over = "one seed" if seeds == 1 else f"means over {seeds} seeds"
+    title = f"{'Epsilon, test' if has_epsilon else 'Test'} accuracy and bytes ({over})"
+    headers = (
+        "variant",
+        *(("epsilon",) if has_epsilon else ()),
+        "test accuracy %",
+        f"up MB ({_BYTES})",
+        f"down MB ({_BYTES})",
+    )
     return Table(title, headers, tuple(rows))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["TOLERANCE", "DeviceCheck", "check_device"]
 
 TOLERANCE = 0.1
-"""Largest accepted distance, as a share of what training moved. Devices other than the CPU compute in bfloat16, which has
+"""Largest accepted distance, as a share of what training moved. Devices other than the CPU compute in bfloat16 with
 8 significant bits; a CPU that rounds in the same way ends 3.3 % from float32, and a test holds it to the tolerance."""
 _CONFIG: dict[str, Any] = {
     "task": {"name": "digits", "clients": 4, "limit": 400, "partition": "iid", "validation": 0.2},

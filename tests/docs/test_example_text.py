@@ -1,0 +1,47 @@
+"""The worked example on text: its bytes are those of its configurations, and its studies are those that are stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import yaml
+
+from fedreuse.accounting.dense import dense_reference
+from fedreuse.learning.networks.network import networks
+from fedreuse.learning.trainer import initial_network
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "example-text.md").read_text(encoding="utf-8")
+
+
+def study(name: str) -> dict[str, object]:
+    content: dict[str, object] = yaml.safe_load(
+        (ROOT / "configs" / "text" / f"{name}.yaml").read_text(encoding="utf-8")
+    )
+    return content
+
+
+def test_bytes_of_a_round_under_every_boundary() -> None:
+    found = []
+    for name in ("full", "lora"):
+        spec = study(name)["base"]["network"]  # type: ignore[index]
+        if name == "lora":
+            spec = {**spec, "of": spec["of"]["of"]}  # the same shapes without the pretrained file
+        model = initial_network(networks.parse(spec, "network"), (64,), 98, 1).read()
+        reference = dense_reference(model.schema)
+        assert f"{model.weights.schema.size:,} weights" in PAGE
+        found.append(
+            (reference.dense_bytes, 2 * reference.dense_bytes, reference.request_bytes + reference.reply_bytes)
+        )
+    rows = zip(("`update_fields`", "`symmetric_fields`, `all_fields`", "`messages`"), *found, strict=True)
+    for boundary, whole, adapters in rows:
+        assert f"| {boundary} | {whole:,} | {adapters:,} |" in PAGE
+
+
+def test_stored_studies_are_those_of_the_files() -> None:
+    for name in ("full", "lora"):
+        stored = json.loads((ROOT / "docs" / "bench" / f"text-{name}.json").read_text(encoding="utf-8"))
+        axes = study(name)["axes"]
+        assert {run["variant"] for run in stored["runs"]} == {*axes["method"]}  # type: ignore[index]
+        assert {run["seed"] for run in stored["runs"]} == {*axes["seed"]}  # type: ignore[index]
