@@ -124,6 +124,14 @@ def test_links_of_ones_own_are_refused() -> None:
         assemble(config)
 
 
+@pytest.mark.parametrize("name", ["docofl"])
+def test_nothing_stands_around_it(name: str) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"method\.inner: lean chooses its links for the whole federation, .* {name}"
+    ):
+        tiny(method={"name": name, "inner": "lean"})
+
+
 def digits(budget: float, **parts: Any) -> RunConfig:
     return load({**DIGITS, **parts, "method": {"name": "lean", "budget": budget}})
 

@@ -60,6 +60,7 @@ class Recipe:
         self._check_groups("uplink", self.method.uplink_groups)
         self._check_groups("downlink", self.method.downlink_groups)
         self._check_aggregator()
+        self._check_alone()
         check_private_method(self.method)
         if self.buffers == "as_weights" and "update" in self.uplink and self.uplink["update"].has_memory:
             raise ConfigError(
@@ -67,12 +68,24 @@ class Recipe:
                 "memory of running variances turns them negative and the network to NaN; set buffers: dense"
             )
 
-    def _check_aggregator(self) -> None:
-        """A rule that compares single coordinates is no good where most of them arrive as zeros."""
-        method: object = self.method
+    def _innermost(self) -> MethodConfig:
+        method = self.method
         while isinstance(method, Wrapper):
             method = method.inner
-        rule: Any = getattr(method, "aggregate", None)
+        return method
+
+    def _check_alone(self) -> None:
+        """A method that chooses its links by the federation cannot stand inside another, whose messages differ."""
+        inner = self._innermost()
+        if inner is not self.method and type(inner).resolve is not MethodConfig.resolve:
+            raise ConfigError(
+                f"method.inner: {methods.name_of(inner)} chooses its links for the whole federation, and method "
+                f"{self.name} around it sends other messages; run it alone, or write out what it stands for"
+            )
+
+    def _check_aggregator(self) -> None:
+        """A rule that compares single coordinates is no good where most of them arrive as zeros."""
+        rule: Any = getattr(self._innermost(), "aggregate", None)
         link = self.uplink.get("update")
         if link is not None and link.drops_coordinates and getattr(rule, "needs_every_coordinate", False):
             raise ConfigError(
