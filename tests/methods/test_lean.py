@@ -19,7 +19,7 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import Scope
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
-from fedreuse.methods.aliases import FedAvg
+from fedreuse.methods.aliases import FedAvg, FedAvgM
 from fedreuse.methods.lean import Lean
 from fedreuse.runs.assembly import assemble
 from fedreuse.runs.config import RunConfig, load
@@ -130,6 +130,16 @@ def test_nothing_stands_around_it(name: str) -> None:
         ConfigError, match=rf"method\.inner: lean chooses its links for the whole federation, .* {name}"
     ):
         tiny(method={"name": name, "inner": "lean"})
+
+
+def test_momentum_changes_the_server_step_alone() -> None:
+    plain, moved = (Lean(0.02, momentum).resolve(SCOPE) for momentum in (0.0, 0.3))
+    assert (plain.uplink, plain.downlink) == (moved.uplink, moved.downlink)
+    assert (plain.method, moved.method) == (FedAvg(), FedAvgM(server_lr=1.0, beta=0.3))
+    without, zero = ({"name": "lean", "budget": 0.9, **more} for more in ({}, {"momentum": 0.0}))
+    assert tiny(method=without).run_id == tiny(method=zero).run_id != tiny(method={**without, "momentum": 0.3}).run_id
+    with pytest.raises(ConfigError, match=r"method\.momentum must be in \[0, 1\), got 1"):
+        tiny(method={**without, "momentum": 1.0})
 
 
 def digits(budget: float, **parts: Any) -> RunConfig:
