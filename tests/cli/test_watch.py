@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fedreuse.cli.watch import draw, line_of, sparkline
+from fedreuse.cli.watch import draw, line_of, sparkline, standings
 from fedreuse.runs.standing import Standing
 from tests.cli.conftest import Invoke
+from tests.report.planned import write_planned
 
 ONE = Standing("running", "accuracy", 12, 30, [0.1, 0.5, 0.9], 3_600_000, 4_800_000, 3, 1, 60.0, (1, 2, 10))
 
@@ -56,6 +57,10 @@ def test_an_interrupted_run_at_this_moment(invoke: Invoke, incomplete: Path) -> 
     assert "interrupted, round 1/2" in done.stdout
     (told,) = json.loads(invoke("watch", incomplete, "--json").stdout)
     assert (told["run"], told["state"], told["rounds"]) == ("incomplete", "interrupted", 1)
+
+
+def test_runs_of_a_study_bear_the_names_it_gave_them(tmp_path: Path) -> None:
+    assert list(standings([write_planned(tmp_path)]))[:2] == ["s401 A", "s402 A"]
 
 
 def test_nothing_there_is_a_mistake(invoke: Invoke, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def standings(places: Sequence[Path]) -> dict[str, Standing]:
 
 
 def _named(place: Path) -> Iterable[tuple[str, Any]]:
-    """The runs of a place: those of a study by variant and seed, others by their folder."""
+    """The runs of a place: those of a study by seed and variant, others by their folder."""
     from fedreuse.runs.directory import find_runs
     from fedreuse.runs.study_file import STUDY_FILE, read_study
 
@@ -72,7 +72,8 @@ def _named(place: Path) -> Iterable[tuple[str, Any]]:
         titles = {one["folder"]: one["variant"] for one in read_study(place)["runs"]}
     for directory in find_runs(place):
         title = titles.get(directory.path.name)
-        yield (f"{title}, seed {directory.config['seed']}" if title else directory.path.name), directory
+        # the seed first: a narrow terminal cuts names at their end
+        yield (f"s{directory.config['seed']} {title}" if title else directory.path.name), directory
 
 
 def _tell(runs: Sequence[Path], every: float, once: bool) -> None:
