@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
@@ -104,6 +105,8 @@ class Data:
     """Whether fractions are normalised too, as (x - mean) / std."""
     clients: np.ndarray | None = None
     """Natural client of each training example, numbered from 0."""
+    held_out_clients: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Natural client of each example for `test` and `validation`, -1 for one without training examples."""
     client_names: np.ndarray | None = None
     """What the data call each of these clients."""
     times: np.ndarray | None = None

@@ -108,7 +108,8 @@ class Task:
         open_data = dataclasses.replace(
             data, train=seen, test=_no_examples(data.test), validation=None, mean=mean, std=std
         )
-        return PreparedTask(self, open_data, data.digest, training, validation, official, sealed)
+        owners = _owners(data, index)
+        return PreparedTask(self, open_data, data.digest, training, validation, official, sealed, owners)
 
     def _check_kind(self, kind: LabelKind) -> None:
         """Refuse a partition, loss or metric that is for other labels than the data have."""
@@ -159,6 +160,8 @@ class PreparedTask:
     validation: ClientIndex
     official_validation: Split | None
     test: SealedSplit
+    owners: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    """Client of each example for `test` and official `validation`, where clients are natural; -1 for nobody's."""
     is_at_home: bool = False
     """Whether the clients alone have examples, and this is the server's side."""
 
@@ -186,6 +189,19 @@ def parse_task(value: object, where: str) -> Task:
             raise ConfigError(f"{where}.{key}: unknown key; {suggest(str(key), own | known)}")
     task: Task = parse(Task, {"dataset": rest, **{key: value[key] for key in own & value.keys()}}, where)
     return task
+
+
+def _owners(data: Data, index: ClientIndex) -> dict[str, np.ndarray]:
+    """Whose held out examples are whose, if every natural client is one client of the federation."""
+    if data.clients is None or not data.held_out_clients:
+        return {}
+    natural = data.clients[index.indices]
+    owner_of = np.full(int(data.clients.max()) + 2, -1)
+    owner_of[natural] = index.owners
+    pairs = np.unique(np.stack([natural, index.owners]), axis=1).shape[1]
+    if not pairs == len(np.unique(natural)) == index.num_clients:
+        return {}
+    return {split: owner_of[clients] for split, clients in data.held_out_clients.items()}
 
 
 def _no_examples(split: Split) -> Split:

@@ -11,6 +11,7 @@ from fedreuse.core.randomness import stream
 from fedreuse.engine.executors.executor import Workplace
 from fedreuse.learning.checks import check_network
 from fedreuse.learning.data import Split
+from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.splits import local_test
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.runs.bad_members import claimed, poisoned
@@ -76,7 +77,11 @@ class Federation:
         return self.trainer.evaluate(model, index=self.prepared.validation.indices[start:stop])
 
     def deal(self, name: SplitName, split: Split) -> None:
-        """Give every client examples of a split, in the proportions of the labels that it trains on."""
+        """Give every client examples of a split: its own where clients are natural, else in its labels' proportions."""
+        if name in self.prepared.owners:
+            owners = self.prepared.owners[name]
+            self.trainer.deal(name, split, ClientIndex.from_owners(owners, self.prepared.training.num_clients))
+            return
         labels, seed = self.prepared.data.train.strata, self.config.seed
         index = local_test(
             self.prepared.training, labels, split.strata, lambda client: stream(seed, f"local {name}", 0, client)

@@ -194,3 +194,21 @@ def test_defaults_that_are_for_classes_are_refused_with_those_that_fit(tmp_path:
     spec |= {"loss": "squared_error"}
     with pytest.raises(ConfigError, match=r"task\.metric: accuracy is for labels that are classes or tokens or flags"):
         parse_task(spec, "task").prepare(1)
+
+
+def test_natural_clients_are_tested_on_their_own_rows(tmp_path: Path) -> None:
+    content = visits(tmp_path / "v.parquet")
+    spec = {"name": "files", "path": str(content), **SETTINGS, "clients": 2, "partition": "natural"}
+    config = tiny(task=spec, network={"name": "mlp", "hidden": [4]}, rounds={"count": 1, "cohort": 2})
+    federation = assemble(config)
+    owners = federation.prepared.owners["test"]
+    split = load(content, **SETTINGS).test
+    assert len(owners) == len(split)
+    federation.deal("test", split)
+    for client in range(2):
+        own = federation.trainer.local_examples("test", client)
+        assert own.inputs.tobytes() == split.inputs[owners == client].tobytes()
+        assert len(own) > 0
+    mixed = {**spec, "partition": "iid"}
+    other = tiny(task=mixed, network={"name": "mlp", "hidden": [4]}, rounds={"count": 1, "cohort": 2})
+    assert assemble(other).prepared.owners == {}  # clients that are mixed have no rows of their own

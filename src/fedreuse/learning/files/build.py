@@ -57,7 +57,7 @@ def build(pool: Pool, plan: Plan, new: New) -> Arrays:
             arrays[f"{name}-inputs"] = _taken(whole, rows, f"{name}-inputs", new)
             arrays[f"{name}-labels"] = labels[rows]
     train = np.flatnonzero(splits == TRAIN)
-    arrays |= _beside(pool, copies, train)
+    arrays |= _beside(pool, copies, train, splits)
     return Arrays(arrays, {"num_classes": num_classes, "notes": _notes(is_missing, copies, train)})
 
 
@@ -86,7 +86,7 @@ def _taken(whole: np.ndarray, rows: np.ndarray, name: str, new: New) -> np.ndarr
     return taken
 
 
-def _beside(pool: Pool, copies: np.ndarray | None, train: np.ndarray) -> dict[str, np.ndarray]:
+def _beside(pool: Pool, copies: np.ndarray | None, train: np.ndarray, splits: np.ndarray) -> dict[str, np.ndarray]:
     """Client, time and number of copies of every training example, as far as they are known."""
     arrays: dict[str, np.ndarray] = {}
     if pool.clients is not None:
@@ -96,11 +96,20 @@ def _beside(pool: Pool, copies: np.ndarray | None, train: np.ndarray) -> dict[st
             raise DataError(f"{pool.place_of(example)} belongs to no client, though others do; put all below clients/")
         clients = clients.compact()
         arrays |= {"clients": clients.codes, "client-names": clients.values.astype(str)}
+        arrays |= _held_out_clients(pool.clients.codes, train, splits)
     if pool.times is not None:
         arrays["times"] = pool.times[train]
     if copies is not None and _num_distinct(copies[train]) < len(train):
         arrays["copies"] = copies[train]
     return arrays
+
+
+def _held_out_clients(codes: np.ndarray, train: np.ndarray, splits: np.ndarray) -> dict[str, np.ndarray]:
+    """Client of every example for testing and validation, numbered as in training; -1 for one that does not train."""
+    is_used = np.zeros(int(codes.max()) + 2, bool)
+    is_used[codes[train]] = True
+    number_of = np.where(is_used, np.cumsum(is_used) - 1, -1)
+    return {f"{_NAMES[code]}-clients": number_of[codes[splits == code]] for code in (VALIDATION, TEST)}
 
 
 def _notes(is_missing: np.ndarray, copies: np.ndarray | None, train: np.ndarray) -> list[str]:

@@ -57,6 +57,7 @@ def to_data(name: str, found: Arrays, **more: Any) -> Data:
         test=splits["test"],
         validation=splits.get("validation"),
         clients=arrays.get("clients"),
+        held_out_clients={split: arrays[f"{split}-clients"] for split in splits if f"{split}-clients" in arrays},
         client_names=arrays.get("client-names"),
         times=arrays.get("times"),
         copies=arrays.get("copies"),
