@@ -46,6 +46,8 @@ def test_codecs_and_their_report(invoke: Invoke, in_folder: Path) -> None:
     document = in_folder / "page.md"
     document.write_text("before\n<!-- bench codecs -->\nold\n<!-- end of bench -->\nafter\n")
     assert "codecs filled in" in invoke("bench", "report", document).stdout
+    told = invoke("bench", "report", document, "--json").stdout
+    assert json.loads(told) == {"document": str(document), "filled": ["codecs"]}
     text = document.read_text()
     assert "| top_k | " in text
     assert "\nold\n" not in text

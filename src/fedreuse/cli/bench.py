@@ -172,6 +172,7 @@ def intervals_command(
 def report_command(
     document: Annotated[Path, typer.Argument(help="A document with marks <!-- bench NAME -->.", show_default=False)],
     results: Annotated[Path, typer.Option("--results", help="The folder of the results.")] = Path("bench"),
+    as_json: AsJson = False,
 ) -> None:
     """Write the tables of all results into a document, between its marks."""
     from fedreuse.bench.report import fill
@@ -179,7 +180,10 @@ def report_command(
 
     text, filled = fill(document.read_text(encoding="utf-8"), read_folder(results))
     document.write_text(text, encoding="utf-8")
-    show_lines(f"{document}: {', '.join(filled) or 'nothing'} filled in")
+    if as_json:
+        show_json({"document": str(document), "filled": list(filled)})
+    else:
+        show_lines(f"{document}: {', '.join(filled) or 'nothing'} filled in")
 
 
 class Shown(NamedTuple):
