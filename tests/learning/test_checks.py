@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch import nn
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.checks import check_data, check_network
 from fedreuse.learning.data import Data, Split
@@ -83,6 +85,12 @@ class Counts(TooFew):
         return super().forward(inputs)
 
 
+@pytest.fixture(autouse=True)
+def own_modules() -> None:
+    """Networks and datasets of this file may be named."""
+    allow(["tests"])
+
+
 CONFIG: dict[str, Any] = {"task": {"name": "digits", "clients": 4}, "rounds": {"cohort": 2}, "executor": "serial"}
 
 
@@ -139,3 +147,30 @@ def labelled(labels: Any) -> Split:
 def test_labels_of_other_kinds(train: Split, test: Split, message: str) -> None:
     with pytest.raises(DataError, match=message):
         check_data(Data("own", 3, train, test), object())
+
+
+@pytest.mark.parametrize(
+    ("task", "network", "message"),
+    [
+        ({"target": "sequence"}, {"output": "last"}, r"labels are tokens, so scores are .*set network\.output: tokens"),
+        (
+            {"target": "next"},
+            {"output": "tokens"},
+            r"labels are classes, one per example, .*network\.output to last or",
+        ),
+        (
+            {"target": "sequence"},
+            {"tokens": 20},
+            r"its embedding has 20 rows, but the data have 98 token numbers; set network\.tokens: 98",
+        ),
+    ],
+)
+def test_networks_of_tokens_that_do_not_fit_the_task(
+    tmp_path: Path, task: dict[str, Any], network: dict[str, Any], message: str
+) -> None:
+    lines = "\n".join(f"{author},line {number} is quite long" for number in range(6) for author in "ab")
+    (tmp_path / "t.csv").write_text(f"author,text\n{lines}\n")
+    spec = {"name": "text", "path": str(tmp_path / "t.csv"), "client_column": "author", "length": 6, "clients": 2,
+            "partition": "natural", **task}  # fmt: skip
+    with pytest.raises(ConfigError, match=message):
+        assemble(load({**CONFIG, "task": spec, "network": {"name": "lstm", "width": 4, **network}}))
