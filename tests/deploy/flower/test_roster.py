@@ -69,3 +69,16 @@ def test_there_is_no_such_client(config: RunConfig) -> None:
     roster, told = roster_of(config)
     assert not roster.admit(7, 5, facts(20, config))
     assert "there is no client 5" in told[-1]
+
+
+def test_other_frozen_weights_are_refused_in_hello() -> None:
+    lora = {"name": "lora", "of": {"name": "cnn", "width": 2, "hidden": 8}, "targets": ["classifier.0"], "rank": 2}
+    network = tiny(network=lora).network
+    mine, same, other = (facts_of("abc", initial_network(network, (1, 8, 8), 4, seed).schema, 20) for seed in (0, 0, 1))
+    told: list[str] = []
+    roster = Roster({0: mine}.get, told.append)
+    assert mine["schema"] == other["schema"]
+    assert not roster.admit(7, 0, other)
+    assert "its frozen is" in told[-1]
+    assert "put the same pretrained files on every node" in told[-1]
+    assert roster.admit(8, 0, same)
