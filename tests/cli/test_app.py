@@ -34,16 +34,18 @@ COMMANDS = [
     "init",
     "list",
     "new-method",
+    "report",
     "run",
     "schema",
     "show",
     "sizes",
     "tune",
     "unseal",
+    "watch",
     "wire",
 ]
-FLOWER_COMMANDS = ["superlink", "supernode"]
-"""They become a program of Flower's, which speaks for itself."""
+SERVING_COMMANDS = ["serve", "superlink", "supernode"]
+"""They serve until they are stopped, and have no answer to print."""
 BENCH_COMMANDS = ["engine", "peers", "codecs", "scale", "memory", "intervals"]
 DATA_COMMANDS = ["list", "fetch", "check", "show", "split"]
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
@@ -62,7 +64,7 @@ def test_every_command_has_help_with_an_example_and_speaks_json(invoke: Invoke, 
     assert "--json" in shown.stdout
 
 
-@pytest.mark.parametrize("words", [*([name] for name in FLOWER_COMMANDS), ["bench", "report"]])
+@pytest.mark.parametrize("words", [*([name] for name in SERVING_COMMANDS), ["bench", "report"]])
 def test_commands_that_answer_nothing_have_an_example_too(invoke: Invoke, words: list[str]) -> None:
     shown = invoke(*words, "--help")
     assert shown.exit_code == 0
@@ -71,7 +73,7 @@ def test_commands_that_answer_nothing_have_an_example_too(invoke: Invoke, words:
 
 def test_no_command_is_forgotten_here() -> None:
     group = typer.main.get_command(app)
-    assert set(group.commands) == {*COMMANDS, *FLOWER_COMMANDS, "bench", "data"}  # type: ignore[attr-defined]
+    assert set(group.commands) == {*COMMANDS, *SERVING_COMMANDS, "bench", "data"}  # type: ignore[attr-defined]
     assert set(group.commands["data"].commands) == set(DATA_COMMANDS)  # type: ignore[attr-defined]
 
 

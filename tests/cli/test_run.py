@@ -77,7 +77,7 @@ def test_resume_goes_on_and_gives_the_same_model(invoke: Invoke, tiny: Path, inc
         ("rounds.cohort=7", "rounds.cohort is 7, but task.clients is 6", "set rounds.cohort to at most 6"),
         ("method={name: dg_fedreuse, gate: {quota: 1.5}}", "method.gate", "quota must be in [0, 1], got 1.5"),
         ("rounds.count", "'rounds.count' is not an override", "write key=value"),
-        ("network=absent_module:Net", "network.name: cannot import 'absent_module'", "run from the folder"),
+        ("network=absent_module:Net", "network.name: importing 'absent_module' is refused", "--allow absent_module"),
     ],
 )
 def test_a_mistake_names_the_place_the_value_and_the_way_out(
@@ -211,6 +211,13 @@ def test_one_round_and_paths_that_can_be_copied(invoke: Invoke, tiny: Path, tmp_
     assert f"fedreuse show '{tmp_path / 'a b'}'" in shown.stdout
 
 
+def test_a_module_that_is_allowed_and_absent(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
+    shown = invoke("run", tiny, "network=absent_module:Net", "--allow", "absent_module", "--out", tmp_path / "run")
+    assert shown.exit_code == 2
+    assert "network.name: cannot import 'absent_module'" in shown.stderr
+    assert "run from the folder" in shown.stderr
+
+
 @pytest.mark.parametrize("executor", ["serial", "{name: pool, workers: 1}"])
 def test_an_error_in_their_network_names_their_file_and_line(
     invoke: Invoke, tiny: Path, in_folder: Path, executor: str
@@ -220,9 +227,9 @@ def test_an_error_in_their_network_names_their_file_and_line(
         "    def forward(self, inputs):\n        if self.training:\n            self.absent\n"
         "        return super().forward(inputs.flatten(1))\n"
     )
-    shown = invoke(
-        "run", tiny, f"network=their_{len(executor)}:Net", f"executor={executor}", "--out", in_folder / "run"
-    )
+    theirs = f"their_{len(executor)}"
+    words = ["run", tiny, f"network={theirs}:Net", f"executor={executor}", "--out", in_folder / "run"]
+    shown = invoke(*words, "--allow", theirs)
     assert shown.exit_code == 2
     assert f"their_{len(executor)}.py, line 9, in forward (`self.absent`): AttributeError" in shown.stderr
     assert "internal error" not in shown.stderr

@@ -73,7 +73,9 @@ def test_every_dataset_is_named_in_full_beside_every_codec(invoke: Invoke) -> No
     assert max(map(len, shown.splitlines())) <= 100
     words = [line.split() for line in shown.splitlines()]
     for dataset in PAPER:
-        assert sum(dataset in line for line in words) == 3  # its row, and a column of either table of codecs
+        assert (
+            sum(dataset in line for line in words) == 4
+        )  # its rows of model and update, a column of either codec table
     for codec in codecs.names():
         rows = [line for line in words if line[:1] == [codec] and len(line) == 1 + len(PAPER)]
         assert len(rows) == (0 if codec == "top_k" else 2)

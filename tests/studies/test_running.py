@@ -93,7 +93,10 @@ def test_side_by_side_ends_in_the_bits_of_one_after_another(tmp_path: Path, monk
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_takes_its_run_with_it_and_no_other(tmp_path: Path) -> None:
+def test_a_process_that_dies_takes_its_run_with_it_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEDREUSE_ALLOW", "tests")
     axes = {"seed": [1, 3], "data": {"digits": {}, "none": {"task": {"name": f"{__name__}:Deadly", "clients": 4}}}}
     study = expand({"base": BASE, "axes": axes}, "s")
     outcomes = {outcome.number: outcome for outcome in run_study(replace(study, runs=study.runs[:3]), tmp_path, jobs=2)}
