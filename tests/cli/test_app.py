@@ -96,6 +96,7 @@ def test_version(invoke: Invoke) -> None:
 def test_an_error_is_a_line_on_stderr_and_an_exit_code(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, word: str
 ) -> None:
+    monkeypatch.setattr("fedreuse.core.own_code._OWN", set())  # other tests name parts of this folder as a person's own
     monkeypatch.setattr("fedreuse.cli.listing.registry_of", _raise(error))
     shown = invoke("list", "methods")
     assert (shown.exit_code, shown.stdout) == (code, "")

@@ -247,6 +247,7 @@ class NothingElse:
         """`inner` does the work."""
         self._inner = inner
         self._needs = needs
+        self.client: int = inner.client
         self.schema: ModelSchema = inner.schema
         self.initial: Model = inner.initial
 
