@@ -53,7 +53,8 @@ class Undeclared:
     drops_coordinates: ClassVar[bool] = False
 
 
-def test_a_codec_of_ones_own_declares_what_it_is() -> None:
+def test_a_codec_of_ones_own_declares_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDREUSE_ALLOW", "tests")
     name = f"{__name__}:Undeclared"
     with pytest.raises(ConfigError, match=r"^x\.name: \S+ must derive from Codec \(fedreuse\.codecs\.codec\)"):
         codecs.parse({"name": name}, "x")

@@ -72,8 +72,8 @@ def wound(method: str, executor: str, folder: Path, monkeypatch: pytest.MonkeyPa
     number = int(rng.integers(1, ROUNDS + 1))
     scheduled = launch._freeze
 
-    def freeze(config: Any, directory: Any) -> Any:
-        schedule = scheduled(config, directory)
+    def freeze(*what: Any) -> Any:
+        schedule = scheduled(*what)
         place = int(rng.integers(COHORT))
         client = schedule.cohort(number, 0).clients[place]
         moment = float(rng.uniform(0.0005, 0.05))
@@ -119,7 +119,7 @@ def test_rounds_that_wait_for_their_checkpoint_get_it_when_workers_are_lost(
     deaths = tmp_path / "deaths"
     deaths.mkdir()
     config = tiny(rounds={"count": ROUNDS}, executor=EXECUTORS["pool 2"], checkpoint_every=4, **METHODS["fed_ef"])
-    client = launch._freeze(config, RunDirectory(tmp_path)).cohort(3, 0).clients[1]
+    client = launch._freeze(config, RunDirectory(tmp_path), None).cohort(3, 0).clients[1]
     with monkeypatch.context() as patch:
         original = TaskSetup.of
         patch.setattr(TaskSetup, "of", lambda *of: DyingSetup(original(*of), str(deaths), 3, client, num_deaths=9))

@@ -192,7 +192,10 @@ def parse_task(value: object, where: str) -> Task:
 
 
 def _owners(data: Data, index: ClientIndex) -> dict[str, np.ndarray]:
-    """Whose held out examples are whose, if every natural client is one client of the federation."""
+    """Whose held out examples are whose, if every natural client is one client of the federation.
+
+    A split of which nobody owns anything is there for all of them.
+    """
     if data.clients is None or not data.held_out_clients:
         return {}
     natural = data.clients[index.indices]
@@ -201,7 +204,8 @@ def _owners(data: Data, index: ClientIndex) -> dict[str, np.ndarray]:
     pairs = np.unique(np.stack([natural, index.owners]), axis=1).shape[1]
     if not pairs == len(np.unique(natural)) == index.num_clients:
         return {}
-    return {split: owner_of[clients] for split, clients in data.held_out_clients.items()}
+    owners = {split: owner_of[clients] for split, clients in data.held_out_clients.items()}
+    return {split: found for split, found in owners.items() if (found >= 0).any()}
 
 
 def _no_examples(split: Split) -> Split:

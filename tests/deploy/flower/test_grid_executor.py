@@ -11,7 +11,7 @@ import pytest
 from flwr.app import Message
 
 from fedreuse.core.errors import RunError
-from fedreuse.deploy.flower import grid_executor, post
+from fedreuse.deploy.flower import grid_executor, hello, post
 from fedreuse.deploy.flower.client import _Client
 from fedreuse.deploy.flower.flat_config import to_flat
 from fedreuse.deploy.flower.frame import Frame
@@ -31,7 +31,7 @@ CONFIG = tiny(rounds={"count": 2, "cohort": 6})
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid_executor, "_RETRY_SECONDS", 0.0)
-    for module in (grid_executor, post):
+    for module in (hello, post):
         monkeypatch.setattr(module, "_POLL_SECONDS", 0.001)
 
 
@@ -90,7 +90,7 @@ def test_a_bad_reply_is_a_lost_one_and_the_log_says_why(tmp_path: Path, spoil: S
 )
 def test_a_wellformed_reply_that_is_no_answer_is_a_lost_one(tmp_path: Path, changes: Any, reason: str) -> None:
     grid, flat = federation(tmp_path)
-    schema = _Client(grid.contexts[FIRST_NODE])._federation.schema
+    schema = _Client(grid.contexts[FIRST_NODE], 0)._federation.schema
 
     def other(frame: Frame) -> Frame:
         return replace(frame, body=replace(Envelope.from_bytes(frame.body, schema), **changes).to_bytes())

@@ -16,7 +16,7 @@ REAL_HOME = Path(os.environ.get("FEDREUSE_DATA") or "~/.cache/fedreuse").expandu
 
 
 def test_every_dataset_is_registered() -> None:
-    assert {*FACTS, "synthetic", "files", "text"} == set(datasets.names())
+    assert {*FACTS, "synthetic", "files", "text", "at_home"} == set(datasets.names())
 
 
 @pytest.mark.parametrize("name", FACTS)

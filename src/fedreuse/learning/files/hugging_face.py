@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.errors import DataError
 from fedreuse.learning.files.source import CHUNK, ColumnNames
-from fedreuse.learning.files.table import TableSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from fedreuse.learning.files.table import TableSource
 
 __all__ = ["is_saved_dataset", "saved_splits"]
 
@@ -40,6 +41,8 @@ def saved_splits(path: Path, names: ColumnNames, shape: tuple[int, ...] | None) 
 
 
 def _source(table: Any, where: str, names: ColumnNames, shape: tuple[int, ...] | None) -> TableSource:
+    from fedreuse.learning.files.table import TableSource
+
     rows = table.with_format("arrow")
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:

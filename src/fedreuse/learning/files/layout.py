@@ -12,7 +12,6 @@ from fedreuse.core.registry import load_object
 from fedreuse.learning.files.arrays import ArraySource
 from fedreuse.learning.files.hugging_face import is_saved_dataset, saved_splits
 from fedreuse.learning.files.image_folder import IMAGES, ImageFolder
-from fedreuse.learning.files.table import table_of
 from fedreuse.learning.files.torch_dataset import TorchSource
 
 if TYPE_CHECKING:
@@ -118,15 +117,21 @@ def _file(path: Path, reading: Reading) -> Source:
     if path.suffix == ".npz":
         return ArraySource(path, reading.names)
     if path.suffix in _TABLES:
-        return table_of([path], reading.names, reading.shape)
+        return _table([path], reading)
     raise DataError(f"{path}: unknown form '{path.suffix}'; {_known()}")
+
+
+def _table(files: list[Path], reading: Reading) -> Source:
+    from fedreuse.learning.files.table import table_of  # pyarrow: a client without tables need not wait for it
+
+    return table_of(files, reading.names, reading.shape)
 
 
 def _folder(place: Path, reading: Reading) -> Source:
     """A folder that is one source."""
     for suffix in _TABLES:
         if tables := sorted(place.glob(f"*{suffix}")):
-            return table_of(tables, reading.names, reading.shape)
+            return _table(tables, reading)
     if any(place.glob("*.npy")):
         return ArraySource(place, reading.names)
     if any(file.suffix.lower() in IMAGES for file in place.glob("*/*")):
