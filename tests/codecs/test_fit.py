@@ -7,9 +7,10 @@ import pytest
 
 from fedreuse.codecs.codec import codecs
 from fedreuse.codecs.dense import Dense
-from fedreuse.codecs.fit import Fit, with_ratio
+from fedreuse.codecs.fit import Fit
 from fedreuse.codecs.narrow import Narrow
 from fedreuse.codecs.packed import Packed
+from fedreuse.codecs.ratio import with_ratio
 from fedreuse.codecs.ternary import Ternary
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.errors import ConfigError
@@ -68,7 +69,7 @@ def test_too_little_for_one_coordinate_each_is_one_coordinate_each() -> None:
 
 def test_a_codec_without_a_ratio_is_refused() -> None:
     for inner in (Dense(), Packed(Dense())):
-        with pytest.raises(ConfigError, match=r"fit\.codec must have a ratio: top_k or ternary"):
+        with pytest.raises(ConfigError, match=r"fit\.codec must have a ratio: top_k, ternary or allot"):
             Fit(inner, 100)
     with pytest.raises(ConfigError, match=r"uplink: fit\.bytes must be at least 1, got 0"):
         codecs.parse({"name": "fit", "bytes": 0}, "uplink")

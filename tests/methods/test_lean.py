@@ -12,6 +12,7 @@ import pytest
 from fedreuse.accounting.boundaries.boundary import boundary_of
 from fedreuse.accounting.dense import dense_reference
 from fedreuse.accounting.traffic import traffic
+from fedreuse.codecs.allot import Allot
 from fedreuse.codecs.codec import Codec
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.narrow import Narrow
@@ -19,13 +20,16 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import Scope
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
-from fedreuse.methods.aliases import FedAvg, FedAvgM
+from fedreuse.methods.aliases import FedAvg
+from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.lean import Lean
 from fedreuse.runs.assembly import assemble
 from fedreuse.runs.config import RunConfig, load
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
 from fedreuse.runs.recipe import Recipe
+from fedreuse.server_steps.momentum import MomentumStep
+from fedreuse.server_steps.moving_average import MovingAverageStep
 from fedreuse.testing.quadratic import QuadraticFederation, Setting, quadratic_schema
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem
 from tests.references.lean import lean
@@ -58,7 +62,21 @@ def test_a_budget_by_hand() -> None:
     header = 90
     assert 0 <= both * 0.02 / 4 - up < header
     assert 0 <= both * 0.02 * 3 / 4 * 600 / 590 - down < 2 * header
-    assert (found.method, found.downlink["model"].start) == (FedAvg(), "initial")  # type: ignore[attr-defined]
+    assert found.downlink["model"].start == "initial"  # type: ignore[attr-defined]
+    assert found.method == Averaging(step=MovingAverageStep(0.7))
+
+
+def test_what_a_message_may_take_decides_its_codec() -> None:
+    # at 0.02 a reply has 1 % of the dense bytes and a request 3 %; at 0.05 2.5 and 7.5 %
+    def rounded(budget: float, way: str) -> str | None:
+        found = Lean(budget).resolve(SCOPE)
+        link = found.uplink["update"] if way == "up" else found.downlink["model"]
+        allot = codec_of(codec_of(codec_of(link)))
+        assert isinstance(allot, Allot)
+        return getattr(allot.codec, "values", None)
+
+    wanted = {0.005: ("int4", "int4"), 0.02: ("int4", "int4"), 0.05: ("int4", "int8"), 0.3: ("fp16", None)}
+    assert {budget: (rounded(budget, "up"), rounded(budget, "down")) for budget in wanted} == wanted
 
 
 @pytest.mark.parametrize("budget", [0.001, 0.01, 0.02, 0.05, 0.1, 0.3, 0.5, 0.65, 0.8, 0.95])
@@ -135,11 +153,20 @@ def test_nothing_stands_around_it(name: str) -> None:
 def test_momentum_changes_the_server_step_alone() -> None:
     plain, moved = (Lean(0.02, momentum).resolve(SCOPE) for momentum in (0.0, 0.3))
     assert (plain.uplink, plain.downlink) == (moved.uplink, moved.downlink)
-    assert (plain.method, moved.method) == (FedAvg(), FedAvgM(server_lr=1.0, beta=0.3))
+    assert plain.method == Averaging(step=MovingAverageStep(0.7))
+    assert moved.method == Averaging(step=MovingAverageStep(0.7, MomentumStep(1.0, 0.3)))
     without, zero = ({"name": "lean", "budget": 0.9, **more} for more in ({}, {"momentum": 0.0}))
     assert tiny(method=without).run_id == tiny(method=zero).run_id != tiny(method={**without, "momentum": 0.3}).run_id
     with pytest.raises(ConfigError, match=r"method\.momentum must be in \[0, 1\), got 1"):
         tiny(method={**without, "momentum": 1.0})
+
+
+def test_without_the_moving_average_the_last_model_is_evaluated() -> None:
+    last, average = (Lean(0.02, moving_average=beta).resolve(SCOPE) for beta in (0.0, 0.7))
+    assert (last.uplink, last.downlink) == (average.uplink, average.downlink)
+    assert last.method == FedAvg()
+    with pytest.raises(ConfigError, match=r"method\.moving_average must be in \[0, 1\), got 1"):
+        tiny(method={"name": "lean", "budget": 0.9, "moving_average": 1.0})
 
 
 def digits(budget: float, **parts: Any) -> RunConfig:
@@ -207,6 +234,7 @@ def test_equals_the_reference() -> None:
         through(codec_of(found.uplink["update"]), schema.weights),
         through(codec_of(found.downlink["model"]), schema.weights),
         through(Narrow(Dense(), "bf16"), schema.buffers),
+        0.7,
     )
     for model, one in zip(session.models[1:], wanted, strict=True):
         assert_close(model, *one)

@@ -12,13 +12,13 @@ Compress = Callable[[np.ndarray], np.ndarray]
 
 
 def lean(
-    problem: Problem, up: Compress, down: Compress, statistics: Compress
+    problem: Problem, up: Compress, down: Compress, statistics: Compress, beta: float
 ) -> list[tuple[np.ndarray, np.ndarray, int]]:
-    """Weights, statistics and counter after every round; everybody holds the initial weights before the first."""
+    """The average of the weights, statistics and counter after every round; everybody holds the initial weights."""
     w, s, c = problem.weights.copy(), problem.statistics.copy(), problem.counter
     held = dict.fromkeys(range(len(problem.examples)), problem.weights)
     residual = dict.fromkeys(held, np.zeros_like(w))
-    trajectory = []
+    average, trajectory = None, []
     for t, cohort in enumerate(problem.cohorts, start=1):
         total = sum(problem.examples[i] for i in cohort)
         step_w, step_s, step_c = np.zeros_like(w), np.zeros_like(s), 0.0
@@ -34,5 +34,6 @@ def lean(
             step_s = step_s + omega * statistics(delta_s)
             step_c = step_c + omega * delta_c
         w, s, c = w + step_w, s + step_s, c + round_half_even(step_c)
-        trajectory.append((w, s, c))
+        average = w if average is None else beta * average + (1 - beta) * w
+        trajectory.append((average, s, c))
     return trajectory

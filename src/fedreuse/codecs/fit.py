@@ -10,12 +10,13 @@ allowance holds in all of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from math import inf, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedreuse.codecs.around import AroundCodec
 from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.ratio import ratio_of, with_ratio
 from fedreuse.core.errors import require
 from fedreuse.core.registry import part
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from fedreuse.core.tensors import Tensors
     from fedreuse.wire.parcel import Parcel
 
-__all__ = ["Fit", "with_ratio"]
+__all__ = ["Fit"]
 
 _NARROW_INT4 = {"name": "narrow", "values": "int4", "codec": {"name": "top_k", "ratio": 0.05}}
 _ENOUGH = 0.97
@@ -43,8 +44,8 @@ class Fit(AroundCodec):
     """Keep as many of the largest coordinates as fit into a number of bytes.
 
     Args:
-        codec: A codec with a `ratio` (`top_k`, `ternary`), perhaps inside `narrow` and `packed`; its own ratio is
-            where the search begins.
+        codec: A codec with a `ratio` (`top_k`, `ternary`, `allot`), perhaps inside `narrow` and `packed`; its own
+            ratio is where the search begins.
         bytes: The most that all tensors of the group together may take behind the header, at least 1. Where one
             coordinate of each tensor is more than that, one of each is sent.
 
@@ -58,15 +59,15 @@ class Fit(AroundCodec):
         """Check the range, and that there is a ratio to vary."""
         require(self.bytes >= 1, "fit.bytes must be at least 1", self.bytes)
         require(
-            _ratio(self.codec) is not None,
-            "fit.codec must have a ratio: top_k or ternary, perhaps inside narrow and packed",
+            ratio_of(self.codec) is not None,
+            "fit.codec must have a ratio: top_k, ternary or allot, perhaps inside narrow and packed",
             codecs.name_of(self.codec),
         )
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """The parcel of the largest ratio found that fits."""
         best: Parcel | None = None
-        low, high, ratio = 0.0, inf, _ratio(self.codec) or 1.0
+        low, high, ratio = 0.0, inf, ratio_of(self.codec) or 1.0
         for _ in range(_TRIALS):
             parcel = self._at(ratio, tensors, schema, rng)
             size = max(1, parcel.body_bytes)
@@ -82,21 +83,3 @@ class Fit(AroundCodec):
 
     def _at(self, ratio: float, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         return with_ratio(self.codec, ratio).encode(tensors, schema, rng)
-
-
-def with_ratio(codec: Codec, ratio: float) -> Codec:
-    """The same codec with another ratio, however deep it stands."""
-    inner: Any = codec
-    change = {"ratio": ratio} if _has(codec, "ratio") else {"codec": with_ratio(inner.codec, ratio)}
-    changed: Codec = replace(inner, **change)
-    return changed
-
-
-def _ratio(codec: Any) -> float | None:
-    while not _has(codec, "ratio") and _has(codec, "codec"):
-        codec = codec.codec
-    return float(codec.ratio) if _has(codec, "ratio") else None
-
-
-def _has(codec: Any, name: str) -> bool:
-    return any(field.name == name for field in fields(codec))

@@ -9,13 +9,15 @@ F, M  = what first contacts cost, and how many requests are left: round 1 carrie
 
 up    error_feedback(fit(u, C(u)))                     down    delta(fit(d, C(d)), start: initial)
 
-C follows from the share of the weights' dense bytes that a message may take (`_CODECS`); running statistics travel as
-bf16. A message that may be dense is dense, without memory: at budget 1 both are, which is FedAvg.
+C is `allot`, packed; how it rounds follows from the share of the weights' dense bytes that a message may take. Running
+statistics travel as bf16. What is evaluated is a moving average of the models, which takes noise out and costs no
+bytes. A message that may be dense is dense, without memory: at budget 1 both are, and nothing is averaged, which is
+FedAvg.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING
@@ -23,10 +25,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedreuse.accounting.dense import dense_reference, message_groups
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.codecs.allot import Allot
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.fit import Fit
 from fedreuse.codecs.narrow import Narrow
+from fedreuse.codecs.packed import Packed
+from fedreuse.codecs.top_k import TopK
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.method import LinkContext, Resolved
 from fedreuse.core.registry import quiet
@@ -36,28 +40,25 @@ from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.plain import Plain
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.aliases import FedAvg, FedAvgM
+from fedreuse.server_steps.moving_average import MovingAverageStep
 from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fedreuse.codecs.codec import Codec
     from fedreuse.core.method import Link, Scope
     from fedreuse.core.schema import ModelSchema
     from fedreuse.methods.averaging import Averaging
+    from fedreuse.wire.modes.narrow import Kind
     from fedreuse.wire.parcel import Parcel
 
 __all__ = ["Lean"]
 
 _UP = 0.25
 """Share of the budget that goes up."""
-_CODECS: tuple[tuple[float, str, str | None], ...] = (
-    (0.0085, "ternary", None),
-    (0.035, "top_k", "int4"),
-    (0.12, "top_k", "int8"),
-    (0.35, "top_k", "fp16"),
-    (1.0, "top_k", None),
-)
-"""Up to which share of the dense bytes which coordinates are chosen by what, and how their values are rounded."""
+_VALUES: tuple[tuple[float, Kind | None], ...] = ((0.035, "int4"), (0.12, "int8"), (0.35, "fp16"), (1.0, None))
+"""Up to which share of the dense bytes how values are rounded."""
 
 
 @alias("lean")
@@ -69,8 +70,9 @@ class Lean(Alias):
         budget: Bytes of all messages of the run, both directions together, as a share of dense FedAvg's, in
             (0, 1]; 1 is dense FedAvg. A federation of few rounds or a tiny model has a smallest budget, which
             the error names.
-        momentum: At the server, in [0, 1); costs no bytes. 0 is FedAvg; 0.3 made up part of what a budget of 0.02
-            costs in accuracy (decision 0049).
+        momentum: At the server, in [0, 1); costs no bytes. 0 is FedAvg's step.
+        moving_average: Share of the last average that is kept in the model that is evaluated and deployed, in [0, 1);
+            costs no bytes. 0 evaluates the last model, as FedAvg does.
 
     Raises:
         ConfigError: When the federation is known and the budget is 0, above 1 or below the smallest one.
@@ -80,19 +82,24 @@ class Lean(Alias):
 
     budget: float = 0.02
     momentum: float = quiet(0.0)
+    moving_average: float = 0.7
 
     def __post_init__(self) -> None:
-        """Check the range of the momentum; that of the budget depends on the federation."""
-        require(0 <= self.momentum < 1, "method.momentum must be in [0, 1)", self.momentum)
+        """Check the ranges; that of the budget depends on the federation."""
+        for name in ("momentum", "moving_average"):
+            require(0 <= getattr(self, name) < 1, f"method.{name} must be in [0, 1)", getattr(self, name))
         super().__post_init__()
 
     @property
-    def _averaging(self) -> FedAvg | FedAvgM:
+    def _fedavg(self) -> FedAvg | FedAvgM:
         return FedAvgM(1.0, self.momentum) if self.momentum else FedAvg()
 
     def expand(self) -> Averaging:
         """Averaging; the links depend on the federation."""
-        return self._averaging.expand()
+        averaging = self._fedavg.expand()
+        if not self.moving_average:
+            return averaging
+        return replace(averaging, step=MovingAverageStep(self.moving_average, averaging.step))
 
     def resolve(self, scope: Scope) -> Resolved:
         """FedAvg and the links that keep to the budget."""
@@ -104,7 +111,9 @@ class Lean(Alias):
                 f"{scope.schema.dense_bytes:,} bytes of model), to 1, got {self.budget!r}"
             )
         up, down = plan.allowances(self.budget)
-        return Resolved(self._averaging, plan.uplink(up), plan.downlink(down))
+        uplink, downlink = plan.uplink(up), plan.downlink(down)
+        is_lossy = bool(uplink or downlink)
+        return Resolved(self.expand() if is_lossy and self.moving_average else self._fedavg, uplink, downlink)
 
 
 class _Plan:
@@ -200,7 +209,5 @@ def _sent(link: Link, schema: ModelSchema, group: str) -> Parcel:
 
 def _codec(share: float) -> Codec:
     """What suits a share of the dense bytes; the ratio is where the search for the largest one that fits begins."""
-    name, values = next((name, values) for most, name, values in _CODECS if share <= most or most == 1)
-    inner = {"name": name, "ratio": min(1.0, 5 * share)}
-    chosen = inner if values is None else {"name": "narrow", "values": values, "codec": inner}
-    return codecs.parse({"name": "packed", "least": 0, "codec": chosen}, "codec")
+    values = next(values for most, values in _VALUES if share <= most or most == 1)
+    return Packed(Allot(min(1.0, 5 * share), TopK() if values is None else Narrow(TopK(), values)), least=0)
