@@ -16,15 +16,15 @@ from fedreuse.studies.study import load_study
 from tests.cli.conftest import Invoke
 
 ROOT = Path(__file__).parents[2]
-SMALL = ["task.clients=6", "rounds.cohort=3", "rounds.count=1", "network={name: cnn, width: 2, hidden: 8}"]
-NAMES = ["dense FedAvg", "Top-K FedAvg", "Top-K + error feedback", "DG-FedReuse + Top-K"]
+SMALL = ["task.clients=6", "rounds.cohort=3", "rounds.count=1", "network={name: cnn, width: 8, hidden: 32}"]
+NAMES = ["dense FedAvg", "Top-K FedAvg", "Top-K + error feedback", "DG-FedReuse + Top-K", "lean: 5 % of the bytes"]
 
 
 def test_the_packaged_study_is_the_one_in_configs() -> None:
     assert find_config("demo").read_text() == (ROOT / "configs" / "demo.yaml").read_text()
 
 
-def test_it_compares_four_methods_with_batchnorm() -> None:
+def test_it_compares_five_methods_with_batchnorm() -> None:
     study = load_study(ROOT / "configs" / "demo.yaml")
     assert list(dict.fromkeys(run.variant for run in study.runs)) == NAMES
     assert {run.config.to_plain()["network"]["name"] for run in study.runs} == {"cnn"}
@@ -56,12 +56,12 @@ def test_changed_it_need_not_learn_and_keeps_runs_until_fresh_ones_are_asked_for
     (out / "my own folder").mkdir()
     (out / "my own folder" / "config.yaml").write_text("mine")
     markers = {file: file.stat().st_mtime_ns for file in out.glob("*/COMPLETE")}
-    assert len(markers) == 8
+    assert len(markers) == 10
 
     again = invoke("demo", *SMALL, "--json")
-    assert "8 of them complete already and kept as they are" in again.stderr
+    assert "10 of them complete already and kept as they are" in again.stderr
     assert {file: file.stat().st_mtime_ns for file in out.glob("*/COMPLETE")} == markers
-    assert len(json.loads(again.stdout)["variants"]) == 4
+    assert len(json.loads(again.stdout)["variants"]) == 5
 
     fresh = invoke("demo", *SMALL, "--fresh")
     assert fresh.exit_code == 0

@@ -11,7 +11,9 @@ import pytest
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.results import compared_alike, plain, read_run, read_runs, same_models
 from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.launch import run
 from tests.report.runs import write_run
+from tests.tiny import tiny
 
 
 def test_savings_by_hand(tmp_path: Path) -> None:
@@ -43,6 +45,12 @@ def test_scores_events_and_work(tmp_path: Path) -> None:
     assert result.work["flops"] == 3_000_000_000
     assert result.variant == "dg_fedreuse, error_feedback(top_k 0.2)"
     assert json.loads(json.dumps(plain(result), allow_nan=False))["directory"] == str(tmp_path / "run")
+
+
+def test_links_that_a_method_chose_for_the_federation_are_named(tmp_path: Path) -> None:
+    result = read_run(run(tiny(method={"name": "lean", "budget": 0.9}), tmp_path / "run"))
+    assert result.uplink.startswith("error_feedback(fit ")
+    assert result.downlink == "dense" or result.downlink.startswith("delta(fit ")
 
 
 def test_a_run_without_updates_links_travels_dense(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`fedreuse demo`: four methods on embedded data, from nothing to a table and a figure in about two minutes."""
+"""`fedreuse demo`: five methods on embedded data, from nothing to a table and a figure in about two minutes."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ coordinates the positions cost most, and their magnitudes are alike: one magnitu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.ratio import ratio_of, with_ratio
@@ -20,7 +20,7 @@ from fedreuse.core.errors import require
 from fedreuse.core.registry import part
 from fedreuse.core.schema import Schema
 from fedreuse.core.tensors import Tensors, to_dense
-from fedreuse.wire.block import absent_block
+from fedreuse.wire.block import Block, absent_block
 from fedreuse.wire.parcel import Parcel
 
 if TYPE_CHECKING:
@@ -66,7 +66,8 @@ class Allot(Codec):
         """One block per tensor, by the codec that suits what the tensor keeps."""
         dense = to_dense(tensors)
         marks = mark_largest(dense.values, kept_count(len(dense.values), self.ratio))
-        blocks, notes = {}, {}
+        blocks: dict[str, Block] = {}
+        notes: dict[str, Any] = {}
         for spec, start in zip(dense.schema, dense.schema.offsets, strict=False):
             inside = slice(start, start + spec.size)
             share = max(1, int(marks[inside].sum())) / max(1, spec.size)

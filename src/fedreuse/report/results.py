@@ -108,9 +108,11 @@ def _read_run(directory: RunDirectory, variant: str | None, labels: Mapping[str,
     config, metrics, summary, events = snapshot.config, snapshot.metrics, snapshot.summary, snapshot.events
     history = History.of(snapshot)
     scores = [row["validation_score"] for row in metrics if row["validation_score"] is not None]
+    provenance = directory.provenance if (directory.path / "provenance.json").exists() else {}
+    used = provenance.get("resolved", config)  # a method that depends on the federation chose its links there
     return Result(
         directory=directory.path,
-        run_id=_run_id(directory),
+        run_id=str(provenance.get("run_id", "")),
         variant=variant or _describe(config),
         method=config["method"]["name"],
         dataset=config["task"]["name"],
@@ -136,8 +138,8 @@ def _read_run(directory: RunDirectory, variant: str | None, labels: Mapping[str,
         personal_test=summary.get("personal_test"),
         is_approximate=config.get("accept_approximation", False),
         labels=labels,
-        uplink=_links(config["uplink"], "update"),
-        downlink=_links(config.get("downlink", {}), "model"),
+        uplink=_links(used["uplink"], "update"),
+        downlink=_links(used.get("downlink", {}), "model"),
         model_digest=summary.get("model_digest", ""),
         epsilon=summary.get("privacy", {}).get("epsilon"),
         attack_success=summary.get("attack_success"),
@@ -235,11 +237,6 @@ def _plain(node: Any) -> Any:
     return str(node) if isinstance(node, Path) else node
 
 
-def _run_id(directory: RunDirectory) -> str:
-    known = directory.path / "provenance.json"
-    return str(directory.provenance["run_id"]) if known.exists() else ""
-
-
 def _describe(config: Mapping[str, Any]) -> str:
     """A method and what its updates travel through, such as `fedavg, error_feedback(top_k 0.2)`."""
     return f"{config['method']['name']}, {_links(config['uplink'], 'update')}"
@@ -256,6 +253,8 @@ def _words(part: Mapping[str, Any]) -> str:
     inside = [_words(inner) for inner in part.values() if isinstance(inner, Mapping)]
     if part["name"] == "plain":
         return inside[0]
+    if part["name"] == "fit":
+        return f"fit {part['bytes']:,} B"
     if inside:
         return f"{part['name']}({', '.join(inside)})"
     return " ".join([part["name"], *(str(value) for key, value in part.items() if key != "name")])
