@@ -1,4 +1,4 @@
-"""`fedreuse export`: plain torch loads the file, by the three lines that are printed."""
+"""`fedreuse export`: plain torch loads the program, by the three lines that are printed, where there is no fedreuse."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,13 +19,17 @@ from fedreuse.runs.directory import RunDirectory
 from tests.cli.conftest import Invoke
 from tests.tiny import as_first_format
 
+BARRED = """
+import sys
+sys.modules["fedreuse"] = None  # importing it is an error
+"""
 CHECK = """
-import numpy as np
-from fedreuse.runs.directory import RunDirectory
-held = RunDirectory.open({run!r}).model()
-mine = {{name: tensor.numpy() for name, tensor in network.state_dict().items()}}
-assert mine.keys() == held.keys()
-assert all(np.array_equal(mine[name], held[name]) and mine[name].shape == held[name].shape for name in mine)
+from safetensors.torch import load_file
+held = load_file({weights!r})
+mine = network.state_dict()
+assert mine.keys() >= held.keys()
+assert all(torch.equal(mine[name], held[name]) for name in held)
+assert scores.shape == (1, 10) and torch.equal(network(torch.zeros(3, 1, 8, 8))[:1].isfinite(), torch.ones(1, 10) > 0)
 """
 OWN = """
 from torch import nn
@@ -40,22 +45,23 @@ class Net(nn.Module):
 """
 
 
-def run_example(example: list[str], place: Path, folder: Path) -> None:
-    assert len(example) == 3
-    script = "\n".join(example) + CHECK.format(run=str(place))
+def run_example(told: dict[str, Any], folder: Path) -> None:
+    """The printed lines, in a process that cannot import fedreuse."""
+    assert len(told["example"]) == 3
+    script = BARRED + "\n".join(told["example"]) + CHECK.format(weights=told["file"])
     subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("network", ["mlp", "{name: cnn, width: 2, hidden: 4}"])
 def test_the_printed_lines_load_the_network(invoke: Invoke, tiny: Path, in_folder: Path, network: str) -> None:
-    place = run(load(tiny, [f"network={network}", "rounds.count=1"]), in_folder / "run").path
+    run(load(tiny, [f"network={network}", "rounds.count=1"]), in_folder / "run")
     told = json.loads(invoke("export", "run", "--json").stdout)
-    assert told["file"] == "run.safetensors"
-    run_example(told["example"], place, in_folder)
+    assert (told["file"], told["program"]) == ("run.safetensors", "run.pt2")
+    run_example(told, in_folder)
     shown = invoke("export", "run", "--to", "mine.safetensors")
     assert shown.exit_code == 0
-    assert "network.load_state_dict(load_file('mine.safetensors'))" in shown.stdout
+    assert "network = torch.export.load('mine.pt2').module()" in shown.stdout
     assert (in_folder / "mine.safetensors").read_bytes() == (in_folder / "run.safetensors").read_bytes()
 
 
@@ -73,6 +79,21 @@ def test_a_model_that_is_not_the_tested_one_is_refused(invoke: Invoke, complete:
     assert "model.safetensors does not hold the model that was tested" in shown.stderr
 
 
+def test_a_network_that_branches_on_values_has_weights_alone(
+    invoke: Invoke, tiny: Path, in_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branching = OWN.replace("return self", "return inputs.sum() * 0 if inputs.sum() > 1e9 else self")
+    (in_folder / "own_branching_net.py").write_text(branching)
+    monkeypatch.syspath_prepend(in_folder)
+    allow(["own_branching_net"])
+    run(load(tiny, ["network=own_branching_net:Net", "rounds.count=1"]), in_folder / "run")
+    shown = invoke("export", "run")
+    assert shown.exit_code == 0
+    assert "there is no program beside: torch.export cannot make a program of this network" in shown.stdout
+    assert "network.load_state_dict(load_file('run.safetensors'))" in shown.stdout
+    assert [file.name for file in in_folder.glob("run.*")] == ["run.safetensors"]
+
+
 @pytest.mark.slow
 def test_ones_own_network(invoke: Invoke, tiny: Path, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (in_folder / "own_export_net.py").write_text(OWN)
@@ -81,8 +102,8 @@ def test_ones_own_network(invoke: Invoke, tiny: Path, in_folder: Path, monkeypat
     config = load(tiny, ['network={name: "own_export_net:Net", hidden: 5}', "rounds.count=1"])
     place = run(config, in_folder / "run").path
     told = json.loads(invoke("export", place, "--json").stdout)
-    assert told["example"][1] == "network = Net(num_classes=10, hidden=5)"
-    run_example(told["example"], place, in_folder)
+    (in_folder / "own_export_net.py").unlink()  # the program needs the network's own code as little as ours
+    run_example(told, in_folder)
 
 
 def test_counters_keep_their_shape(tiny: Path, tmp_path: Path) -> None:
@@ -102,6 +123,7 @@ def test_an_incomplete_run_has_nothing_to_export(invoke: Invoke, stopped: Path, 
 
 def test_not_a_run_and_not_a_place(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
     assert "is not a run directory" in invoke("export", tmp_path).stderr
+    assert "name a file .safetensors" in invoke("export", complete, "--to", "mine.pt2").stderr
     shown = invoke("export", complete, "--to", tmp_path / "absent" / "x.safetensors")
     assert shown.exit_code == 2
     assert "choose another place with --to" in shown.stderr

@@ -1,8 +1,7 @@
-"""`fedreuse export`: the trained network as a file that plain torch loads."""
+"""`fedreuse export`: the trained network as files that plain torch loads."""
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,19 +20,32 @@ if TYPE_CHECKING:
 
     from fedreuse.runs.directory import RunDirectory
 
-__all__ = ["example_of", "export_command"]
+__all__ = ["export_command"]
+
+Told = dict[str, Any]
+_PROGRAM = ".pt2"
 
 
 @app.command("export", epilog="Example: fedreuse export runs/mine --to digits.safetensors")
 def export_command(
     run: Annotated[Path, typer.Argument(help="A complete run directory.", show_default=False)],
-    to: Annotated[Path | None, typer.Option("--to", help="The file to write (default: the run's name, here).")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="The file of weights (default: the run's name, here).")
+    ] = None,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the trained network as safetensors, and show the three lines of torch that load it."""
+    """Write the trained network for plain torch: its weights as safetensors, and a program of torch.export beside.
+
+    The program (.pt2) holds the network and its weights, frozen ones too, and runs where fedreuse is not installed; the
+    lines that load it are printed. The safetensors file holds the trained tensors by name, for code that builds the
+    network itself.
+    """
     from fedreuse.runs.directory import RunDirectory
 
+    target = to or Path(f"{run.resolve().name}.safetensors")
+    if target.suffix == _PROGRAM:
+        raise UserError(f"--to {target} is for the weights, and the program comes beside; name a file .safetensors")
     directory = RunDirectory.open(run)
     if not directory.is_complete:
         raise RunDirectoryError(
@@ -45,21 +57,34 @@ def export_command(
     module = _built(directory)
     _check_model(arrays, module, directory)
     arrays = _with_tied(arrays, module)
-    target = to or Path(f"{run.resolve().name}.safetensors")
-    example = example_of(directory.config["network"], directory.provenance, target)
-    _write(arrays, target)
+    _write(target, _weights(arrays))
+    told = _write_program(target, arrays, module, tuple(directory.provenance["input_shape"]))
     if as_json:
-        show_json({"file": str(target), "tensors": len(arrays), "example": example})
+        show_json({"file": str(target), "tensors": len(arrays), **told})
+        return
+    show_lines(f"{target}: {len(arrays)} tensors")
+    if told["program"] is None:
+        show_lines(f"there is no program beside: {told['reason']}; build the network in your code, then")
     else:
-        show_lines(f"{target}: {len(arrays)} tensors. In Python:", "", *(f"    {line}" for line in example))
+        show_lines(f"{told['program']}: network and weights. In Python:")
+    show_lines("", *(f"    {line}" for line in told["example"]))
 
 
 def _built(directory: RunDirectory) -> nn.Module:
+    """The network as the run began with it; frozen weights must be those of the run."""
     from fedreuse.learning.networks.network import networks
+    from fedreuse.learning.trainer import initial_network
 
     known = directory.provenance
     network = networks.parse(directory.config["network"], "network")
-    return network.build(tuple(known["input_shape"]), known["num_classes"])
+    made = initial_network(network, tuple(known["input_shape"]), known["num_classes"], directory.config["seed"])
+    wanted = known["digests"].get("frozen")
+    if wanted is not None and made.schema.frozen != wanted:
+        raise RunDirectoryError(
+            f"{directory.path}: the frozen weights of its network are not those that are found now (the digest is "
+            "another one); bring the pretrained file back that the configuration names"
+        )
+    return made.module
 
 
 def _with_tied(arrays: Mapping[str, np.ndarray], module: nn.Module) -> dict[str, np.ndarray]:
@@ -80,35 +105,36 @@ def _check_model(arrays: Mapping[str, np.ndarray], module: nn.Module, directory:
         )
 
 
-def example_of(network: dict[str, Any], provenance: dict[str, Any], file: Path) -> list[str]:
-    """Three lines that load the file into the run's network: imports, network, weights."""
-    from fedreuse.learning.networks.network import OwnNetwork, networks
-
-    built = networks.parse(network, "network")
-    shape, num_classes = tuple(provenance["input_shape"]), provenance["num_classes"]
-    if isinstance(built, OwnNetwork):
-        module, _, name = built.name.partition(":")
-        accepted = inspect.signature(built.target).parameters
-        known = {"shape": shape, "num_classes": num_classes}
-        taken = {key: given for key, given in known.items() if key in accepted} | built.options
-        made = f"{name}({', '.join(f'{key}={given!r}' for key, given in taken.items())})"
-    elif hasattr(built, "of"):  # a network around another one; what is frozen is not in the file
-        module, name = "fedreuse.learning.networks.network", "networks"
-        made = f"networks.parse({network!r}, 'network').build({shape}, {num_classes})"
-    else:
-        module, name = type(built).__module__, type(built).__qualname__
-        made = f"{built!r}.build({shape}, {num_classes})"
-    return [
-        f"from safetensors.torch import load_file; from {module} import {name}",
-        f"network = {made}",
-        f"network.load_state_dict(load_file({str(file)!r}){', strict=False' if hasattr(built, 'of') else ''})",
-    ]
-
-
-def _write(arrays: dict[str, Any], target: Path) -> None:
-    from safetensors.numpy import save
+def _write_program(weights: Path, arrays: Mapping[str, np.ndarray], module: nn.Module, shape: tuple[int, ...]) -> Told:
+    """Write the program and say how it is loaded; of a network that cannot be one, why, and how its weights are."""
+    from fedreuse.learning.program import as_program, example_input, with_values
 
     try:
-        write_whole(target, save(arrays))
+        inputs = example_input(with_values(module, arrays), shape)
+        content = as_program(module, inputs)
+    except UserError as error:
+        example = ["from safetensors.torch import load_file", f"network.load_state_dict(load_file({str(weights)!r}))"]
+        return {"program": None, "reason": str(error), "example": example}
+    file = weights.with_suffix(_PROGRAM)
+    _write(file, content)
+    kind = "" if inputs.is_floating_point() else ", dtype=torch.int64"
+    example = [
+        "import torch",
+        f"network = torch.export.load({str(file)!r}).module()",
+        f"scores = network(torch.zeros({(1, *shape)}{kind}))  # a batch of any size",
+    ]
+    return {"program": str(file), "example": example}
+
+
+def _weights(arrays: dict[str, Any]) -> bytes:
+    from safetensors.numpy import save
+
+    content: bytes = save(arrays)
+    return content
+
+
+def _write(target: Path, content: bytes) -> None:
+    try:
+        write_whole(target, content)
     except OSError as error:
         raise UserError(f"{target} cannot be written ({error}); choose another place with --to") from None

@@ -32,6 +32,6 @@ def read_out(hidden: torch.Tensor, tokens: torch.Tensor, output: Output) -> torc
     is_text = tokens != PADDING
     if output == "last":
         last = is_text.sum(1).clamp(min=1) - 1
-        return hidden[torch.arange(len(hidden), device=hidden.device), last]
+        return hidden[torch.arange(hidden.size(0), device=hidden.device), last]
     mask = is_text.unsqueeze(2).to(hidden.dtype)
     return (hidden * mask).sum(1) / mask.sum(1).clamp(min=1)
