@@ -6,11 +6,13 @@ A document marks the place of a table: `<!-- table: codecs -->`, what was writte
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 
 from docs.site import results, studies
 from fedreuse.core.catalog import Description, Field, card_facts, describe, registries
+from fedreuse.runs.json_schema import file_schema
 
 __all__ = ["filled", "table"]
 
@@ -68,7 +70,9 @@ def _meaning(part: Description) -> str:
 
 
 def renew() -> None:
-    """Write every table of every document again."""
+    """Write every table of every document again, and the schema that shipped configurations name."""
+    schema = json.dumps(file_schema(), indent=1) + "\n"
+    (DOCUMENTS.parent / "configs" / "fedreuse.schema.json").write_text(schema, encoding="utf-8")
     for path in (*DOCUMENTS.glob("*.md"), *DOCUMENTS.glob("results/*.md"), DOCUMENTS.parent / "README.md"):
         text = path.read_text(encoding="utf-8")
         if (new := filled(text)) != text:

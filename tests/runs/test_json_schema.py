@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from fedreuse.runs.config import load, read_yaml
-from fedreuse.runs.json_schema import run_schema, space_schema, study_schema
+from fedreuse.runs.json_schema import file_schema, run_schema, space_schema, study_schema
 from fedreuse.runs.shipped import shipped_configs
 
 RUN, STUDY = Draft202012Validator(run_schema()), Draft202012Validator(study_schema())
 SPACE = Draft202012Validator(space_schema())
+FILE = Draft202012Validator(file_schema())
+MARK = "# yaml-language-server: $schema="
+OTHERS = ("confirm/", "tune/")
+"""Studies whose files are kept as they were registered."""
 PLAIN: dict[str, Any] = {"task": {"name": "digits"}}
 
 
@@ -21,6 +26,7 @@ def test_they_are_schemas() -> None:
     Draft202012Validator.check_schema(run_schema())
     Draft202012Validator.check_schema(study_schema())
     Draft202012Validator.check_schema(space_schema())
+    Draft202012Validator.check_schema(file_schema())
 
 
 @pytest.mark.parametrize("name", shipped_configs())
@@ -29,6 +35,22 @@ def test_every_shipped_file_is_valid(name: str) -> None:
     plain = read_yaml(file)
     validator = SPACE if plain.keys() & {"space", "from"} else STUDY if "axes" in plain else RUN
     assert [error.message for error in validator.iter_errors(plain)] == []
+    assert FILE.is_valid(plain)
+
+
+@pytest.mark.parametrize("name", [name for name in shipped_configs() if not name.startswith(OTHERS)])
+def test_every_shipped_file_leads_an_editor_to_the_shipped_schema(name: str) -> None:
+    file: Path = shipped_configs()[name]
+    first = file.read_text(encoding="utf-8").splitlines()[0]
+    assert first.startswith(MARK)
+    schema = file.parent / first.removeprefix(MARK)
+    assert json.loads(schema.read_text(encoding="utf-8")) == file_schema(), "a part changed; `make tables` renews it"
+
+
+def test_the_schema_of_all_files_tells_them_apart() -> None:
+    for validator, plain in ((RUN, PLAIN), (STUDY, {"base": PLAIN, "axes": {"seed": [1]}}), (SPACE, {"from": "a"})):
+        assert FILE.is_valid(plain) == validator.is_valid(plain)
+        assert not FILE.is_valid({**plain, "trails": 3})
 
 
 def test_a_space_that_names_no_base_or_a_key_that_is_none_is_refused() -> None:

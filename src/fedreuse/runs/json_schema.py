@@ -20,23 +20,45 @@ from fedreuse.links.link import links
 from fedreuse.runs.config import RunConfig
 from fedreuse.runs.recipe import parse_links
 
-__all__ = ["run_schema", "space_schema", "study_schema"]
+__all__ = ["file_schema", "run_schema", "space_schema", "study_schema"]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _OWN = {"type": "string", "pattern": r"^[\w.]+:\w+$", "description": "Your own, as package.module:Name."}
 Json = dict[str, Any]
 
 
+def file_schema() -> Json:
+    """The schema of any file that a command reads: a search space, a study or a run, told apart by their keys."""
+    is_space = {"anyOf": [{"required": ["space"]}, {"required": ["from"]}]}
+    is_study = {"if": {"required": ["axes"]}, "then": _study(), "else": _run()}
+    return _whole("A file of fedreuse", {"type": "object", "if": is_space, "then": _space(), "else": is_study})
+
+
 def run_schema() -> Json:
     """The schema of a file for `fedreuse run`."""
-    return {"$schema": _DIALECT, "title": "A run of fedreuse", **_fields(RunConfig), "$defs": _definitions()}
+    return _whole("A run of fedreuse", _run())
 
 
 def study_schema() -> Json:
     """The schema of a file for `fedreuse compare`."""
+    return _whole("A study of fedreuse", _study())
+
+
+def space_schema() -> Json:
+    """The schema of a file for `fedreuse tune`; with `from`, every other key may stand in the file that it names."""
+    return _whole("A search space of fedreuse", _space())
+
+
+def _whole(title: str, schema: Json) -> Json:
+    return {"$schema": _DIALECT, "title": title, **schema, "$defs": _definitions()}
+
+
+def _run() -> Json:
+    return _fields(RunConfig)
+
+
+def _study() -> Json:
     return {
-        "$schema": _DIALECT,
-        "title": "A study of fedreuse",
         "type": "object",
         "properties": {
             **_base_and_axes(),
@@ -45,17 +67,13 @@ def study_schema() -> Json:
         },
         "required": ["base", "axes"],
         "additionalProperties": False,
-        "$defs": _definitions(),
     }
 
 
-def space_schema() -> Json:
-    """The schema of a file for `fedreuse tune`; with `from`, every other key may stand in the file that it names."""
+def _space() -> Json:
     count = {"type": "integer", "minimum": 1}
     seed = {"type": "integer", "minimum": 0}
     return {
-        "$schema": _DIALECT,
-        "title": "A search space of fedreuse",
         "type": "object",
         "properties": {
             "from": {"type": "string", "description": "Another space, whose keys count where this one has none."},
@@ -73,19 +91,18 @@ def space_schema() -> Json:
         },
         "anyOf": [{"required": ["from"]}, {"required": ["base", "space"]}],
         "additionalProperties": False,
-        "$defs": _definitions(),
     }
 
 
 def _base_and_axes() -> Json:
     """What a study and a search space share: a configuration, and labelled changes to it."""
-    changes = _changes()
+    changes = {"$ref": "#/$defs/changes"}
     labels = {"type": "object", "properties": {"from": {"type": "string"}}, "additionalProperties": changes}
     values = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean", "null"]}}
     base = {"anyOf": [{"type": "string"}, {**changes, "description": "The configuration that labels change."}]}
     return {
         "base": {"description": "A configuration, or the path of one beside this file.", **base},
-        "changes": {"description": "Changes to the base.", **_changes()},
+        "changes": {"description": "Changes to the base.", **changes},
         "axes": {
             "type": "object",
             "minProperties": 1,
@@ -111,7 +128,8 @@ def _changes() -> Json:
 def _definitions() -> Json:
     """Every registry that a configuration can reach, by its kind."""
     found = {kind: _registry(registry) for kind, registry in registries.items() if kind != datasets.kind}
-    return {**found, "task": _task(), "links by group": _links(), "metrics by name": _metrics()}
+    parts = {"task": _task(), "links by group": _links(), "metrics by name": _metrics()}
+    return {**found, **parts, "changes": _changes()}
 
 
 def _registry(registry: Registry[Any]) -> Json:
