@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cli.conftest import Invoke
 from tests.tiny import TINY
 
 
@@ -76,6 +78,27 @@ def test_the_authority_is_made_once(tmp_path: Path) -> None:
 def test_plain_text_is_not_slipped_into(words: list[str]) -> None:
     done = fedreuse(*words)
     assert (done.returncode, "insecure" in done.stderr) == (2, True), done.stderr
+
+
+def test_superlink_and_supernode_say_what_they_start(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flower's program takes the place of this process, so that the test stops there."""
+    became: list[str] = []
+
+    def become(_: str, command: list[str], __: object) -> None:
+        became[:] = command
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execvpe", become)
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    shown = invoke("superlink", "--insecure", "--port", 9999, "--json")
+    assert json.loads(shown.stdout) == {"address": "127.0.0.1:9999", "is_encrypted": False}
+    assert "fedreuse.deploy.flower.front_door" in became
+    shown = invoke("supernode", "127.0.0.1:9999", 3, "--insecure", "--store", tmp_path, "--json")
+    node = {"store": str(tmp_path), "partition-id": 3}
+    assert json.loads(shown.stdout) == {"superlink": "127.0.0.1:9999", "is_encrypted": False, "node": node}
+    assert became[0] == "flower-supernode"
 
 
 def wait_for(condition: Callable[[], Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
@@ -16,17 +17,28 @@ from tests.cli.conftest import Invoke, heed_ctrl_c
 
 @pytest.mark.slow
 def test_a_page_until_ctrl_c(complete: Path) -> None:
-    words = [sys.executable, "-c", "from fedreuse.cli import main; main()", "serve", str(complete), "--port", "0"]
+    words = [
+        sys.executable,
+        "-c",
+        "from fedreuse.cli import main; main()",
+        "serve",
+        str(complete),
+        "--port",
+        "0",
+        "--json",
+    ]
     served = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c)
     assert served.stdout is not None
-    address = served.stdout.readline().split()[0]
+    told = json.loads("".join(iter(served.stdout.readline, "}\n")) + "}")
+    address = told["address"]
+    assert told["runs"] == [str(complete)]
     assert address.startswith("http://localhost:")
     with urlopen(address.replace("localhost", "127.0.0.1"), timeout=120) as page:
         assert b"Where the bytes go" in page.read()
     served.send_signal(signal.SIGINT)
-    _, told = served.communicate(timeout=60)
+    _, said = served.communicate(timeout=60)
     assert served.returncode == 130
-    assert "no longer served" in told
+    assert "no longer served" in said
 
 
 def test_mistakes(invoke: Invoke, complete: Path, tmp_path: Path) -> None:

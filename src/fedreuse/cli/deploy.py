@@ -120,15 +120,22 @@ def superlink_command(
     port: Annotated[int, typer.Option("--port", help="The port to listen on.")] = 8000,
     _allow: Allow = None,
     insecure: Insecure = 0,
+    as_json: AsJson = False,
 ) -> None:
-    """Start Flower's SuperLink, offline and with an authority's certificate; nodes must be registered."""
+    """Start Flower's SuperLink, offline and with an authority's certificate; nodes must be registered.
+
+    With --json one object says where it listens; what Flower logs afterwards goes to standard error.
+    """
     _need_flower()
     from fedreuse.deploy.flower import commands
     from fedreuse.deploy.flower.authority import Authority
 
     if authority is None:
         commands.check_insecure(host, insecure)
-    _become(commands.superlink_command(host, port, None if authority is None else Authority(authority)))
+    command = commands.superlink_command(host, port, None if authority is None else Authority(authority))
+    if as_json:
+        show_json({"address": f"{host}:{port}", "is_encrypted": authority is not None})
+    _become(command)
 
 
 @app.command("supernode", epilog="Example: fedreuse supernode server.example:8000 --authority certificates")
@@ -159,8 +166,12 @@ def supernode_command(
     port: Annotated[int, typer.Option("--port", help="For the client app, on loopback.")] = 9094,
     _allow: Allow = None,
     insecure: Insecure = 0,
+    as_json: AsJson = False,
 ) -> None:
-    """Start Flower's SuperNode for one client, offline, with the node's own key, which says whom it plays."""
+    """Start Flower's SuperNode for one client, offline, with the node's own key, which says whom it plays.
+
+    With --json one object says what it was told; what Flower logs afterwards goes to standard error.
+    """
     _need_flower()
     from fedreuse.deploy.flower import commands
     from fedreuse.deploy.flower.authority import Authority
@@ -178,7 +189,10 @@ def supernode_command(
     told |= {} if key is None else {"key-path": str(key.absolute())}
     told |= {} if data is None else {"data-path": data if ":" in data else str(Path(data).absolute())}
     told |= {"tell-classes": True} if tell_classes else {}
-    _become(commands.supernode_command(superlink, port, told, root, key))
+    command = commands.supernode_command(superlink, port, told, root, key)
+    if as_json:
+        show_json({"superlink": superlink, "is_encrypted": authority is not None, "node": told})
+    _become(command)
 
 
 def _become(command: list[str]) -> None:

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fedreuse.cli.app import app, on_interrupt
-from fedreuse.cli.output import say
+from fedreuse.cli.app import AsJson, app, on_interrupt
+from fedreuse.cli.output import say, show_json
 from fedreuse.core.errors import UserError
 
 __all__ = ["serve_command"]
@@ -24,6 +24,7 @@ def serve_command(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
     every: Annotated[int, typer.Option("--every", min=1, help="Seconds between two looks of the page.")] = 5,
     title: Annotated[str, typer.Option("--title", help="The heading (default: the names of the folders).")] = "",
+    as_json: AsJson = False,
 ) -> None:
     """Serve the page of `fedreuse report` for runs that another process writes, until Ctrl-C.
 
@@ -38,5 +39,9 @@ def serve_command(
         raise UserError(f"port {port} cannot be taken ({error.strerror}); choose another with --port, or 0") from None
     on_interrupt(context, "the page is no longer served; the runs go on")
     with server:
-        say(f"http://localhost:{server.server_address[1]}/ shows {', '.join(map(str, runs))}; Ctrl-C ends it")
+        address, shown = f"http://localhost:{server.server_address[1]}/", list(map(str, runs))
+        if as_json:
+            show_json({"address": address, "runs": shown})
+        else:
+            say(f"{address} shows {', '.join(shown)}; Ctrl-C ends it")
         server.serve_forever()

@@ -59,6 +59,21 @@ def test_an_address_where_nobody_is_is_told():
             _connect(_import_ray(), address, 2)
 
 
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_somebody_who_is_not_ray_is_told_at_once(answer: bytes, capfd: pytest.CaptureFixture[str]):
+    def serve(listening: socket.socket) -> None:
+        line, _ = listening.accept()
+        with line:
+            line.recv(100)
+            line.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as others:
+        others.submit(serve, listening)
+        with pytest.raises(RunError, match=r"no Ray cluster answers there \(whoever listens there is not Ray\)"):
+            _connect(_import_ray(), f"127.0.0.1:{listening.getsockname()[1]}", 2)
+    assert capfd.readouterr() == ("", ""), "Ray says nothing before"
+
+
 def test_this_machine_alone_is_loopback_and_tells_nobody():
     asked = {}
 

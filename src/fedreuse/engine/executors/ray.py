@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["ActorPool", "Ray"]
 
 _PATIENCE = 10.0  # seconds for a connection to another machine
+_HTTP2_SETTINGS = b"\x04"
+_HTTP2_HEAD = 9  # bytes before a frame's content; the fourth says what kind it is
+_HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _HTTP2_SETTINGS + b"\0\0\0\0\0"
+"""How a client begins (RFC 9113, section 3.4); the server answers with its settings."""
 
 
 @executors.register("ray")
@@ -216,7 +220,14 @@ def _connect(ray: Any, address: str | None, workers: int | Literal["auto"]) -> b
 
 
 def _knock(address: str) -> None:
-    """See that somebody listens there: Ray itself would go on trying for minutes."""
+    """See that somebody there speaks HTTP/2, as Ray does: Ray itself would go on trying and complaining for minutes."""
     host, _, port = address.rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+    if not host or not port.isdigit():
+        return
+    with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE) as line:
+        if os.environ.get("RAY_USE_TLS", "0") == "1":
+            return  # it answers nothing in plain text
+        line.sendall(_HTTP2_HELLO)
+        answer = line.recv(_HTTP2_HEAD)
+        if answer[3:4] != _HTTP2_SETTINGS:
+            raise ConnectionError("whoever listens there is not Ray")
