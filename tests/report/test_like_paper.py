@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.report.like_paper import like_paper, published
+from fedreuse.report.like_paper import like_paper, retained
+from fedreuse.report.published import published
 from fedreuse.report.results import Result, read_run
 from tests.report.runs import write_run
 
@@ -37,7 +38,7 @@ def results(tmp_path: Path) -> list[Result]:
 
 
 def test_runs_beside_the_published_numbers(results: list[Result]) -> None:
-    _, round90, symmetric = like_paper(results)
+    *_, round90, symmetric = like_paper(results)
     row = round90.rows[0]
     assert row[:4] == ("MNIST", "2", "81.00 ± 1.41", "98.93 ± 0.07")
     assert row[6:8] == ("-1.00 ± 1.41", "-0.20 ± 0.21")  # differences -2 and 0 points
@@ -48,13 +49,14 @@ def test_runs_beside_the_published_numbers(results: list[Result]) -> None:
 
 def test_retention_is_against_the_ratio_1(results: list[Result]) -> None:
     dense = replace(results[1], uplink="dense", validation_score=0.8)
-    table = like_paper([dense, replace(results[1], validation_score=0.6), results[0]])[0]
+    table = like_paper([dense, replace(results[1], validation_score=0.6), results[0]])[2]
     by_ratio = {row[0]: row[1:] for row in table.rows}
     assert by_ratio["0.20"] == ("1", "75.00", "98.0003", "81.00", "85.3388")  # 0.6 / 0.8
     assert by_ratio["1.00"][:2] == ("1", "100.00")
     assert by_ratio["0.05"][:2] == ("0", "-")
+    assert retained([dense], 0.05) == (0, None, None)
 
 
 def test_another_uplink_has_no_place_in_the_papers_tables(results: list[Result]) -> None:
     others = [replace(one, uplink="dense") for one in results]
-    assert like_paper(others)[1].rows[0][2] == "-"
+    assert like_paper(others)[3].rows[0][2] == "-"

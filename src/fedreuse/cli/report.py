@@ -44,7 +44,7 @@ def report_command(
         Form | None, typer.Option("--tables", help="Print the tables in this form, and write no page.")
     ] = None,
     like_paper: Annotated[
-        bool, typer.Option("--like-paper", help="Add the paper's tables, with the published numbers beside.")
+        bool, typer.Option("--like-paper", help="Add the paper's tables and figures, published numbers beside.")
     ] = False,
     energy: Annotated[bool, typer.Option("--energy", help="Show energy too, modelled and measured.")] = False,
     watts: Annotated[float, typer.Option("--watts", help="What one busy core of a client draws, in W.")] = 4.0,

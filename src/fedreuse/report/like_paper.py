@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib import resources
-from typing import TYPE_CHECKING, Any
-
-import yaml
+from typing import TYPE_CHECKING
 
 from fedreuse.report.paired import paired_differences
-from fedreuse.report.tables import Table, Variant
+from fedreuse.report.paper_setup import data_table, tuning_table
+from fedreuse.report.published import NAMES, accuracy, published, saving, variant_of
+from fedreuse.report.tables import Table
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
+    from fedreuse.report.tables import Variant
 
-__all__ = ["like_paper", "published"]
+__all__ = ["like_paper", "retained"]
 
-_PAPER_RATIO = 0.2
-_NAMES = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "emnist_balanced": "EMNIST Balanced",
-          "pathmnist": "PathMNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}  # fmt: skip
 _SIDES = "Left of each pair: these runs, mean ± sample standard deviation over seeds; right: published."
 
 
-@cache
-def published() -> Mapping[str, Any]:
-    """The paper's numbers, by table, and where they stand in it."""
-    content: Mapping[str, Any] = yaml.safe_load(
-        resources.files(__package__).joinpath("published.yaml").read_text(encoding="utf-8")
-    )
-    return content
-
-
 def like_paper(results: Sequence[Result]) -> list[Table]:
-    """The paper's tables 5, 6 and 7 from complete runs.
+    """The paper's tables 3 to 7 from complete runs.
 
     Top-K FedAvg and DG-FedReuse are found by method and uplink, whatever the variants are called; a run with another
     uplink, or on a dataset that the paper does not have, is in none of them.
@@ -44,10 +31,12 @@ def like_paper(results: Sequence[Result]) -> list[Table]:
 
     Example:
         >>> [table.title for table in like_paper([])][0]
-        'Table 5 of the paper: Top-K ratio'
+        'Table 3 of the paper: datasets and models'
     """
     complete = [result for result in results if result.is_complete]
-    return [_top_k(complete), _round90(complete), _symmetric(complete)]
+    return [
+        data_table(complete), tuning_table(complete), _top_k(complete), _round90(complete), _symmetric(complete)
+    ]  # fmt: skip
 
 
 def _round90(results: Sequence[Result]) -> Table:
@@ -55,12 +44,12 @@ def _round90(results: Sequence[Result]) -> Table:
     for dataset, known in published()["round90"].items():
         fedavg, dg = _pair(results, dataset)
         mine = {
-            "fedavg": _over(fedavg, _accuracy), "dg": _over(dg, _accuracy), "difference": _difference(fedavg, dg),
-            "fedavg_saving": _over(fedavg, _saving("update_fields", "up")),
-            "dg_saving": _over(dg, _saving("update_fields", "up")),
+            "fedavg": _over(fedavg, accuracy), "dg": _over(dg, accuracy), "difference": _difference(fedavg, dg),
+            "fedavg_saving": _over(fedavg, saving()),
+            "dg_saving": _over(dg, saving()),
         }  # fmt: skip
         cells = [cell for key, theirs in known.items() for cell in (mine[key], _shown(theirs))]
-        rows.append((_NAMES[dataset], _rounds(fedavg, dg), *cells))
+        rows.append((NAMES[dataset], _rounds(fedavg, dg), *cells))
     columns = ("FedAvg acc. (%)", "DG acc. (%)", "DG-FedAvg (pp)", "FedAvg save (%)", "DG save (%)")
     headers = ("Dataset", "rounds", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
     legend = f"{_SIDES} Differences are paired by seed. Saving: up, update_fields, cumulative. Top-K 0.2 for both."
@@ -70,11 +59,11 @@ def _round90(results: Sequence[Result]) -> Table:
 def _symmetric(results: Sequence[Result]) -> Table:
     rows = []
     for dataset, known in published()["symmetric"].items():
-        fedavg, dg = (variant.mean(_saving("symmetric_fields", "both")) for variant in _pair(results, dataset))
+        fedavg, dg = (variant.mean(saving("symmetric_fields", "both")) for variant in _pair(results, dataset))
         gain = None if fedavg is None or dg is None else dg - fedavg
         mine = {"fedavg": fedavg, "dg": dg, "gain": gain}
         rows.append(
-            (_NAMES[dataset], *(c for key, theirs in known.items() for c in (_plain(mine[key]), f"{theirs:.2f}")))
+            (NAMES[dataset], *(c for key, theirs in known.items() for c in (_plain(mine[key]), f"{theirs:.2f}")))
         )
     columns = ("Top-K FedAvg saving (%)", "DG saving (%)", "DG gain (pp)")
     headers = ("Dataset", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
@@ -83,20 +72,10 @@ def _symmetric(results: Sequence[Result]) -> Table:
 
 
 def _top_k(results: Sequence[Result]) -> Table:
-    """Retention is of DG-FedReuse's validation accuracy, against reuse alone (ratio 1, or dense) on the same data."""
-    datasets = {result.dataset for result in results}
     rows = []
     for ratio, known in published()["top_k"].items():
-        kept, saved = [], []
-        for dataset in sorted(datasets):
-            here, whole = (_of(results, dataset, "dg_fedreuse", one) for one in (ratio, 1.0))
-            mine, dense = (variant.mean(lambda result: result.validation_score) for variant in (here, whole))
-            saving = here.mean(_saving("update_fields", "up"))
-            if mine is not None and dense and saving is not None:
-                kept.append(100 * mine / dense)
-                saved.append(saving)
-        told = (min(kept), sum(saved) / len(saved)) if kept else (None, None)
-        rows.append((f"{ratio:.2f}", str(len(kept)), _plain(told[0]), str(known["retention"]), _plain(told[1]),
+        count, kept, saved = retained(results, ratio)
+        rows.append((f"{ratio:.2f}", str(count), _plain(kept), str(known["retention"]), _plain(saved),
                      str(known["saving"])))  # fmt: skip
     headers = ("r", "datasets", "Worst retention (%)\nruns", "Worst retention (%)\npaper", "Mean saving (%)\nruns",
                "Mean saving (%)\npaper")  # fmt: skip
@@ -106,29 +85,26 @@ def _top_k(results: Sequence[Result]) -> Table:
     return Table("Table 5 of the paper: Top-K ratio", headers, tuple(rows), legend, is_grouped=True)
 
 
+def retained(results: Sequence[Result], ratio: float) -> tuple[int, float | None, float | None]:
+    """On how many datasets a ratio was run, the worst share of accuracy that DG-FedReuse keeps, and the mean saving.
+
+    Both in percent. Accuracy is of validation, against reuse alone (ratio 1, or dense) on the same data.
+    """
+    kept, saved = [], []
+    for dataset in sorted({result.dataset for result in results}):
+        here, whole = (variant_of(results, dataset, "dg_fedreuse", one) for one in (ratio, 1.0))
+        mine, dense = (variant.mean(lambda result: result.validation_score) for variant in (here, whole))
+        share = here.mean(saving())
+        if mine is not None and dense and share is not None:
+            kept.append(100 * mine / dense)
+            saved.append(share)
+    return (len(kept), min(kept), sum(saved) / len(saved)) if kept else (0, None, None)
+
+
 def _pair(results: Sequence[Result], dataset: str) -> tuple[Variant, Variant]:
     """Top-K FedAvg and DG-FedReuse with the paper's ratio on one dataset."""
-    fedavg, dg = (_of(results, dataset, method, _PAPER_RATIO) for method in ("fedavg", "dg_fedreuse"))
+    fedavg, dg = (variant_of(results, dataset, method) for method in ("fedavg", "dg_fedreuse"))
     return fedavg, dg
-
-
-def _of(results: Sequence[Result], dataset: str, method: str, ratio: float) -> Variant:
-    links = (f"top_k {ratio}", *(("dense",) if ratio == 1 else ()))
-    found = [one for one in results if (one.dataset, one.method) == (dataset, method) and one.uplink in links]
-    return Variant(method, tuple(found))
-
-
-def _accuracy(result: Result) -> float | None:
-    return None if result.test_score is None else 100 * result.test_score
-
-
-def _saving(boundary: str, direction: str) -> Callable[[Result], float | None]:
-    def read(result: Result) -> float | None:
-        saving = result.savings.get(boundary)
-        share = None if saving is None else getattr(saving, direction)
-        return None if share is None else 100 * share
-
-    return read
 
 
 def _difference(fedavg: Variant, dg: Variant) -> str:

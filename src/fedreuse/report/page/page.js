@@ -120,7 +120,26 @@ const draw = {
     return [[{ type: "bar", orientation: "h", y: rows.map((_, at) => at), customdata: rows.map(one => folded(name(one[0]), 60)), x: rows.map(one => one[1]), meta: rows.map(one => one[0]), marker: { color: rows.map(one => colour(one[0])), opacity: rows.map(one => isDim(one[0]) ? 0.2 : 1) }, hovertemplate: "%{customdata}<br>%{x:.5~g}<extra></extra>", showlegend: false }],
       { height: 140 + 28 * rows.length, xaxis: { title: choices.what }, yaxis: rowNames(rows.map(one => one[0])) }];
   },
+  paper_top_k(figure) { return beside(figure); },
+  paper_accuracy(figure) { return beside(figure); },
+  paper_convergence(figure, choices) { return beside({ ...figure, series: figure.series.filter(one => one.dataset === choices.dataset) }); },
+  paper_decomposition(figure) { return beside(figure); },
 };
+
+// Numbers of runs and of the paper in one figure: filled is ours, hollow is theirs.
+function beside(figure) {
+  const traces = [], isBar = figure.kind === "bar";
+  for (const one of figure.series) {
+    const isOurs = one.side === "runs", shade = colour(one.at), bars = known => known ? { type: "data", array: known, thickness: 1, width: 3, color: shade } : undefined;
+    if (one.band) traces.push({ x: [...one.x, ...[...one.x].reverse()], y: [...one.band[1], ...[...one.band[0]].reverse()], fill: "toself", fillcolor: shade + "22", line: { width: 0 }, hoverinfo: "skip", showlegend: false, mode: "lines" });
+    const shared = { x: one.x, y: one.y, name: `${bold(one.name)} (${one.side})`, customdata: one.labels.map(bold), error_x: bars(one.ex), error_y: bars(one.ey), hovertemplate: `${bold(one.name)} (${one.side})<br>%{customdata}: %{y:.5~g}<extra></extra>` };
+    traces.push(isBar
+      ? { ...shared, type: "bar", marker: { color: isOurs ? shade : ink("--back"), line: { width: 1.5, color: shade } } }
+      : { ...shared, mode: one.band ? "lines" : "markers", line: { color: shade, width: 2 }, marker: { size: 10, color: shade, symbol: MARKS[one.at % MARKS.length] + (isOurs ? "" : "-open") } });
+  }
+  const shapes = (figure.lines || []).map(y => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { dash: "dash", width: 1.5, color: ink("--text") } }));
+  return [traces, { barmode: "group", xaxis: { title: figure.x }, yaxis: { title: figure.y }, shapes, showlegend: true }];
+}
 
 const gateRun = () => data.figures.gate_scores[Number(choicesOf("gate_scores").run)];
 const partColour = (share, at) => share.includes("header") ? "#8a8f98" : share.includes("control") ? "#CC79A7" : (share.startsWith("down") ? ["#56B4E9", "#7A5195", "#8C8C00", "#999933"] : ["#0072B2", "#D55E00", "#009E73", "#E69F00"])[at % 4];

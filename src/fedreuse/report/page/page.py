@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from fedreuse.report.admission import admitted
 from fedreuse.report.gather import gather
-from fedreuse.report.like_paper import like_paper, published
 from fedreuse.report.page.cost import cost
 from fedreuse.report.page.frontier import frontier
 from fedreuse.report.page.gate import gate
 from fedreuse.report.page.inference import inference
 from fedreuse.report.page.overview import overview
+from fedreuse.report.page.paper import beside_the_paper
 from fedreuse.report.page.section import Section
 from fedreuse.report.page.shown import Shown
 from fedreuse.report.page.traffic import where_the_bytes_go
@@ -57,7 +57,7 @@ def page_of(
         title: The heading; the names of the places if empty.
         targets: Validation scores as fractions, beside those of a plan: who reaches them, when, and for how much.
         energy: How modelled energy is computed; None shows none.
-        is_like_paper: Add the paper's tables, with the published numbers beside those of the runs.
+        is_like_paper: Add the paper's tables and figures, with the published numbers beside those of the runs.
 
     Raises:
         RunDirectoryError: A place that does not exist, holds no run, or a damaged one.
@@ -79,11 +79,6 @@ def page_of(
         gate(shown),
         inference(shown),
         cost(shown, energy),
-        *([_beside_the_paper(shown)] if is_like_paper else []),
+        *([beside_the_paper(shown)] if is_like_paper else []),
     )
     return Page(title or ", ".join(place.resolve().name for place in found), shown, sections)
-
-
-def _beside_the_paper(shown: Shown) -> Section:
-    lead = [f"Published numbers: {published()['source']}. What these runs do not have is empty."]
-    return Section("paper", "Beside the paper", lead, (), like_paper(shown.results))
