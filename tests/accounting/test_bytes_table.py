@@ -104,6 +104,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", DENSE_BYTES)
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.scheme)
 def test_a_row_of_the_table(row: Row, network: str) -> None:
@@ -151,6 +152,7 @@ def test_the_entropy_coder_keeps_its_budget() -> None:
     assert 8 * used / network_schema("cnn").weights.size < 4.1
 
 
+@pytest.mark.slow
 def test_a_run_of_the_real_network_costs_the_same(tmp_path: Path) -> None:
     task = {"name": "synthetic", "examples": 80, "test_examples": 20, "classes": 10, "shape": [1, 28, 28], "clients": 2}
     config = tiny("rounds.count=1", "rounds.cohort=2", task=task, network={"name": "cnn"}, method={"name": "fedpaq"})

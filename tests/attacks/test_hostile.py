@@ -32,6 +32,7 @@ def test_honest_clients_say_what_they_would_have_said() -> None:
         assert np.array_equal(lied[client], -update if client in bad_of(attack) else update)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: type(attack).__name__)
 @pytest.mark.parametrize("case", FIRST_CASES, ids=lambda case: case.method)
 def test_every_method_takes_it_and_replays_it_after_a_crash(case: Case, attack: Attack) -> None:

@@ -49,6 +49,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "runs"
 
 
+@pytest.mark.slow
 def test_runs_that_are_there_already_are_compared_and_nothing_runs(
     invoke: Invoke, complete: Path, stopped: Path, tmp_path: Path
 ) -> None:
@@ -67,6 +68,7 @@ def test_runs_that_are_there_already_are_compared_and_nothing_runs(
     assert (told["study"], told["figure"]) == (None, None)
 
 
+@pytest.mark.slow
 def test_variants_that_are_one_method_are_told_aloud(invoke: Invoke, study: Path, tmp_path: Path) -> None:
     link = {"uplink": {"update": {"name": "plain", "codec": {"name": "top_k", "ratio": 0.2}}}}  # spelt out: it stays
     axes = {"method": {name: {"method": name, **link} for name in ("fedavg", "fed_ef")}}

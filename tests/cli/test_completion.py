@@ -5,9 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from fedreuse.cli.completion import configs, kinds, names, overrides
 
 
+@pytest.mark.slow
 def test_keys_and_their_values() -> None:
     assert overrides("roun") == ["rounds="]
     assert "rounds.cohort=" in overrides("rounds.")
@@ -25,6 +28,7 @@ def test_names_kinds_and_configurations() -> None:
     assert "paper/fashion_mnist" in configs("paper/")
 
 
+@pytest.mark.slow
 def test_a_real_shell_is_answered() -> None:
     words = "fedreuse run digits method=dg"
     environment = {"_FEDREUSE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "3"}

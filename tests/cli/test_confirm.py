@@ -43,6 +43,7 @@ def test_a_plan_is_registered_run_and_answered(done: tuple[Path, Path, str]) -> 
     assert record[0]["complete_before"] == []
 
 
+@pytest.mark.slow
 def test_compare_and_show_answer_the_same_plan(done: tuple[Path, Path, str]) -> None:
     path, out, shown = done
     again = RUNNER.invoke(app, ["compare", str(path), "--out", str(out), "--jobs", "1"]).stdout
@@ -51,6 +52,7 @@ def test_compare_and_show_answer_the_same_plan(done: tuple[Path, Path, str]) -> 
     assert tables in RUNNER.invoke(app, ["show", str(out)]).stdout
 
 
+@pytest.mark.slow
 def test_json_holds_the_answers(done: tuple[Path, Path, str]) -> None:
     path, out, _ = done
     said = RUNNER.invoke(app, ["confirm", str(path), "--out", str(out), "--json"])
@@ -61,6 +63,7 @@ def test_json_holds_the_answers(done: tuple[Path, Path, str]) -> None:
     assert claim["by_seed"]["403"] == scores["Top-K", 403] - scores["dense FedAvg", 403]
 
 
+@pytest.mark.slow
 def test_another_plan_in_the_same_folder_is_refused_unless_amended(done: tuple[Path, Path, str]) -> None:
     path, out, _ = done
     wider = _study(path.parent, "wider", contrasts=[{**SAME, "margin": 0.3}])
@@ -73,6 +76,7 @@ def test_another_plan_in_the_same_folder_is_refused_unless_amended(done: tuple[P
     assert "Not in the first plan" in said.stdout
 
 
+@pytest.mark.slow
 def test_runs_that_were_there_before_the_plan_are_told(tmp_path: Path) -> None:
     path = _study(tmp_path)
     content = yaml.safe_load(path.read_text())

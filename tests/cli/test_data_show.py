@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Invoke
 
 
+@pytest.mark.slow
 def test_a_federation_is_shown_in_a_table_a_figure_and_as_json(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     shown = invoke("data", "show", tiny, "--figure", tmp_path / "f.png")
     assert shown.exit_code == 0, shown.output

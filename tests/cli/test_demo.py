@@ -43,6 +43,7 @@ def test_it_fails_if_a_method_does_not_learn(
     assert "What to try next:" not in failed.stdout
 
 
+@pytest.mark.slow
 def test_changed_it_need_not_learn_and_keeps_runs_until_fresh_ones_are_asked_for(
     invoke: Invoke, in_folder: Path
 ) -> None:

@@ -74,6 +74,7 @@ def test_the_card_lists_what_crosses(case: Case) -> None:
     check_card(case, CARDS)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("case", "check"), PAIRS)
 def test_method(case: Case, check: Callable[[Case], None]) -> None:
     check(case)

@@ -86,6 +86,7 @@ def loop(network: Two, steps: int = 2, **options: float) -> list[float]:
     return [network.a.item(), network.b.item()]
 
 
+@pytest.mark.slow
 def test_a_pull_and_a_shift_enter_every_step() -> None:
     # step 1: a = 1 - 0.1 (1 + 0.5 (1 - 1) + 2) = 0.7; b = 2 - 0.1 (3 + 0.5 (2 - 1) + 0) = 1.65
     # step 2: a = 0.7 - 0.1 (0.7 + 0.5 (0.7 - 1) + 2) = 0.445; b = 1.65 - 0.1 (3 + 0.5 (1.65 - 1)) = 1.3175

@@ -77,6 +77,7 @@ def test_three_rounds_by_hand() -> None:
 # identities
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "inner",
     [

@@ -181,6 +181,7 @@ def shares(directory: RunDirectory) -> tuple[float, np.ndarray, np.ndarray]:
     return 1 - found.saving(), found.down / cohort, found.up / cohort
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "budget", [0.02, pytest.param(0.01, marks=pytest.mark.slow), pytest.param(0.1, marks=pytest.mark.slow)]
 )

@@ -21,6 +21,7 @@ def _change(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
+@pytest.mark.slow
 def test_a_claim_is_answered_from_its_pairs(tmp_path: Path) -> None:
     found = confirm(write_planned(tmp_path))
     (answer,) = found.answers
@@ -34,6 +35,7 @@ def test_a_claim_is_answered_from_its_pairs(tmp_path: Path) -> None:
     assert found.values[frozenset({("method", "A")})] == dict(zip(SEEDS, SCORES["A"], strict=True))
 
 
+@pytest.mark.slow
 def test_several_claims_share_alpha(tmp_path: Path) -> None:
     scores = {**SCORES, "C": (0.81, 0.82, 0.80, 0.84, 0.80)}
     plan = {"contrasts": [SAME, {"of": "A", "against": "C"}, {"of": "B", "against": "C"}]}
@@ -43,6 +45,7 @@ def test_several_claims_share_alpha(tmp_path: Path) -> None:
     assert [answer.verdict for answer in found.answers][1:] == ["not shown", "not shown"]
 
 
+@pytest.mark.slow
 def test_sign_flips_decide_when_asked(tmp_path: Path) -> None:
     plan = {"contrasts": [SAME], "decide": "sign_flip"}
     (answer,) = confirm(write_planned(tmp_path, plan=plan)).answers
@@ -50,11 +53,13 @@ def test_sign_flips_decide_when_asked(tmp_path: Path) -> None:
     assert answer.verdict == "shown"
 
 
+@pytest.mark.slow
 def test_equal_runs_are_no_test(tmp_path: Path) -> None:
     (answer,) = confirm(write_planned(tmp_path, {"A": SCORES["A"], "B": SCORES["A"]})).answers
     assert answer.verdict == "no test: all differences are equal"
 
 
+@pytest.mark.slow
 def test_blocks_are_claims_of_their_own_and_factorials_are_answered(tmp_path: Path) -> None:
     cells: dict[str | tuple[str, ...], Any] = {
         ("A", "x"): (0.5, 0.6, 0.5, 0.6, 0.5), ("B", "x"): (0.4, 0.5, 0.5, 0.5, 0.4),
@@ -70,6 +75,7 @@ def test_blocks_are_claims_of_their_own_and_factorials_are_answered(tmp_path: Pa
     assert factorial.effects["interaction"].by_seed[401] == pytest.approx(-0.2)
 
 
+@pytest.mark.slow
 def test_contrasts_on_two_datasets_are_summarised(tmp_path: Path) -> None:
     cells: dict[str | tuple[str, ...], Any] = {
         ("A", "digits"): (0.5, 0.6, 0.5, 0.6, 0.5), ("B", "digits"): (0.4, 0.5, 0.5, 0.5, 0.4),
@@ -82,6 +88,7 @@ def test_contrasts_on_two_datasets_are_summarised(tmp_path: Path) -> None:
     assert found.summaries["A - B: a difference"].num_datasets == 2
 
 
+@pytest.mark.slow
 def test_what_the_pairs_do_not_share_is_told(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     path = place / "a-401" / "provenance.json"
@@ -90,6 +97,7 @@ def test_what_the_pairs_do_not_share_is_told(tmp_path: Path) -> None:
     assert confirm(place).answers[0].differing == ("schedule",)
 
 
+@pytest.mark.slow
 def test_a_contrast_that_came_later_is_marked(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     record = read_plan(place)
@@ -107,6 +115,7 @@ def test_a_missing_run_is_refused(tmp_path: Path) -> None:
         confirm(place)
 
 
+@pytest.mark.slow
 def test_runs_of_two_versions_are_refused(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     _change(place / "b-405" / "provenance.json", fedreuse="9.9")
@@ -114,6 +123,7 @@ def test_runs_of_two_versions_are_refused(tmp_path: Path) -> None:
         confirm(place)
 
 
+@pytest.mark.slow
 def test_a_score_that_was_changed_is_refused(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     (place / "a-402" / "test-opened.json").write_text(json.dumps({"result": {"score": 0.82}}))

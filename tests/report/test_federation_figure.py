@@ -11,6 +11,7 @@ from PIL import Image
 from fedreuse.report.federation_figure import federation_figure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clients", "classes"), [(1, 2), (40, 10), (40, 100)])
 def test_it_is_drawn(tmp_path: Path, clients: int, classes: int) -> None:
     rng = np.random.default_rng(0)

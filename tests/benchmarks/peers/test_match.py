@@ -65,6 +65,7 @@ def test_a_failed_installation_leaves_no_half_environment(tmp_path: Path, monkey
     assert not match.is_installed(PEER, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["turn", "peer_work"])
 def test_what_runs_elsewhere_imports_its_neighbours_alone(module: str) -> None:
     code = (
