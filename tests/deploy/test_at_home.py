@@ -30,7 +30,7 @@ def split(folder: Path, **parts: Any) -> tuple[RunConfig, RunConfig, dict[int, P
     """A simulation, the same task with data at home, and a folder for every node with nothing else below it."""
     simulation = tiny(task=DIGITS, **parts)
     written = write_clients(simulation.task, simulation.seed, folder / "all")
-    home = tiny(**{**plain(**parts), "task": at_home_task(written, (1, 8, 8), "pixels")})
+    home = tiny(**{**plain(**parts), "task": at_home_task(written, simulation.task.dataset.load(None))})
     folders = {client: folder / f"home-{client}" for client in range(6)}
     for client, place in folders.items():
         shutil.move(folder / f"all/clients/{client}", place)

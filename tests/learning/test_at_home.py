@@ -16,7 +16,7 @@ from tests.tiny import tiny
 def test_a_node_holds_out_what_the_simulation_holds_out(tmp_path: Path) -> None:
     config = tiny(task={"name": "digits", "clients": 3, "limit": 200})
     written = write_clients(config.task, config.seed, tmp_path / "all")
-    task = tiny(task=at_home_task(written, (1, 8, 8), "pixels")).task
+    task = tiny(task=at_home_task(written, config.task.dataset.load(None))).task
     simulated = config.task.prepare(config.seed)
     for client in range(3):
         node = at_node(task, str(tmp_path / f"all/clients/{client}"), client, config.seed)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedreuse.core.errors import ConfigError
-from fedreuse.learning.targets import IGNORED, aligned, counted, kind_of, num_counted, strata_of
+from fedreuse.learning.targets import IGNORED, aligned, class_counts, counted, kind_of, num_counted, strata_of
 
 TOKENS = np.array([[3, 1, IGNORED], [2, IGNORED, IGNORED]])
 
@@ -45,3 +45,10 @@ def test_numbers_and_outputs_are_as_many() -> None:
     assert outputs.shape == labels.shape == (3, 1)
     with pytest.raises(ConfigError, match="gives 2 outputs per example, but there are 1 numbers to predict; build its"):
         aligned(torch.zeros(3, 2), torch.zeros(3))
+
+
+def test_labels_are_counted_by_class() -> None:
+    assert list(class_counts(np.array([0, 2, 2]), 4)) == [1, 0, 2, 0]
+    assert list(class_counts(np.array([[1, IGNORED], [1, 0]]), 3)) == [1, 2, 0]
+    assert list(class_counts(np.array([[True, False], [True, True]]), 2)) == [2, 1]
+    assert class_counts(np.array([0.5]), 1) is None

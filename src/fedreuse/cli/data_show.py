@@ -81,9 +81,7 @@ def split_command(
     written = {**planned.to_plain(), "task": write_clients(planned.task, planned.seed, out)}
     target = out / "config.yaml"
     write_whole(target, yaml.safe_dump(written, sort_keys=False).encode())
-    inputs = planned.task.dataset.load(None).train.inputs
-    values = {"u": "pixels", "f": "numbers"}.get(inputs.dtype.kind, "tokens")
-    home = {**written, "task": at_home_task(written["task"], inputs.shape[1:], values)}
+    home = {**written, "task": at_home_task(written["task"], planned.task.dataset.load(None))}
     write_whole(out / "at_home.yaml", yaml.safe_dump(home, sort_keys=False).encode())
     if as_json:
         show_json({"folder": str(out), "clients": planned.task.clients, "config": str(target)})

@@ -53,7 +53,7 @@ def at_node(task: Task, path: str, client: int, seed: int) -> PreparedTask:
     index = ClientIndex.from_owners(np.full(len(data.train), client), task.clients)
     share = 0.0 if data.validation is not None else task.validation
     training, validation = hold_out(
-        index, data.train.labels, share, partial(first_numbers, seed, "validation"), data.copies
+        index, data.train.strata, share, partial(first_numbers, seed, "validation"), data.copies
     )
     official = data.validation if task.validation else None
     open_data = dataclasses.replace(data, test=_none_of(data.test), validation=None)

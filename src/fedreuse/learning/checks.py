@@ -44,7 +44,18 @@ def _check_split(split: Split, where: str, data: Data) -> None:
         )
     if split.inputs.shape[1:] != data.shape:
         raise DataError(f"{where}.inputs are of shape {split.inputs.shape[1:]}, but those of train are {data.shape}")
+    if data.num_tokens is not None:
+        _check_range(split.inputs, f"{where}.inputs", data.num_tokens)
     _check_labels(split.labels, where, data)
+
+
+def _check_range(inputs: np.ndarray, where: str, num_tokens: int) -> None:
+    """A token without a row in the embedding would fail when its batch comes, perhaps in a late round."""
+    if inputs.size and not 0 <= inputs.min() <= inputs.max() < num_tokens:
+        raise DataError(
+            f"{where} are token numbers from {inputs.min()} to {inputs.max()}, but those of this task are 0 to "
+            f"{num_tokens - 1}; number the texts as everybody does"
+        )
 
 
 def _check_labels(labels: np.ndarray, where: str, data: Data) -> None:

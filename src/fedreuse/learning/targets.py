@@ -11,7 +11,7 @@ from fedreuse.core.errors import ConfigError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["IGNORED", "LabelKind", "aligned", "counted", "kind_of", "num_counted", "strata_of"]
+__all__ = ["IGNORED", "LabelKind", "aligned", "class_counts", "counted", "kind_of", "num_counted", "strata_of"]
 
 LabelKind = Literal["classes", "tokens", "numbers", "flags"]
 """Whole numbers (N), whole numbers (N x length), fractions (N or N x outputs), truth values (N x labels)."""
@@ -37,6 +37,16 @@ def kind_of(labels: np.ndarray | torch.Tensor) -> LabelKind:
 def strata_of(labels: np.ndarray) -> np.ndarray:
     """What examples are divided by in proportion: their classes, or one stratum where labels are no classes."""
     return labels if kind_of(labels) == "classes" else np.zeros(len(labels), np.int64)
+
+
+def class_counts(labels: np.ndarray, num_classes: int) -> np.ndarray | None:
+    """How many labels of each class there are, padding left out; None where labels are numbers."""
+    kind = kind_of(labels)
+    if kind == "numbers":
+        return None
+    if kind == "flags":
+        return np.count_nonzero(labels, axis=0)
+    return np.bincount(labels[labels != IGNORED], minlength=num_classes)
 
 
 def num_counted(labels: torch.Tensor) -> int:

@@ -31,3 +31,11 @@ def test_some_rows_and_only_their_values() -> None:
     some = Coded.of(np.array(["a", "b", "c", "b"])).at(np.array([3, 2]))
     assert some.values.tolist() == ["a", "b", "c"]
     assert (some.compact().codes.tolist(), some.compact().values.tolist()) == ([0, 1], ["b", "c"])
+
+
+def test_values_may_be_rows() -> None:
+    one, other = Coded.of(np.array([[2, 1], [0, 5], [2, 1]])), Coded.of(np.array([[0, 5], [0, 4]]))
+    assert (one.codes.tolist(), one.values.tolist(), one.value_at(1)) == ([1, 0, 1], [[0, 5], [2, 1]], [0, 5])
+    both = Coded.joined([one, other])
+    assert both.values[both.codes].tolist() == [[2, 1], [0, 5], [2, 1], [0, 5], [0, 4]]
+    assert Coded.of(np.array([[0.5, np.nan], [0.5, 1.0]])).codes.tolist() == [-1, 0]  # what lacks a part is missing

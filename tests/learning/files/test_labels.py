@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.labels import ClassSetting, encode, flags, numbers
-from fedreuse.learning.files.pool import TEST, TRAIN
+from fedreuse.learning.files.labels import ClassSetting, encode, flags, numbers, tokens
+from fedreuse.learning.files.layout import locate
+from fedreuse.learning.files.pool import TEST, TRAIN, Pool, gather
+from fedreuse.learning.files.source import ColumnNames
 from tests.learning.files.written import COLUMNS, pool, table, write
 
 SPLITS = np.array([TRAIN] * 8 + [TEST] * 2)
@@ -66,3 +68,31 @@ def test_several_names_at_once(tmp_path: Path) -> None:
         flags(read, SPLITS, ("a", "b"))
     with pytest.raises(DataError, match=r"no training example has a label; check task\.label_column"):
         flags(pool(write(tmp_path / "w.parquet", table(label=[""] * 10))), SPLITS, None)
+
+
+def rows(folder: Path, labels: object) -> Pool:
+    """Ten examples of an npz whose labels are rows."""
+    np.savez(folder / "rows.npz", inputs=np.zeros((10, 3), np.int64), label=np.asarray(labels))
+    return gather(locate(str(folder / "rows.npz"), ColumnNames(), None, {}))
+
+
+def test_a_label_per_token(tmp_path: Path) -> None:
+    values = [[1, 2, -100], [3, 0, 1]] * 5
+    labels, classes = tokens(rows(tmp_path, values), SPLITS, 4)
+    assert (labels.tolist(), classes) == (values, 4)
+    with pytest.raises(DataError, match=r"how many tokens there are cannot be seen .* set task\.classes"):
+        tokens(rows(tmp_path, values), SPLITS, None)
+    with pytest.raises(DataError, match=r"task\.labels is tokens, but labels are int64 of shape \(\) per example"):
+        tokens(rows(tmp_path, [1] * 10), SPLITS, 4)
+    with pytest.raises(DataError, match=r"a class is one number or name; set task\.labels to tokens, numbers or flags"):
+        encode(rows(tmp_path, values), SPLITS, 4)
+
+
+def test_flags_and_numbers_as_rows(tmp_path: Path) -> None:
+    values = [[True, False], [True, True]] * 5
+    labels, classes = flags(rows(tmp_path, values), SPLITS, 2)
+    assert (labels.tolist(), labels.dtype, classes) == (values, bool, 2)
+    with pytest.raises(DataError, match=r"bool of shape \(2,\) per example, but task\.labels is flags of 3 classes"):
+        flags(rows(tmp_path, values), SPLITS, 3)
+    found, outputs = numbers(rows(tmp_path, [[0.5, 2.0], [0.25, -1.0]] * 5), SPLITS)
+    assert (found[:2].tolist(), outputs) == ([[0.5, 2.0], [0.25, -1.0]], 2)

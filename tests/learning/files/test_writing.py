@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.writing import write_clients
+from fedreuse.learning.at_home import at_node, at_server
+from fedreuse.learning.files.writing import at_home_task, write_clients
+from fedreuse.learning.task import parse_task
 from fedreuse.runs.launch import run
 from tests.learning.datasets.test_files import SETTINGS, visits
 from tests.tiny import plain, results, tiny
 
+WORDS = ["red cow", "blue", "red", "cow blue", "cow", "red blue", "blue red cow", "cow red"]
 DIGITS: dict[str, Any] = {"name": "digits", "clients": 6, "limit": 300}
 
 
@@ -61,3 +64,30 @@ def test_a_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "old.txt").write_text("")
     with pytest.raises(DataError, match="is not empty; name a new folder"):
         write_clients(tiny().task, 1, tmp_path)
+
+
+@pytest.mark.parametrize(("labels", "kind"), [("numbers", "numbers"), ("flags", "flags"), (None, "tokens")])
+def test_labels_of_every_kind_come_back(tmp_path: Path, labels: str | None, kind: str) -> None:
+    rows = [f"{who},{place / 8},{text},{text.replace(' ', '|')}" for who in "ab" for place, text in enumerate(WORDS)]
+    (tmp_path / "all.csv").write_text("\n".join(["who,number,text,names", *rows]))
+    dealt = {"path": str(tmp_path / "all.csv"), "client_column": "who", "clients": 2, "partition": "natural"}
+    spec: dict[str, Any] = {"name": "text", "target": "sequence", "length": 6, **dealt}
+    if labels is not None:
+        column = "number" if labels == "numbers" else "names"
+        spec = {"name": "files", "labels": labels, "label_column": column, "input_columns": ["number"], **dealt}
+    scored = {"numbers": {"loss": "squared_error", "metric": "r2"}, "tokens": {},
+              "flags": {"loss": "binary_cross_entropy", "metric": "macro_f1"}}[kind]  # fmt: skip
+    task = parse_task(spec | scored, "task")
+    written = parse_task(write_clients(task, 5, tmp_path / "out"), "task")
+    before, after = task.prepare(5), written.prepare(5)
+    assert before.data.kind == after.data.kind == kind
+    for client in range(2):
+        for index in ("training", "validation"):
+            one, other = (getattr(prepared, index).of(client) for prepared in (before, after))
+            assert np.array_equal(before.data.train.inputs[one], after.data.train.inputs[other])
+            assert np.array_equal(before.data.train.labels[one], after.data.train.labels[other])
+    home = parse_task(at_home_task(written.to_plain(), task.dataset.load(None)), "task")
+    node = at_node(home, str(tmp_path / "out/clients/1"), 1, 5)
+    assert np.array_equal(node.data.train.labels[node.training.of(1)], before.data.train.labels[before.training.of(1)])
+    server = at_server(home, before.training.sizes.tolist())
+    assert (server.data.kind, server.data.train.labels.shape[1:]) == (kind, before.data.train.labels.shape[1:])

@@ -22,6 +22,7 @@ from fedreuse.engine.client_store import DiskStore
 from fedreuse.engine.ports import EVALUATE, WhichModel, client_answer
 from fedreuse.learning.at_home import at_node, is_at_home
 from fedreuse.learning.partitions import ClientIndex
+from fedreuse.learning.targets import class_counts
 from fedreuse.runs.assembly import assemble
 from fedreuse.runs.bad_members import poisoned
 from fedreuse.wire.envelope import Envelope
@@ -100,8 +101,9 @@ class _Client:
         examples = int(federation.population.examples[self.number])
         facts = facts_of(self.config.run_id, federation.schema, examples)
         if self._context.node_config.get("tell-classes"):
-            labels = federation.prepared.data.train.labels[federation.prepared.training.of(self.number)]
-            facts["by_class"] = np.bincount(labels, minlength=federation.prepared.data.num_classes).tolist()
+            data = federation.prepared.data
+            counts = class_counts(data.train.labels[federation.prepared.training.of(self.number)], data.num_classes)
+            facts |= {} if counts is None else {"by_class": counts.tolist()}
         return Frame(request.run, self.number, facts)
 
     def answer(self, frame: Frame) -> Frame:

@@ -34,7 +34,8 @@ def environment(home: Path) -> dict[str, str]:
 
 def superlink_command(host: str, port: int, authority: Authority | None) -> list[str]:
     """A SuperLink behind our door; with an authority it speaks TLS and admits registered nodes alone."""
-    start = [sys.executable, "-m", "fedreuse.deploy.flower.front_door"]
+    # -P: modules in the folder where it is started do not hide those of Python
+    start = [sys.executable, "-P", "-m", "fedreuse.deploy.flower.front_door"]
     command = [*start, "--host", host, "--port", str(port), "--disable-runtime-dependency-installation"]
     if authority is None:
         return [*command, "--insecure"]

@@ -46,8 +46,10 @@ class Line(Protocol):
 class LocalFederation:
     """SuperLink and SuperNodes as processes of ours. Use it as a context; node k plays client k, or what it `claims`.
 
-    Everything it writes lies below `folder`: logs, Flower's home, the nodes' own disks (`node-k/`). A `line`, and the
-    `data` that nodes have at home, may be set before it starts.
+    Everything it writes lies below `folder`: logs, Flower's home, the nodes' own disks (`node-k/`). Processes start
+    where we are, so that relative paths in a configuration mean what they mean in a simulation; nodes with folders of
+    their own for that (`homes`) are as on machines of their own. These, a `line`, and the `data` that nodes have at
+    home, may be set before it starts.
     """
 
     def __init__(self, folder: Path, num_nodes: int, authority: Authority | None = None) -> None:
@@ -59,6 +61,7 @@ class LocalFederation:
         self.line: Line | None = None
         self.data: Mapping[int, Path] = {}
         self.claims: Mapping[int, int] = {}
+        self.homes: Mapping[int, Path] = {}
         self.superlink: subprocess.Popen[bytes] | None = None
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
         self._mark = token_hex(8)
@@ -102,7 +105,7 @@ class LocalFederation:
         command = supernode_command(address, free_port(), told, root, key)
         if self.line is not None:
             command = self.line.command(node, command)
-        self.nodes[node] = self._start(command, f"node-{node}", disk / "flower")
+        self.nodes[node] = self._start(command, f"node-{node}", disk / "flower", self.homes.get(node))
 
     def launch(self, app: Path, overrides: Mapping[str, Any] | None = None) -> None:
         """Hand an app to the SuperLink, which starts its server app."""
@@ -190,7 +193,7 @@ class LocalFederation:
             f'[superlink.{_CONNECTION}]\naddress = "{self.address}"\n{security}\n'
         )
 
-    def _start(self, command: list[str], name: str, home: Path) -> subprocess.Popen[bytes]:
+    def _start(self, command: list[str], name: str, home: Path, where: Path | None = None) -> subprocess.Popen[bytes]:
         """A process in a session of its own, so that Ctrl-C reaches us alone and we stop it in order."""
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
@@ -201,7 +204,7 @@ class LocalFederation:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
                 preexec_fn=_end_with_parent,
-                cwd=self.folder,
+                cwd=where,
             )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from fedreuse.core.errors import DataError, require
 from fedreuse.learning.data import Data, Split, datasets
 from fedreuse.learning.files.build import Plan
+from fedreuse.learning.files.labels import FileLabels
 from fedreuse.learning.files.layout import locate
 from fedreuse.learning.files.loading import load_arrays, to_data
 from fedreuse.learning.files.source import ColumnNames
@@ -37,8 +38,10 @@ class AtHome:
 
     Args:
         shape: Shape of one input; images are resized to it, columns reshaped.
-        classes: Number of classes (labels are then 0 to classes - 1), or their names in order.
+        classes: Number of classes (labels are then 0 to classes - 1), or their names in order; with `labels: tokens`
+            how many tokens there are, with `numbers` how many an example has.
         values: What inputs are: `pixels` (0 to 255), `numbers` (fractions) or `tokens` (whole numbers).
+        labels: What labels are, as in `files`: by default one class, else `tokens`, `numbers` or `flags`.
         mean: Per channel (or column), subtracted from inputs; pixels are divided by 255 first.
         std: Per channel (or column), above 0, what inputs are divided by.
         test: A file or folder at the server with test examples of its own. None: nodes with a test split are asked.
@@ -70,11 +73,18 @@ class AtHome:
     duplicates: Duplicates = "refuse"
     augment: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
+    labels: FileLabels = field(default=None, metadata={"quiet": True})
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         require(bool(self.shape) and min(self.shape) >= 1, "at_home.shape must hold positive numbers", self.shape)
-        require(self.num_classes >= 2, "at_home.classes must be at least 2", self.classes)
+        least = 1 if self.labels == "numbers" else 2
+        require(self.num_classes >= least, f"at_home.classes must be at least {least}", self.classes)
+        require(
+            self.labels != "tokens" or (self.values == "tokens" and len(self.shape) == 1),
+            "at_home.labels: tokens needs values: tokens and a shape of one number, values",
+            self.values,
+        )
         require(min(self.std) > 0, "at_home.std must be above 0", self.std)
 
     @property
@@ -82,21 +92,39 @@ class AtHome:
         """How many classes there are."""
         return self.classes if isinstance(self.classes, int) else len(self.classes)
 
+    @property
+    def _num_tokens(self) -> int | None:
+        """Where labels are the tokens that follow, inputs have the same numbers."""
+        return self.num_classes if self.labels == "tokens" else None
+
+    @property
+    def _scaling(self) -> dict[str, Any]:
+        return {"mean": self.mean, "std": self.std, "is_scaled": True}
+
+    def _blank_labels(self) -> np.ndarray:
+        """Two labels of the right kind, for the network to be tried on."""
+        if self.labels is None:
+            return np.zeros(2, np.int64)
+        if self.labels == "tokens":
+            return np.zeros((2, *self.shape), np.int64)
+        outputs = () if self.labels == "numbers" and self.num_classes == 1 else (self.num_classes,)
+        return np.zeros((2, *outputs), np.float32 if self.labels == "numbers" else bool)
+
     def load(self, folder: Path | None) -> Data:
         """What the server has: its own test set, and two blank examples to try the network on."""
         del folder
         blank = np.zeros((2, *self.shape), _DTYPES[self.values])
-        train = Split(blank, np.zeros(2, np.int64))
+        train = Split(blank, self._blank_labels())
         test = Split(blank[:0], train.labels[:0]) if self.test is None else self.read(self.test).train
-        return Data("at_home", self.num_classes, train, test, mean=self.mean, std=self.std, is_scaled=True)
+        return Data("at_home", self.num_classes, train, test, num_tokens=self._num_tokens, **self._scaling)
 
     def read(self, path: str) -> Data:
         """What lies at a path, checked against the schema; nothing is drawn for testing."""
-        plan = Plan(Rule(0.0, "example", self.duplicates, 0), self.classes, self.shape, self.missing)
+        plan = Plan(Rule(0.0, "example", self.duplicates, 0), self.classes, self.shape, self.missing, self.labels)
         names = ColumnNames(self.input_columns, self.label_column, None, self.time_column, None)
         sources = partial(locate, path, names, self.shape, self.options)
         found = load_arrays((self, path), path, None, plan, sources)
-        data = to_data("at_home", found, mean=self.mean, std=self.std, is_augmented=self.augment, is_scaled=True)
+        data = to_data("at_home", found, num_tokens=self._num_tokens, is_augmented=self.augment, **self._scaling)
         kind = data.train.inputs.dtype.kind
         if kind != _KINDS[self.values]:
             raise DataError(

@@ -47,8 +47,9 @@ class Files:
             clients, `time` the latest of every client.
         classes: Number of classes (labels are then 0 to classes - 1), or their names in order. Default: what occurs in
             training, sorted. Give it when clients keep their data at home.
-        labels: What `label_column` holds: by default one class; `numbers` to predict (regression); `flags`, a text with
-            none, one or several names of classes and | between them (multi-label).
+        labels: What `label_column` holds: by default one class; `tokens`, a class per token of a text (rows of an npz
+            or npy array, -100 where none counts); `numbers` to predict (regression); `flags`, a text with none, one or
+            several names of classes and | between them, or rows of 0 and 1 in an array (multi-label).
         shape: Shape of one input; images are resized to it, columns reshaped.
         missing: `refuse` rows with missing values, or `drop` them.
         duplicates: `refuse` exact copies of a client's example on both sides of given splits, and keep copies together

@@ -41,7 +41,7 @@ class ArraySource:
         clients, times, splits = (None if name is None else self._column(name) for name in
                                   (names.client, names.time, names.split))  # fmt: skip
         return Facts(
-            Coded.of(self._column(names.label)),
+            Coded.of(self._column(names.label, may_be_rows=True)),
             None if clients is None else Coded.of(clients),
             times,
             None if splits is None else Coded.of(splits),
@@ -77,11 +77,13 @@ class ArraySource:
             )
         return inputs
 
-    def _column(self, name: str) -> np.ndarray:
+    def _column(self, name: str, may_be_rows: bool = False) -> np.ndarray:
         column = self._array(name)
         if column.ndim == 2 and column.shape[1] == 1:
             column = column[:, 0]
-        if column.shape != self._inputs.shape[:1] or column.dtype.kind not in _KINDS + "UM":
+        are_rows = may_be_rows and column.ndim == 2 and column.dtype.kind in _KINDS
+        wanted = (len(self._inputs), *(column.shape[1:] if are_rows else ()))
+        if column.shape != wanted or column.dtype.kind not in _KINDS + "UM":
             raise DataError(
                 f"{self.where}: the array '{name}' is {column.dtype} of shape {column.shape}, but there are "
                 f"{len(self._inputs)} inputs; one number or text per example is needed"

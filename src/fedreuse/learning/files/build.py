@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.labels import ClassSetting, FileLabels, encode, flags, numbers
+from fedreuse.learning.files.labels import ClassSetting, FileLabels, encode, flags, numbers, tokens
 from fedreuse.learning.files.pool import TEST, TRAIN, VALIDATION
 from fedreuse.learning.files.source import CHUNK
 from fedreuse.learning.files.splitting import Rule, copies_of, decide
@@ -64,7 +64,7 @@ def build(pool: Pool, plan: Plan, new: New) -> Arrays:
 def _labels(pool: Pool, splits: np.ndarray, plan: Plan) -> tuple[np.ndarray, int]:
     if plan.labels == "numbers":
         return numbers(pool, splits)
-    return (encode if plan.labels is None else flags)(pool, splits, plan.classes)
+    return {None: encode, "flags": flags, "tokens": tokens}[plan.labels](pool, splits, plan.classes)
 
 
 def _shape(found: tuple[int, ...], wanted: tuple[int, ...] | None, pool: Pool) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""A column with few distinct values, such as labels or clients: numbers, and what each stands for."""
+"""A column such as labels or clients, by its distinct values: numbers, and what each stands for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["Coded"]
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """`values[codes[i]]` is what stands in row i; a code of -1 means nothing. Values are sorted and distinct."""
+    """`values[codes[i]]` is what stands in row i; a code of -1 means nothing. Values are sorted and distinct.
+
+    A value is a number or a text, or a row of numbers (a label per token, several flags).
+    """
 
     codes: np.ndarray
     values: np.ndarray
@@ -24,12 +27,12 @@ class Coded:
     def of(cls, column: np.ndarray) -> Coded:
         """From whole numbers or texts; fractions that are whole count as whole numbers, NaN as missing."""
         if column.dtype.kind == "f":
-            is_missing = np.isnan(column)
-            whole = np.where(is_missing, 0, column)
+            is_missing = np.isnan(column.reshape(len(column), -1)).any(axis=1)
+            whole = np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
             column = whole.astype(np.int64) if (whole == np.floor(whole)).all() else whole
         else:
             is_missing = np.zeros(len(column), bool)
-        values, codes = np.unique(column[~is_missing], return_inverse=True)
+        values, codes = _distinct(column[~is_missing])
         spread = np.full(len(column), -1, np.int64)
         spread[~is_missing] = codes
         return cls(spread, values)
@@ -49,8 +52,8 @@ class Coded:
             return cls(np.concatenate([part.codes for part in parts]), np.empty(0, np.int64))
         if len({values.dtype.kind for values in filled} - {"i", "u", "b"}) > 0:
             filled = [values.astype(str) for values in filled]
-        values = np.unique(np.concatenate(filled))
-        known = [np.searchsorted(values, part.values.astype(values.dtype)) for part in parts]
+        values, places = _distinct(np.concatenate(filled))
+        known = np.split(places, np.cumsum([len(part.values) for part in parts])[:-1])
         codes = [_renumbered(part.codes, to) for part, to in zip(parts, known, strict=True)]
         return cls(np.concatenate(codes), values)
 
@@ -70,7 +73,13 @@ class Coded:
     def value_at(self, row: int) -> Any:
         """What stands in a row, for messages."""
         code = self.codes[row]
-        return None if code < 0 else self.values[code].item()
+        return None if code < 0 else self.values[code].tolist()
+
+
+def _distinct(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The values that occur, sorted, and the place of each entry among them."""
+    values, places = np.unique(column, return_inverse=True, axis=0 if column.ndim > 1 else None)
+    return values, places.reshape(-1)
 
 
 def _renumbered(codes: np.ndarray, numbers: np.ndarray) -> np.ndarray:

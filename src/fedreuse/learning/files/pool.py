@@ -95,9 +95,22 @@ def gather(located: Sequence[Located]) -> Pool:
             )
     if not counts.sum():
         raise DataError(f"{located[0].source.where}: there are no examples")
+    _check_labels(located, facts)
     splits = np.concatenate([_splits(one, fact) for one, fact in zip(located, facts, strict=True)])
     labels = Coded.joined([fact.labels for fact in facts])
     return Pool(located, counts, labels, _clients(located, facts), _times(located, facts), splits, _kept_as(form))
+
+
+def _check_labels(located: Sequence[Located], facts: Sequence[Facts]) -> None:
+    """Labels that are rows have one length everywhere."""
+    first = facts[0].labels.values.shape[1:]
+    for one, fact in zip(located, facts, strict=True):
+        found = fact.labels.values.shape[1:]
+        if found != first:
+            raise DataError(
+                f"{one.source.where}: its labels have the shape {found} per example, those of "
+                f"{located[0].source.where} {first}; all have one shape"
+            )
 
 
 def _kept_as(form: tuple[tuple[int, ...], np.dtype]) -> tuple[tuple[int, ...], np.dtype]:

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.datasets.files import Files
 from fedreuse.learning.files.layout import CLIENTS
 from fedreuse.learning.task import TASK_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fedreuse.learning.data import Data, Split
     from fedreuse.learning.task import PreparedTask, Task
 
@@ -56,13 +53,15 @@ def write_clients(task: Task, seed: int, folder: Path) -> dict[str, Any]:
     return _plain(task, prepared.data, folder)
 
 
-def at_home_task(task: dict[str, Any], shape: Sequence[int], values: str) -> dict[str, Any]:
+def at_home_task(task: dict[str, Any], data: Data) -> dict[str, Any]:
     """The task of a deployment whose nodes have a folder of `write_clients` each, and the server the test split."""
-    kept = {key: task[key] for key in (*TASK_KEYS, "classes", "mean", "std", "augment", "duplicates") if key in task}
-    del kept["partition"]
+    values = {"u": "pixels", "f": "numbers"}.get(data.train.inputs.dtype.kind, "tokens")
+    names = (*TASK_KEYS, "labels", "mean", "std", "augment", "duplicates")
+    kept = {key: task[key] for key in names if key in task and key != "partition"}
     if (Path(task["path"]) / "validation.npz").exists():
         kept["validation"] = 0.0  # everybody shares that split, so that no client holds anything out
-    return {**kept, "name": "at_home", "shape": list(shape), "values": values, "test": f"{task['path']}/test.npz"}
+    schema = {"name": "at_home", "classes": data.num_classes, "shape": list(data.shape), "values": values}
+    return {**kept, **schema, "test": f"{task['path']}/test.npz"}
 
 
 def _examples_of(prepared: PreparedTask, client: int) -> np.ndarray:
@@ -77,17 +76,18 @@ def _write(path: Path, split: Split, times: np.ndarray | None) -> None:
 
 def _plain(task: Task, data: Data, folder: Path) -> dict[str, Any]:
     """The same task over the files."""
-    files = task.dataset if isinstance(task.dataset, Files) else None
     is_plain = data.train.inputs.dtype.kind == "f" and not data.is_scaled
     kept = {key: value for key, value in task.to_plain().items() if key in TASK_KEYS and key != "limit"}
+    labels: dict[str, Any] = {} if data.kind == "classes" else {"labels": data.kind}
+    labels |= {} if data.kind == "numbers" else {"classes": data.num_classes}
     return {
         **kept,
+        **labels,
         "name": "files",
         "path": str(folder),
-        "classes": data.num_classes,
         "mean": [0.0] if is_plain else list(data.mean or ()),
         "std": [1.0] if is_plain else list(data.std or ()),
         "augment": data.is_augmented,
-        "duplicates": "keep" if files is None else files.duplicates,
+        "duplicates": getattr(task.dataset, "duplicates", "keep"),
         "partition": {"name": "natural", "min_examples": 1},
     }
