@@ -13,6 +13,7 @@ from fedreuse.accounting.privacy import epsilon
 from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.runs import privacy
+from fedreuse.runs.keeping import go_back
 from fedreuse.runs.launch import run
 from fedreuse.runs.privacy import SECRET_FILE
 from fedreuse.runs.schedule import Schedule
@@ -96,6 +97,19 @@ def test_a_run_that_lost_its_secret_cannot_go_on(tmp_path: Path) -> None:
     (place / SECRET_FILE).unlink()
     with pytest.raises(RunDirectoryError, match=r"privacy\.secret is gone"):
         run(config, place, resume=True, executor=Serial())
+
+
+def test_nobody_goes_back_to_use_the_same_noise_twice(tmp_path: Path) -> None:
+    config, kept = tiny(method=AVERAGING, keep={"checkpoints": 3}), {"listeners": [StopAfter(3)]}
+    place = run(config, tmp_path / "server", executor=Serial(), **kept).path
+    with pytest.raises(RunDirectoryError, match=r"the difference of the two models would have none; start a new run"):
+        go_back(place, 2)
+    assert (
+        results(run(config, place, resume=True, executor=Serial()))["metrics"][-1]["round"] == 4
+    )  # it goes on, though
+    simulated = run(config, tmp_path / "simulated", **kept).path  # the same replies and the same noise: the same sums
+    go_back(simulated, 2)
+    assert run(config, simulated, resume=True).is_complete
 
 
 def test_rounds_are_stored_before_they_are_told(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from fedreuse.runs.directory import JOURNAL, RunDirectory
 from fedreuse.runs.journal import Journal
 from fedreuse.runs.manifest import MANIFEST
 from fedreuse.runs.openings import RECORD_FILE
+from fedreuse.runs.privacy import SECRET_FILE
 from fedreuse.runs.summary import arrays_of
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def go_back(run: str | Path, number: int) -> RunDirectory:
         The run directory, unfinished; `run(config, ..., resume=True)` goes on with it.
 
     Raises:
-        RunDirectoryError: No such state was kept, the test split was opened, or the clients' memories lie elsewhere.
+        RunDirectoryError: No such state was kept, the test split was opened, the clients' memories lie elsewhere, or
+            noise that hides real clients would be used twice.
 
     Example:
         >>> from fedreuse import go_back, run
@@ -102,6 +104,12 @@ def go_back(run: str | Path, number: int) -> RunDirectory:
     if (place / RECORD_FILE).exists():
         raise RunDirectoryError(
             f"{place}: its test split was opened, so that going back would be choosing by test; start a new run"
+        )
+    if (place / SECRET_FILE).exists():
+        raise RunDirectoryError(
+            f"{place}: its noise is drawn from {SECRET_FILE} by round. Rounds that are played again with other replies "
+            "would get the same noise, and the difference of the two models would have none; start a new run, which "
+            "has a secret of its own"
         )
     if (place / "deployment.json").exists():
         raise RunDirectoryError(f"{place} ran on real nodes, whose memories do not go back with it; start a new run")
