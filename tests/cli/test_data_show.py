@@ -35,3 +35,17 @@ def test_a_split_is_written_with_the_configuration_that_reads_it(invoke: Invoke,
     again = invoke("data", "split", tiny, "--out", tmp_path / "fed")
     assert again.exit_code == 2
     assert "is not empty" in again.stderr
+
+
+def test_tokens_are_shown_by_what_they_stand_for(invoke: Invoke, tmp_path: Path) -> None:
+    rows = [f"{who},{text * 9} {turn}" for who, text in (("ann", "aab"), ("bo", "xyz")) for turn in range(8)]
+    (tmp_path / "t.csv").write_text("\n".join(["who,text", *rows]))
+    (tmp_path / "c.yaml").write_text(
+        f"task: {{name: text, path: {tmp_path}/t.csv, client_column: who, target: sequence, length: 8, clients: 2, "
+        "partition: natural, duplicates: keep}\nnetwork: transformer\nrounds: {cohort: 2}\n"
+    )
+    shown = invoke("data", "show", tmp_path / "c.yaml", "--figure", tmp_path / "f.png")
+    assert shown.exit_code == 0, shown.output
+    for words in ("8, 98 tokens", "tokens per client", "different tokens per client", "'a' (6"):
+        assert words in shown.stdout
+    assert (tmp_path / "f.png").stat().st_size > 10_000

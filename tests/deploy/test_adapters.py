@@ -25,6 +25,7 @@ from tests.tiny import tiny
 LENGTH, NUM_TOKENS = 12, 98
 PLAIN = {"name": "transformer", "width": 8, "layers": 1, "heads": 2}
 LORA = {"name": "lora", "rank": 2, "of": {"name": "pretrained", "path": "base.safetensors", "of": PLAIN}}
+PATIENT = {"timeout_seconds": 7200.0, "wait_seconds": 7200.0}  # a busy machine is no fault
 HUGGING_FACE = {"name": "lora", "rank": 2, "targets": ["q_proj"], "of": {"name": "hugging_face", "path": "tiny"}}
 
 
@@ -102,11 +103,11 @@ def test_real_nodes_and_one_with_other_pretrained_weights(tmp_path: Path, monkey
     federation.data = folders
     federation.homes = {node: pretrain(tmp_path / f"machine-{node}", 1) for node in range(4)}
     with federation:
-        directory = run_on(federation, home, Deployment(out=str(tmp_path / "out")))
+        directory = run_on(federation, home, Deployment(out=str(tmp_path / "out"), **PATIENT))
         check_same(directory, run(simulation, tmp_path / "simulated"))
         check_adapters_alone(directory)
         pretrain(tmp_path / "machine-3", 2)
-        again = run_on(federation, home, Deployment(out=str(tmp_path / "again"), min_clients=3))
+        again = run_on(federation, home, Deployment(out=str(tmp_path / "again"), min_clients=3, **PATIENT))
     log = (again.path / "log.txt").read_text()
     assert "is refused: as client 3: its frozen is" in log
     assert "put the same pretrained files on every node" in log

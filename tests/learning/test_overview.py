@@ -36,3 +36,17 @@ def test_by_hand(tmp_path: Path) -> None:
     assert told["examples"] == {"training": 4, "validation": 2, "test": 6}
     assert told["sizes"] == {"min": 2, "median": 3, "mean": 3, "max": 4}
     assert (told["clients_with_one_example"], told["clients_with_one_class"]) == (0, 1)
+
+
+def test_tokens_by_hand(tmp_path: Path) -> None:
+    """Ann says aab (labels a b), bo aaa (labels a a): b is one of four labels, so half of ann's and none of bo's."""
+    (tmp_path / "t.csv").write_text("who,text,part\n" + "".join(f"{who},{text},train\n" for who, text in
+                                    (("ann", "aab"), ("bo", "aaa"))) + "ann,ba,test\n")  # fmt: skip
+    spec = {"name": "text", "path": str(tmp_path / "t.csv"), "client_column": "who", "split_column": "part",
+            "target": "sequence", "length": 4, "clients": 2, "validation": 0.0,
+            "partition": {"name": "natural", "min_examples": 1}}  # fmt: skip
+    overview = Overview(parse_task(spec, "task").prepare(1))
+    assert overview.labels_per_client.tolist() == [2, 2]
+    assert overview.classes_per_client.tolist() == [2, 1]
+    assert overview.label_distances.tolist() == pytest.approx([0.25, 0.25])
+    assert [overview.class_name(number) for number in overview.frequent(2).tolist()] == ["'a'", "'b'"]

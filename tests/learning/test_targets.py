@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedreuse.core.errors import ConfigError
-from fedreuse.learning.targets import IGNORED, aligned, class_counts, counted, kind_of, num_counted, strata_of
+from fedreuse.learning.targets import IGNORED, aligned, class_entries, counted, kind_of, num_counted, strata_of
 
 TOKENS = np.array([[3, 1, IGNORED], [2, IGNORED, IGNORED]])
 
@@ -47,8 +47,11 @@ def test_numbers_and_outputs_are_as_many() -> None:
         aligned(torch.zeros(3, 2), torch.zeros(3))
 
 
-def test_labels_are_counted_by_class() -> None:
-    assert list(class_counts(np.array([0, 2, 2]), 4)) == [1, 0, 2, 0]
-    assert list(class_counts(np.array([[1, IGNORED], [1, 0]]), 3)) == [1, 2, 0]
-    assert list(class_counts(np.array([[True, False], [True, True]]), 2)) == [2, 1]
-    assert class_counts(np.array([0.5]), 1) is None
+def test_example_and_class_of_every_label_that_counts() -> None:
+    def entries(labels: object) -> list[list[int]]:
+        return [part.tolist() for part in class_entries(np.array(labels))]
+
+    assert entries([0, 2, 2]) == [[0, 1, 2], [0, 2, 2]]
+    assert entries([[1, IGNORED], [1, 0]]) == [[0, 1, 1], [1, 1, 0]]
+    assert entries([[True, False], [True, True]]) == [[0, 1, 1], [0, 0, 1]]
+    assert entries([0.5]) == [[], []]

@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedreuse.report.federation_figure import federation_figure
+from fedreuse.report.federation_figure import Shown, federation_figure
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("clients", "classes"), [(1, 2), (40, 10), (40, 100)])
-def test_it_is_drawn(tmp_path: Path, clients: int, classes: int) -> None:
+@pytest.mark.parametrize(
+    ("clients", "classes", "kind"), [(1, 2, "class"), (40, 10, "flag"), (40, 40, "token"), (40, 1, "")]
+)
+def test_it_is_drawn(tmp_path: Path, clients: int, classes: int, kind: str) -> None:
     rng = np.random.default_rng(0)
     counts = rng.integers(0, 50, (clients, classes)) + 1
     sizes = rng.integers(1, 5000, 1000)
-    path = federation_figure(counts, [str(n) for n in range(clients)], sizes, rng.random(1000), tmp_path / "new/f.png")
+    shown = Shown(counts, [str(n) for n in range(clients)], [str(n) for n in range(classes)], kind)
+    path = federation_figure(shown, sizes, rng.random(1000), tmp_path / "new/f.png")
     with Image.open(path) as image:
-        assert image.size == (1800, 720)
+        assert image.size == (1800 if kind else 750, 720)
         assert len(image.convert("RGB").getcolors(2**24) or ()) > 50

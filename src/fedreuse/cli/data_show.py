@@ -14,13 +14,24 @@ from fedreuse.cli.output import command_line, counted, show_json, show_lines, sh
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
+
     from fedreuse.learning.overview import Overview
     from fedreuse.report.tables import Table
 
 __all__ = ["show_command", "split_command"]
 
-_SHOWN, _DRAWN = 12, 40
+_SHOWN, _DRAWN, _MOST_CLASSES = 12, 40, 40
 _OUTPUTS = {"classes": "classes", "tokens": "tokens", "numbers": "numbers to predict", "flags": "flags"}
+
+_ONE = {"classes": "class", "tokens": "token", "numbers": "", "flags": "flag"}
+_BEGIN, _END = ("client", "examples", "held out"), ("most frequent", "label distance")
+_HEADERS = {
+    "classes": (*_BEGIN, "classes", *_END),
+    "tokens": (*_BEGIN, "tokens", "different", *_END),
+    "flags": (*_BEGIN, "flags", "different", *_END),
+    "numbers": _BEGIN,
+}
 
 Config = Annotated[Path, typer.Argument(help="A YAML file.", show_default=False)]
 Overrides = Annotated[
@@ -39,16 +50,21 @@ def show_command(
 ) -> None:
     """Show the federation of a configuration before anything runs: sizes, labels per client, skew."""
     from fedreuse.learning.overview import Overview
-    from fedreuse.report.federation_figure import federation_figure
+    from fedreuse.report.federation_figure import Shown, federation_figure
     from fedreuse.runs.config import load
 
     planned = load(config, overrides or [])
     overview = Overview(planned.task.prepare(planned.seed))
     if figure is not None:
         drawn = overview.spread(_DRAWN)
-        names = [str(client) for client in drawn.tolist()]
-        counts = overview.class_counts(drawn)
-        federation_figure(counts, names, overview.sizes, overview.label_distances, figure)
+        classes = overview.frequent(_MOST_CLASSES)
+        shown = Shown(
+            overview.class_counts(drawn)[:, classes],
+            [str(client) for client in drawn.tolist()],
+            [overview.class_name(number) for number in classes.tolist()],
+            _ONE[overview.prepared.data.kind],
+        )
+        federation_figure(shown, overview.sizes, overview.label_distances, figure)
     plain = overview.to_plain()
     if as_json:
         show_json(plain | ({} if figure is None else {"figure": str(figure)}))
@@ -98,11 +114,14 @@ def _pairs(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "examples", examples
     yield "inputs", f"{'x'.join(map(str, plain['shape']))}, {plain['classes']} {_OUTPUTS[plain['labels']]}"
     yield "examples per client", _told(plain["sizes"], "{:,.0f}") + f"; Gini coefficient {plain['size_gini']:.3f}"
-    has_classes = plain["labels"] == "classes"
-    if has_classes:
-        yield "classes per client", _told(plain["classes_per_client"], "{:,.0f}")
+    kind = plain["labels"]
+    if kind in ("tokens", "flags"):
+        yield f"{kind} per client", _told(plain["labels_per_client"], "{:,.0f}")
+    if kind != "numbers":
+        name = "classes per client" if kind == "classes" else f"different {kind} per client"
+        yield name, _told(plain["classes_per_client"], "{:,.0f}")
         yield "label distance", _told(plain["label_distance"], "{:.3f}") + " (0: as all, towards 1: nothing in common)"
-    for name in ("clients_with_one_example", *(("clients_with_one_class",) if has_classes else ())):
+    for name in ("clients_with_one_example", *(("clients_with_one_class",) if kind == "classes" else ())):
         if plain[name]:
             yield name.replace("_", " "), f"{plain[name]:,}"
     yield "normalisation", f"mean {_numbers(plain['mean'])}, std {_numbers(plain['std'])}"
@@ -122,15 +141,20 @@ def _numbers(values: list[float]) -> str:
 def _table(overview: Overview) -> Table:
     from fedreuse.report.tables import Table
 
-    chosen = overview.spread(_SHOWN)
+    chosen, kind = overview.spread(_SHOWN), overview.prepared.data.kind
     rows = []
     for client, counts in zip(chosen.tolist(), overview.class_counts(chosen), strict=True):
-        most = int(counts.argmax())
-        rows.append((
-            overview.name_of(client), f"{overview.sizes[client]:,}",
-            f"{overview.prepared.validation.sizes[client]:,}", f"{overview.classes_per_client[client]}",
-            f"{most} ({counts[most] / counts.sum():.0%})", f"{overview.label_distances[client]:.3f}",
-        ))  # fmt: skip
-    headers = ("client", "examples", "held out", "classes", "most frequent", "label distance")
+        row = [overview.name_of(client), f"{overview.sizes[client]:,}",
+               f"{overview.prepared.validation.sizes[client]:,}"]  # fmt: skip
+        row += [f"{overview.labels_per_client[client]:,}"] if kind in ("tokens", "flags") else []
+        row += [] if kind == "numbers" else _labels_of(overview, client, counts)
+        rows.append(tuple(row))
     legend = f"{len(rows)} of {counted(len(overview.sizes), 'client')}, from the largest to the smallest"
-    return Table("Clients", headers, tuple(rows), legend)
+    return Table("Clients", _HEADERS[kind], tuple(rows), legend)
+
+
+def _labels_of(overview: Overview, client: int, counts: np.ndarray) -> list[str]:
+    """How many different labels a client has, the most frequent one, and how far they are from everybody's."""
+    most, distance = int(counts.argmax()), f"{overview.label_distances[client]:.3f}"
+    share = counts[most] / max(1, counts.sum())
+    return [f"{overview.classes_per_client[client]}", f"{overview.class_name(most)} ({share:.0%})", distance]

@@ -106,6 +106,7 @@ def check_network(trainer: Trainer) -> None:
     if len(trainer.training.indices) < 2:
         return
     _check_vocabulary(network.module, trainer.num_tokens)
+    _check_padding(network.module, trainer.padding)
     before = network.read()
     is_training = network.module.training
     network.module.eval()  # dropout draws nothing, and running statistics stay
@@ -132,6 +133,18 @@ def _check_vocabulary(module: torch.nn.Module, num_tokens: int | None) -> None:
         raise ConfigError(
             f"network: its embedding has {embeddings[0].num_embeddings} rows, but the data have {num_tokens} token "
             f"numbers; set network.tokens: {num_tokens}, or lower task.buckets"
+        )
+
+
+def _check_padding(module: torch.nn.Module, padding: int | None) -> None:
+    """A network that looks for the end of a text must look for the token that stands there."""
+    looked_for = getattr(module, "padding", None)
+    if padding is not None and looked_for is not None and looked_for != padding:
+        told = f"texts are filled up with token {padding}" if padding >= 0 else "the tokenizer has no padding token"
+        raise ConfigError(
+            f"network: it takes token {looked_for} for padding, but {told}; take task.tokenizer and network.path that "
+            "belong together, give the tokenizer that padding token (save_pretrained keeps it), or, for a network of "
+            "ours, set network.output: tokens and task.target: sequence, which need none"
         )
 
 

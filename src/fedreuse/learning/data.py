@@ -117,6 +117,8 @@ class Data:
     """What a user should know of the data."""
     num_tokens: int | None = None
     """Where inputs are token numbers: how many there are."""
+    padding: int | None = None
+    """Which of them fills up short texts, where the data say so; negative if none of them does."""
 
     @property
     def kind(self) -> LabelKind:

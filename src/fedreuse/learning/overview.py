@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedreuse.learning.targets import class_entries
+
 if TYPE_CHECKING:
     from fedreuse.learning.task import PreparedTask
 
@@ -37,12 +39,19 @@ class Overview:
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Client, class and number of examples, for all that occur."""
-        labels, both = self.prepared.data.train.strata, (self.prepared.training, self.prepared.validation)
-        owners = np.concatenate([index.owners for index in both])
-        found = np.concatenate([labels[index.indices] for index in both])
-        keys, counts = np.unique(owners * np.int64(self.num_classes) + found, return_counts=True)
-        return keys // self.num_classes, keys % self.num_classes, counts
+        """Client, class (or token, or flag) and how often it is there, for all that occur."""
+        keys = []
+        for index in (self.prepared.training, self.prepared.validation):
+            examples, classes = class_entries(self.prepared.data.train.labels[index.indices])
+            keys.append(index.owners[examples] * np.int64(self.num_classes) + classes)
+        found, counts = np.unique(np.concatenate(keys), return_counts=True)
+        return found // self.num_classes, found % self.num_classes, counts
+
+    @cached_property
+    def labels_per_client(self) -> np.ndarray:
+        """Labels of each client that count: one per example, or one per token, or flags that are set."""
+        clients, _, counts = self._pairs
+        return np.bincount(clients, counts, minlength=len(self.sizes)).astype(np.int64)
 
     @cached_property
     def classes_per_client(self) -> np.ndarray:
@@ -53,8 +62,8 @@ class Overview:
     def label_distances(self) -> np.ndarray:
         """Total variation distance of each client's labels from those of all: 0 alike, towards 1 nothing in common."""
         clients, classes, counts = self._pairs
-        overall = np.bincount(classes, counts, minlength=self.num_classes) / counts.sum()
-        shared = np.minimum(counts / self.sizes[clients], overall[classes])
+        overall = np.bincount(classes, counts, minlength=self.num_classes) / max(1, counts.sum())
+        shared = np.minimum(counts / self.labels_per_client[clients], overall[classes])
         distances: np.ndarray = np.maximum(0.0, 1 - np.bincount(clients, shared, minlength=len(self.sizes)))
         return distances
 
@@ -65,8 +74,21 @@ class Overview:
         ranks = np.arange(1, len(ordered) + 1)
         return float((2 * ranks - len(ordered) - 1) @ ordered / (len(ordered) * ordered.sum()))
 
+    def frequent(self, count: int) -> np.ndarray:
+        """So many classes that occur most often over all clients, in their order."""
+        _, classes, counts = self._pairs
+        overall = np.bincount(classes, counts, minlength=self.num_classes)
+        chosen: np.ndarray = np.sort(np.argsort(-overall, kind="stable")[:count])
+        return chosen
+
+    def class_name(self, number: int) -> str:
+        """What a class stands for: a token as people know it, else its number."""
+        vocabulary = getattr(self.prepared.task.dataset, "vocabulary", None)
+        is_token = vocabulary is not None and self.prepared.data.num_classes == self.prepared.data.num_tokens
+        return str(vocabulary.name_of(number)) if vocabulary is not None and is_token else str(number)
+
     def class_counts(self, chosen: np.ndarray) -> np.ndarray:
-        """Examples of every class at these clients, one row each."""
+        """Labels of every class at these clients, one row each."""
         clients, classes, counts = self._pairs
         table = np.zeros((len(chosen), self.num_classes), np.int64)
         for row, client in enumerate(chosen.tolist()):
@@ -105,6 +127,7 @@ class Overview:
             "std": list(data.std or ()),
             "sizes": _quantiles(self.sizes),
             "size_gini": self.size_gini,
+            "labels_per_client": _quantiles(self.labels_per_client),
             "classes_per_client": _quantiles(self.classes_per_client),
             "label_distance": _quantiles(self.label_distances),
             "clients_with_one_example": int(np.count_nonzero(self.sizes == 1)),

@@ -11,7 +11,7 @@ from fedreuse.core.errors import ConfigError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["IGNORED", "LabelKind", "aligned", "class_counts", "counted", "kind_of", "num_counted", "strata_of"]
+__all__ = ["IGNORED", "LabelKind", "aligned", "class_entries", "counted", "kind_of", "num_counted", "strata_of"]
 
 LabelKind = Literal["classes", "tokens", "numbers", "flags"]
 """Whole numbers (N), whole numbers (N x length), fractions (N or N x outputs), truth values (N x labels)."""
@@ -39,14 +39,20 @@ def strata_of(labels: np.ndarray) -> np.ndarray:
     return labels if kind_of(labels) == "classes" else np.zeros(len(labels), np.int64)
 
 
-def class_counts(labels: np.ndarray, num_classes: int) -> np.ndarray | None:
-    """How many labels of each class there are, padding left out; None where labels are numbers."""
+def class_entries(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Example and class of every label that counts: no padding, no flag that is not set; none where they are numbers.
+
+    Example:
+        >>> [part.tolist() for part in class_entries(np.array([[5, 7], [3, IGNORED]]))]
+        [[0, 0, 1], [5, 7, 3]]
+    """
     kind = kind_of(labels)
+    if kind == "classes":
+        return np.arange(len(labels)), labels.astype(np.int64)
     if kind == "numbers":
-        return None
-    if kind == "flags":
-        return np.count_nonzero(labels, axis=0)
-    return np.bincount(labels[labels != IGNORED], minlength=num_classes)
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    examples, places = np.nonzero(labels if kind == "flags" else labels != IGNORED)
+    return examples, places if kind == "flags" else labels[examples, places]
 
 
 def num_counted(labels: torch.Tensor) -> int:

@@ -156,6 +156,11 @@ class Trainer:
         return self._data.num_tokens
 
     @property
+    def padding(self) -> int | None:
+        """The token that fills up short texts, where the data say so."""
+        return self._data.padding
+
+    @property
     def label_kind(self) -> LabelKind:
         """What labels are."""
         return self._data.kind

@@ -1,7 +1,8 @@
-"""A federation as a figure: which client has how many examples of which class, and how sizes differ."""
+"""A federation as a figure: which client has how many labels of which class or token, and how sizes differ."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,20 +11,34 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["federation_figure"]
+__all__ = ["Shown", "federation_figure"]
 
 _BLUE, _ORANGE = "#0072B2", "#E69F00"
 _MANY_CLASSES = 20
 
 
-def federation_figure(
-    counts: np.ndarray, names: Sequence[str], sizes: np.ndarray, distances: np.ndarray, path: Path
-) -> Path:
-    """Three panels as PNG: classes of some clients, sizes of all, distances of all from the overall labels.
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Labels of the clients and classes that are drawn.
 
     Args:
-        counts: Examples by client (rows) and class (columns), of the clients that are drawn.
-        names: What these clients are called.
+        counts: Labels by client (rows) and class (columns).
+        clients: What these clients are called.
+        classes: What these classes are called.
+        kind: What one of them is: class, token or flag; empty where labels are numbers.
+    """
+
+    counts: np.ndarray
+    clients: Sequence[str]
+    classes: Sequence[str]
+    kind: str = "class"
+
+
+def federation_figure(shown: Shown, sizes: np.ndarray, distances: np.ndarray, path: Path) -> Path:
+    """Labels of some clients, sizes of all, distances of all from the overall labels, as PNG; numbers have sizes alone.
+
+    Args:
+        shown: What the first panel shows.
         sizes: Examples of every client.
         distances: Total variation distance of every client's labels from those of all, in [0, 1].
         path: Where the file goes.
@@ -31,41 +46,46 @@ def federation_figure(
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 4.8), dpi=150, layout="constrained")
+    figure = Figure(figsize=(12 if shown.kind else 5, 4.8), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    labels, curve, spread = figure.subplots(1, 3, width_ratios=(1.6, 1, 1))
-    _draw_labels(labels, counts, names)
+    if shown.kind:
+        labels, curve, spread = figure.subplots(1, 3, width_ratios=(1.6, 1, 1))
+        _draw_labels(labels, shown)
+        _draw_distances(spread, distances)
+    else:
+        curve = figure.subplots()
     _draw_sizes(curve, sizes)
-    spread.hist(distances, bins=np.linspace(0, 1, 21), color=_ORANGE, edgecolor="white")
-    spread.set(
-        xlabel="distance of a client's labels from all labels", ylabel="clients", title="Label skew", xlim=(0, 1)
-    )
-    for axes in (curve, spread):
-        axes.grid(alpha=0.3)
-        axes.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     return path
 
 
-def _draw_labels(axes: Any, counts: np.ndarray, names: Sequence[str]) -> None:
-    """Dots whose area is the number of examples; shares as a map where classes are many."""
+def _draw_labels(axes: Any, shown: Shown) -> None:
+    """Dots whose area is the number of labels; shares as a map where classes are many."""
+    counts, names = shown.counts, shown.clients
     num_clients, num_classes = counts.shape
     if num_classes > _MANY_CLASSES:
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
         drawn = axes.imshow(shares.T, aspect="auto", cmap="Blues", origin="lower", interpolation="nearest")
-        axes.figure.colorbar(drawn, ax=axes, label="share of the client's examples")
+        axes.figure.colorbar(drawn, ax=axes, label=f"share of the {shown.kind}s of the client that are shown")
+        axes.set_yticks(range(num_classes), shown.classes, fontsize=6)
     else:
         clients, classes = np.nonzero(counts)
         areas = counts[clients, classes] / counts.max() * min(260, 9000 / num_clients)
         axes.scatter(clients, classes, s=areas, color=_BLUE, alpha=0.75, linewidths=0)
-        axes.set_yticks(range(num_classes))
+        axes.set_yticks(range(num_classes), shown.classes)
         axes.set_ylim(-0.7, num_classes - 0.3)
     step = max(1, -(-num_clients // 12))
     axes.set_xticks(range(0, num_clients, step), [names[place] for place in range(0, num_clients, step)], rotation=60)
     axes.set_xlim(-0.7, num_clients - 0.3)
-    axes.set(xlabel="client, largest to smallest", ylabel="class", title="Labels per client")
+    axes.set(xlabel="client, largest to smallest", ylabel=shown.kind, title="Labels per client")
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_distances(axes: Any, distances: np.ndarray) -> None:
+    axes.hist(distances, bins=np.linspace(0, 1, 21), color=_ORANGE, edgecolor="white")
+    axes.set(xlabel="distance of a client's labels from all labels", ylabel="clients", title="Label skew", xlim=(0, 1))
+    _plain(axes)
 
 
 def _draw_sizes(axes: Any, sizes: np.ndarray) -> None:
@@ -77,3 +97,9 @@ def _draw_sizes(axes: Any, sizes: np.ndarray) -> None:
     if not is_wide:
         axes.set_ylim(bottom=0)
     axes.set(xlabel="clients, largest first", ylabel="examples", title="Sizes")
+    _plain(axes)
+
+
+def _plain(axes: Any) -> None:
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)

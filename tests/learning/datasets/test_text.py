@@ -18,6 +18,7 @@ from fedreuse.learning.datasets.text import Text
 from fedreuse.learning.targets import IGNORED
 from fedreuse.runs.assembly import assemble
 from fedreuse.runs.launch import run
+from tests.learning.files.saved_tokenizer import WORDS, save_tokenizer
 from tests.learning.files.written import arrays, write
 from tests.tiny import tiny
 
@@ -114,3 +115,38 @@ def test_wrong_settings(changes: dict[str, Any], message: str) -> None:
 def test_arrays_are_no_texts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="texts are read from CSV, Parquet or saved Hugging Face tables"):
         Text(str(arrays(tmp_path / "a.npz"))).load(None)
+
+
+def test_the_tokens_of_a_pretrained_model(tmp_path: Path) -> None:
+    folder = save_tokenizer(tmp_path / "model")
+    lines = ["the red cow the", "blue the"] * 4
+    path = str(write(tmp_path / "t.parquet", pa.table({"text": lines, "label": [0, 1] * 4})))
+    spec: dict[str, Any] = {"duplicates": "keep", "length": 4, "tokenizer": str(folder), "test": 0.5}
+    data = Text(path, target="sequence", **spec).load(None)
+    pad = WORDS["[PAD]"]
+    assert (data.num_tokens, data.padding) == (len(WORDS), pad)
+    first, short = data.train.inputs[:2].tolist(), data.train.labels[:2].tolist()
+    assert first == [[0, 5, 7, 0], [6, 0, pad, pad]]
+    assert short == [[5, 7, 0, IGNORED], [0, IGNORED, IGNORED, IGNORED]]  # 0 is a word, and counts
+    with pytest.raises(DataError, match=r"row 0 has 6 tokens .* more than task\.length 4; .*task\.too_long: cut"):
+        Text(path, target="label", **spec).load(None)
+    cut = Text(path, target="label", too_long="cut", **spec).load(None)
+    assert cut.train.inputs[:2].tolist() == [[2, 0, 5, 3], [2, 6, 0, 3]]
+    (folder / "tokenizer_config.json").unlink()
+    bare = Text(path, target="sequence", **spec).load(None)
+    assert bare.padding is not None
+    assert bare.padding < 0
+    assert bare.train.inputs[1].tolist() == [6, 0, 0, 0]  # numbers that an embedding has
+    assert bare.train.labels[1].tolist() == [0, IGNORED, IGNORED, IGNORED]
+    with pytest.raises(ConfigError, match="tokenizer takes the place of tokens"):
+        Text(path, tokens="words", tokenizer=str(folder))
+
+
+def test_a_network_that_looks_for_other_padding_is_refused(tmp_path: Path) -> None:
+    lines = ["the red cow the", "blue the"] * 6
+    path = str(write(tmp_path / "t.parquet", pa.table({"text": lines, "label": [0, 1] * 6, "who": ["a", "b"] * 6})))
+    task = {"name": "text", "path": path, "tokenizer": str(save_tokenizer(tmp_path / "model")), "duplicates": "keep",
+            "target": "label", "length": 6, "client_column": "who", "clients": 2, "partition": "natural"}  # fmt: skip
+    network = {"name": "transformer", "width": 4, "layers": 1, "heads": 1, "output": "mean", "tokens": len(WORDS)}
+    with pytest.raises(ConfigError, match=r"it takes token 0 for padding, but texts are filled up with token 4; take"):
+        assemble(tiny(task=task, network=network, rounds={"cohort": 2}))

@@ -14,12 +14,14 @@ from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.table import table_of
 from fedreuse.learning.files.text import Reading, TextSource, following
 from fedreuse.learning.files.tokens import tokens_of
+from fedreuse.learning.files.vocabulary import from_rule
 from fedreuse.learning.targets import IGNORED
 from tests.learning.files.written import write
 
-NEXT = Reading("characters", 1, 3, 3, "next", "refuse")
-SEQUENCE = Reading("characters", 1, 3, 3, "sequence", "refuse")
-LABEL = Reading("characters", 1, 4, 4, "label", "refuse")
+CHARACTERS = from_rule("characters", 1)
+NEXT = Reading(CHARACTERS, 3, 3, "next", "refuse")
+SEQUENCE = Reading(CHARACTERS, 3, 3, "sequence", "refuse")
+LABEL = Reading(CHARACTERS, 4, 4, "label", "refuse")
 
 
 def source(tmp_path: Path, reading: Reading, lines: list[Any]) -> TextSource:
@@ -49,7 +51,7 @@ def test_every_token_has_the_one_that_follows(tmp_path: Path) -> None:
     read = source(tmp_path, SEQUENCE, ["abcde", "abcd", "w"])
     inputs, facts = np.concatenate(list(read.chunks())), read.facts()
     assert inputs.tolist() == [tokens("abc"), [*tokens("de"), 0], tokens("abc")]
-    labels = following(inputs, facts.labels.values[facts.labels.codes])
+    labels = following(inputs, facts.labels.values[facts.labels.codes], 0)
     assert labels.tolist() == [tokens("bcd"), [*tokens("e"), IGNORED, IGNORED], tokens("bcd")]
 
 
@@ -62,7 +64,7 @@ def test_one_example_per_row(tmp_path: Path) -> None:
 def test_texts_that_are_too_long_or_missing_or_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"row 1 has 5 tokens in column 'line', more than task\.length 4; .*cut"):
         source(tmp_path, LABEL, ["ab", "abcde"]).facts()
-    cut = Reading("characters", 1, 4, 4, "label", "cut")
+    cut = Reading(CHARACTERS, 4, 4, "label", "cut")
     assert np.concatenate(list(source(tmp_path, cut, ["abcde"]).chunks())).tolist() == [tokens("abcd")]
     with pytest.raises(DataError, match="row 1 has no text in column 'line'"):
         source(tmp_path, LABEL, ["ab", None]).facts()

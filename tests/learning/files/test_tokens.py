@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fedreuse.learning.files.tokens import PADDING, UNKNOWN, num_tokens, tokens_of
+from fedreuse.learning.files.tokens import PADDING, UNKNOWN, num_tokens, token_name, tokens_of
 
 
 def test_characters_by_place() -> None:
@@ -19,3 +19,9 @@ def test_words_by_hash() -> None:
     assert tokens.min() > max(PADDING, UNKNOWN)
     assert tokens.max() < num_tokens("words", 1000)
     assert len(set(tokens.tolist())) == 6  # to be , or not .
+
+
+def test_tokens_have_names_for_people() -> None:
+    names = [token_name(number, "characters") for number in (0, 1, 2, 3, 97)]
+    assert names == ["padding", "unknown", "'\\n'", "' '", "'~'"]
+    assert token_name(7, "words") == "bucket 5"

@@ -22,7 +22,7 @@ from fedreuse.engine.client_store import DiskStore
 from fedreuse.engine.ports import EVALUATE, WhichModel, client_answer
 from fedreuse.learning.at_home import at_node, is_at_home
 from fedreuse.learning.partitions import ClientIndex
-from fedreuse.learning.targets import class_counts
+from fedreuse.learning.targets import class_entries
 from fedreuse.runs.assembly import assemble
 from fedreuse.runs.bad_members import poisoned
 from fedreuse.wire.envelope import Envelope
@@ -102,8 +102,8 @@ class _Client:
         facts = facts_of(self.config.run_id, federation.schema, examples)
         if self._context.node_config.get("tell-classes"):
             data = federation.prepared.data
-            counts = class_counts(data.train.labels[federation.prepared.training.of(self.number)], data.num_classes)
-            facts |= {} if counts is None else {"by_class": counts.tolist()}
+            _, classes = class_entries(data.train.labels[federation.prepared.training.of(self.number)])
+            facts["by_class"] = np.bincount(classes, minlength=data.num_classes).tolist()
         return Frame(request.run, self.number, facts)
 
     def answer(self, frame: Frame) -> Frame:

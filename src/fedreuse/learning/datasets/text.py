@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
+
+import numpy as np
 
 from fedreuse.core.errors import DataError, require
 from fedreuse.learning.data import Data, Split, datasets
@@ -15,9 +18,11 @@ from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.splitting import Duplicates, Rule, SplitBy
 from fedreuse.learning.files.table import TableSource
 from fedreuse.learning.files.text import Reading, TextSource, TextTarget, following
-from fedreuse.learning.files.tokens import TokenKind, num_tokens
+from fedreuse.learning.files.tokens import PADDING, TokenKind
+from fedreuse.learning.files.vocabulary import Vocabulary, from_rule, from_tokenizer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from fedreuse.learning.files.layout import Located
@@ -37,7 +42,8 @@ class Text:
     with 0 to `length`, and the label is in `label_column` (sentiment or topic by author).
 
     Inputs are int64 token numbers for a network that embeds them; 0 is padding, 1 unknown. The numbering needs no data,
-    so clients that keep their texts at home agree on it.
+    so clients that keep their texts at home agree on it. With `tokenizer` the numbers are those of a pretrained model;
+    padding is the tokenizer's own padding token.
 
     Args:
         path: A table, or a folder as the dataset `files` reads them (splits, one folder per client).
@@ -49,7 +55,10 @@ class Text:
         split_column: train, validation or test.
         tokens: `characters` (printable ASCII and newline), or `words` (lower case, hashed into `buckets`).
         buckets: Number of word numbers, at least 1; two words may share one.
-        length: Tokens of one example, at least 1.
+        tokenizer: A folder with the `tokenizer.json` of a model (or that file), in the place of `tokens`: such as
+            `network.path` of `hugging_face` (extra `adapters`). Nothing is downloaded, and no code of it is run. With
+            `target: label` the tokens that it puts around a text ([CLS] and the like) count among `length`.
+        length: Tokens of one example, at least 1; not more than the network takes.
         stride: Tokens from one window to the next, at least 1; default: `length`, so that windows do not overlap.
         too_long: With `target: label`, `refuse` texts of more than `length` tokens, or `cut` them.
         test: Share for testing where no test split is given, in (0, 1).
@@ -59,7 +68,7 @@ class Text:
         seed: Of the test split.
 
     Raises:
-        DataError: As in `files`; a text is missing or longer than `length`.
+        DataError: As in `files`; a text is missing or longer than `length`; `tokenizer` cannot be read.
 
     Example:
         task: {name: text, path: plays.csv, text_column: line, client_column: role, length: 80, clients: 30,
@@ -83,6 +92,7 @@ class Text:
     classes: ClassSetting = None
     duplicates: Duplicates = "refuse"
     seed: int = 0
+    tokenizer: str | None = field(default=None, metadata={"quiet": True})
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -92,19 +102,43 @@ class Text:
         require(0 < self.test < 1, "text.test must be above 0 and below 1", self.test)
         require(self.target == "label" or self.classes is None, "text.classes is for target: label", self.classes)
         require(self.seed >= 0, "text.seed must not be negative", self.seed)
+        require(
+            self.tokenizer is None or self.tokens == "characters",
+            "text.tokenizer takes the place of tokens; drop one of them, tokens",
+            self.tokens,
+        )
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """How texts are numbered; a tokenizer is read when it is needed."""
+        if self.tokenizer is None:
+            return from_rule(self.tokens, self.buckets)
+        is_whole = self.target == "label"
+        return from_tokenizer(self.tokenizer, is_whole, self.length if is_whole and self.too_long == "cut" else None)
 
     @property
     def num_tokens(self) -> int:
         """How many token numbers there are: what an embedding needs."""
-        return num_tokens(self.tokens, self.buckets)
+        return self.vocabulary.size
 
     def load(self, folder: Path | None) -> Data:
         """Read and check the data, or map what was converted before."""
         rule = Rule(self.test, self.split_by, self.duplicates, self.seed)
-        classes = self.classes if self.target == "label" else self.num_tokens
-        found = load_arrays(self, self.path, folder, Plan(rule, classes, None, "refuse"), self._sources)
-        data = to_data("text", found, num_tokens=self.num_tokens)
-        return _with_sequences(data) if self.target == "sequence" else data
+        words = self.vocabulary
+        classes = self.classes if self.target == "label" else max(words.size, words.padding + 1)
+        # a tokenizer's file decides the arrays too, not its place alone
+        settings = self if self.tokenizer is None else (self, words.digest)
+        found = load_arrays(settings, self.path, folder, Plan(rule, classes, None, "refuse"), self._sources)
+        data = to_data("text", found, num_tokens=words.size, padding=words.padding if words.has_padding else -1)
+        if self.target == "sequence":
+            data = _each(data, lambda split: Split(split.inputs, following(split.inputs, split.labels, words.padding)))
+        return data if words.has_padding else self._filled(data)
+
+    def _filled(self, data: Data) -> Data:
+        """A number that an embedding has, where a tokenizer has no padding token; no label counts there."""
+        padding = self.vocabulary.padding
+        data = _each(data, lambda split: Split(np.where(split.inputs == padding, PADDING, split.inputs), split.labels))
+        return data if self.target == "label" else replace(data, num_classes=self.num_tokens)
 
     def _sources(self) -> list[Located]:
         # without a label of its own the text stands in its place; nothing is made of it
@@ -116,15 +150,11 @@ class Text:
         if not isinstance(located.source, TableSource):
             raise DataError(f"{located.source.where}: texts are read from CSV, Parquet or saved Hugging Face tables")
         stride = self.length if self.stride is None else self.stride
-        reading = Reading(self.tokens, self.buckets, self.length, stride, self.target, self.too_long)
+        reading = Reading(self.vocabulary, self.length, stride, self.target, self.too_long)
         return TextSource(located.source, self.text_column, reading)
 
 
-def _with_sequences(data: Data) -> Data:
-    """The same windows, with a label per token in place of the one behind each window."""
-    validation = None if data.validation is None else _sequences(data.validation)
-    return replace(data, train=_sequences(data.train), test=_sequences(data.test), validation=validation)
-
-
-def _sequences(split: Split) -> Split:
-    return Split(split.inputs, following(split.inputs, split.labels))
+def _each(data: Data, change: Callable[[Split], Split]) -> Data:
+    """The same data with every split changed."""
+    validation = None if data.validation is None else change(data.validation)
+    return replace(data, train=change(data.train), test=change(data.test), validation=validation)

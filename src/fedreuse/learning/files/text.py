@@ -11,13 +11,13 @@ import numpy as np
 from fedreuse.core.errors import DataError
 from fedreuse.learning.files.coded import Coded
 from fedreuse.learning.files.source import CHUNK, Facts
-from fedreuse.learning.files.tokens import PADDING, TokenKind, tokens_of
 from fedreuse.learning.targets import IGNORED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fedreuse.learning.files.table import TableSource
+    from fedreuse.learning.files.vocabulary import Vocabulary
 
 __all__ = ["Reading", "TextSource", "TextTarget", "following"]
 
@@ -28,18 +28,17 @@ TextTarget = Literal["next", "sequence", "label"]
 class Reading:
     """How a text becomes examples."""
 
-    tokens: TokenKind
-    buckets: int
+    vocabulary: Vocabulary
     length: int
     stride: int
     target: TextTarget
     too_long: Literal["refuse", "cut"]
 
 
-def following(inputs: np.ndarray, after: np.ndarray) -> np.ndarray:
+def following(inputs: np.ndarray, after: np.ndarray, padding: int) -> np.ndarray:
     """The token that follows each token of windows, `after` being those behind them; padding does not count."""
     labels = np.concatenate([inputs[:, 1:], after[:, None]], axis=1)
-    return np.where(labels == PADDING, IGNORED, labels)
+    return np.where(labels == padding, IGNORED, labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +96,7 @@ class TextSource:
 
     def _windows(self, row: int, text: str) -> tuple[np.ndarray, np.ndarray]:
         reading = self.reading
-        tokens = tokens_of(text, reading.tokens, reading.buckets)
+        tokens, padding = reading.vocabulary.encode(text), reading.vocabulary.padding
         if reading.target == "next":
             starts = np.arange(0, len(tokens) - reading.length, reading.stride)
             windows = np.lib.stride_tricks.sliding_window_view(tokens, reading.length) if len(starts) else None
@@ -106,7 +105,7 @@ class TextSource:
         if reading.target == "sequence":
             # a window needs one token that follows another; what is left of the last one is padding
             starts = np.arange(0, len(tokens) - 1, reading.stride)
-            padded = np.append(tokens, np.full(reading.length + 1, PADDING, np.int64))
+            padded = np.append(tokens, np.full(reading.length + 1, padding, np.int64))
             windows = np.lib.stride_tricks.sliding_window_view(padded, reading.length + 1)[starts]
             return windows[:, :-1], windows[:, -1]
         if len(tokens) > reading.length and reading.too_long == "refuse":
@@ -115,7 +114,7 @@ class TextSource:
                 f"{reading.length}; raise task.length to what the network takes, or cut such texts with "
                 "task.too_long: cut"
             )
-        padded = np.full((1, reading.length), PADDING, np.int64)
+        padded = np.full((1, reading.length), padding, np.int64)
         some = tokens[: reading.length]
         padded[0, : len(some)] = some
         return padded, np.empty(0, np.int64)

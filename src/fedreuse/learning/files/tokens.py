@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-__all__ = ["PADDING", "UNKNOWN", "TokenKind", "num_tokens", "tokens_of"]
+__all__ = ["PADDING", "UNKNOWN", "TokenKind", "num_tokens", "token_name", "tokens_of"]
 
 TokenKind = Literal["characters", "words"]
 PADDING, UNKNOWN = 0, 1
@@ -31,6 +31,13 @@ def tokens_of(text: str, kind: TokenKind, buckets: int) -> np.ndarray:
     if kind == "characters":
         return np.array([_NUMBER_OF.get(character, UNKNOWN) for character in text], np.int64)
     return np.array([_FIRST + _hashed(word) % buckets for word in _WORD.findall(text.lower())], np.int64)
+
+
+def token_name(number: int, kind: TokenKind) -> str:
+    """What a token number stands for, for people."""
+    if number < _FIRST:
+        return ("padding", "unknown")[number]
+    return repr(_CHARACTERS[number - _FIRST]) if kind == "characters" else f"bucket {number - _FIRST}"
 
 
 def _hashed(word: str) -> int:

@@ -92,14 +92,14 @@ class HuggingFaceModule(nn.Module):
         """The model's own layers are below `model`."""
         super().__init__()
         self.model = model
+        self.padding = model.config.pad_token_id
         output = model.get_output_embeddings()
         wanted = output if output is not None else getattr(model, "score", getattr(model, "classifier", None))
         self.head_layers = [f"model.{name}" for name, layer in model.named_modules() if layer is wanted and name]
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Scores per token, or per example; padding is masked where the model says which token it is."""
-        padding = self.model.config.pad_token_id
-        mask = None if padding is None else (tokens != padding).long()
+        mask = None if self.padding is None else (tokens != self.padding).long()
         scores: torch.Tensor = self.model(input_ids=tokens, attention_mask=mask, use_cache=False).logits
         return scores.float()
 

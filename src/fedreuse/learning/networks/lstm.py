@@ -9,7 +9,7 @@ from torch import nn
 
 from fedreuse.core.errors import require
 from fedreuse.learning.networks.network import networks
-from fedreuse.learning.networks.reading import Output, read_out, window
+from fedreuse.learning.networks.reading import Output, looked_for, read_out, window
 
 __all__ = ["Lstm", "LstmModule"]
 
@@ -62,6 +62,7 @@ class LstmModule(nn.Module):
         super().__init__()
         width = settings.width
         self.output: Output = settings.output
+        self.padding = looked_for(settings.output)
         self.embed = nn.Embedding(num_tokens, width, sparse=settings.sparse)
         self.lstm = nn.LSTM(width, width, settings.layers, batch_first=True)
         self.head = nn.Linear(width, num_classes)

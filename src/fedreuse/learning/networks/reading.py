@@ -9,7 +9,7 @@ import torch
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.files.tokens import PADDING
 
-__all__ = ["Output", "read_out", "window"]
+__all__ = ["Output", "looked_for", "read_out", "window"]
 
 Output = Literal["tokens", "last", "mean"]
 """A row per token, the last token that is no padding, or the mean over those that are none."""
@@ -23,6 +23,11 @@ def window(shape: tuple[int, ...], name: str) -> int:
             "the dataset `text`, or a network for such inputs (mlp, cnn, resnet18)"
         )
     return shape[0]
+
+
+def looked_for(output: Output) -> int | None:
+    """The padding token that a network must know; none if it scores every token, since labels say which count."""
+    return None if output == "tokens" else PADDING
 
 
 def read_out(hidden: torch.Tensor, tokens: torch.Tensor, output: Output) -> torch.Tensor:

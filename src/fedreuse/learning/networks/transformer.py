@@ -11,7 +11,7 @@ from torch.nn import functional
 from fedreuse.core.errors import require
 from fedreuse.learning.files.tokens import PADDING
 from fedreuse.learning.networks.network import networks
-from fedreuse.learning.networks.reading import Output, read_out, window
+from fedreuse.learning.networks.reading import Output, looked_for, read_out, window
 
 __all__ = ["Transformer", "TransformerModule"]
 
@@ -70,6 +70,7 @@ class TransformerModule(nn.Module):
         super().__init__()
         width = settings.width
         self.output: Output = settings.output
+        self.padding = looked_for(settings.output)
         self.embed = nn.Embedding(num_tokens, width)
         self.positions = nn.Parameter(torch.empty(length, width))
         self.blocks = nn.ModuleList(_Block(width, settings.heads, settings.dropout) for _ in range(settings.layers))
