@@ -6,6 +6,7 @@ comparison  what `fedreuse compare results/NAME` shows: scores, savings, work
 answers     what the plan asked, with observations and differences by seed
 paired      differences by seed of a study without a plan
 runs        a row per run
+frontier    a line per variant: score, difference to the first variant by seed, what was saved of all messages
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from pathlib import Path
 
 from fedreuse.report.admission import admitted
 from fedreuse.report.confirmation import confirm
-from fedreuse.report.confirmation_tables import confirmation_tables, in_words
-from fedreuse.report.paired import paired_table
+from fedreuse.report.confirmation_tables import confirmation_tables, in_words, interval, number
+from fedreuse.report.observations import unit_of
+from fedreuse.report.paired import Pairs, paired_differences, paired_table
 from fedreuse.report.results import Result, rank_of, read_runs
 from fedreuse.report.table_forms import to_markdown
-from fedreuse.report.tables import comparison, runs_table
+from fedreuse.report.tables import Table, Variant, by_variant, comparison, runs_table
 
 __all__ = ["filled", "tables"]
 
@@ -63,6 +65,35 @@ def _runs(_: Path, results: list[Result]) -> str:
     return to_markdown(runs_table(results)).rstrip()
 
 
+def _frontier(_: Path, results: list[Result]) -> str:
+    """Scores beside savings, few enough columns for a front page."""
+    variants, pairs = by_variant(results), paired_differences(results)
+    metric, unit = results[0].metric, unit_of("test", results)
+    rows = tuple((variant.name, *_scores(variant, pairs, unit), *_saved(variant)) for variant in variants)
+    headers = ("variant", f"test {metric}, %", f"difference to {variants[0].name}, {unit[0].split(', ')[-1]} (95 %)",
+               "saved up, %", "down, %", "both, %")  # fmt: skip
+    seeds = len(variants[0].results)
+    legend = (
+        f"Means over {seeds} seeds; differences by seed with Student's t interval; bytes of all messages, both ways."
+    )
+    return to_markdown(Table("", headers, rows, legend)).strip()
+
+
+def _scores(variant: Variant, pairs: Pairs, unit: tuple[str, float]) -> tuple[str, str]:
+    score = variant.mean(lambda result: result.test_score)
+    assert score is not None, "a published run was tested"
+    if variant.name not in pairs:
+        return f"{100 * score:.2f}", "-"
+    said = pairs[variant.name][1]
+    return f"{100 * score:.2f}", f"{number(said.mean, unit)} ({interval(said.t, unit)})"
+
+
+def _saved(variant: Variant) -> list[str]:
+    means = [variant.mean(lambda one, way=way: getattr(one.savings["messages"], way)) for way in ("up", "down", "both")]
+    return ["-" if mean is None else f"{round(100 * mean, 2) + 0.0:.2f}" for mean in means]
+
+
 _KINDS: dict[str, Callable[[Path, list[Result]], str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs,
+    "frontier": _frontier,
 }  # fmt: skip

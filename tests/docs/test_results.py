@@ -34,7 +34,10 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("stored")
-@pytest.mark.parametrize(("kind", "shown"), [("comparison", "62.50"), ("paired", "12.5"), ("runs", "| b-2 |")])
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [("comparison", "62.50"), ("paired", "12.5"), ("runs", "| b-2 |"), ("frontier", "12.50 (12.50 to 12.50)")],
+)
 def test_a_marked_place_gets_its_table_and_keeps_it(kind: str, shown: str) -> None:
     text = results.filled(f"before\n<!-- results: small {kind} -->\nold\n<!-- end -->\nafter")
     assert shown in text

@@ -11,7 +11,9 @@ coordinates the positions cost most, and their magnitudes are alike: one magnitu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.ratio import ratio_of, with_ratio
@@ -22,9 +24,6 @@ from fedreuse.core.schema import Schema
 from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.wire.block import Block, absent_block
 from fedreuse.wire.parcel import Parcel
-
-if TYPE_CHECKING:
-    import numpy as np
 
 __all__ = ["Allot"]
 
@@ -65,7 +64,8 @@ class Allot(Codec):
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """One block per tensor, by the codec that suits what the tensor keeps."""
         dense = to_dense(tensors)
-        marks = mark_largest(dense.values, kept_count(len(dense.values), self.ratio))
+        size = len(dense.values)
+        marks = mark_largest(dense.values, kept_count(size, self.ratio)) if size else np.zeros(0, bool)
         blocks: dict[str, Block] = {}
         notes: dict[str, Any] = {}
         for spec, start in zip(dense.schema, dense.schema.offsets, strict=False):
