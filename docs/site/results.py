@@ -72,11 +72,9 @@ def _frontier(_: Path, results: list[Result]) -> str:
     rows = tuple((variant.name, *_scores(variant, pairs, unit), *_saved(variant)) for variant in variants)
     headers = ("variant", f"test {metric}, %", f"difference to {variants[0].name}, {unit[0].split(', ')[-1]} (95 %)",
                "saved up, %", "down, %", "both, %")  # fmt: skip
-    seeds = len(variants[0].results)
-    legend = (
-        f"Means over {seeds} seeds; differences by seed with Student's t interval; bytes of all messages, both ways."
-    )
-    return to_markdown(Table("", headers, rows, legend)).strip()
+    count = len(variants[0].results)
+    legend = f"Means over {count} seeds; differences by seed, Student's t interval; saved: of the bytes of all messages."
+    return to_markdown(Table("Accuracy and bytes", headers, rows, legend)).strip()
 
 
 def _scores(variant: Variant, pairs: Pairs, unit: tuple[str, float]) -> tuple[str, str]:
