@@ -11,10 +11,10 @@ frontier    a line per variant: score, difference to the first variant by seed, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
+from docs.site.marks import fill
 from fedreuse.report.admission import admitted
 from fedreuse.report.confirmation import confirm
 from fedreuse.report.confirmation_tables import confirmation_tables, in_words, interval, number
@@ -27,7 +27,6 @@ from fedreuse.report.tables import Table, Variant, by_variant, comparison, runs_
 __all__ = ["filled", "tables"]
 
 STORED = Path(__file__).parents[2] / "results"
-_MARKED = re.compile(r"<!-- results: ([\w.-]+) (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def tables(name: str, kind: str) -> str:
@@ -41,9 +40,7 @@ def tables(name: str, kind: str) -> str:
 
 def filled(text: str) -> str:
     """A document with the tables of every export that it marks."""
-    return _MARKED.sub(
-        lambda mark: f"<!-- results: {mark[1]} {mark[2]} -->\n\n{tables(mark[1], mark[2])}\n\n<!-- end -->", text
-    )
+    return fill(text, "results", tables)
 
 
 def _comparison(place: Path, results: list[Result]) -> str:

@@ -7,12 +7,12 @@ make tables                                            writes `<!-- study: robus
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from docs.site.marks import fill
 from fedreuse.report.crossed import crossed
 from fedreuse.report.results import Result, read_runs
 from fedreuse.report.table_forms import to_markdown
@@ -21,7 +21,6 @@ from fedreuse.report.tables import Table, by_variant
 __all__ = ["filled", "store", "stored", "tables"]
 
 STORED = Path(__file__).parents[1] / "bench"
-_MARKED = re.compile(r"<!-- study: ([\w-]+) -->\n.*?<!-- end -->", re.DOTALL)
 _KEPT = ("variant", "labels", "seed", "test_score", "attack_success", "epsilon")
 _BYTES = "messages"
 _SAME = ("method", "dataset", "network", "metric", "rounds")
@@ -99,7 +98,7 @@ def stored(name: str) -> list[Result]:
 
 def filled(text: str) -> str:
     """A document with the tables of every study that it marks."""
-    return _MARKED.sub(lambda mark: f"<!-- study: {mark[1]} -->\n\n{tables(mark[1])}\n\n<!-- end -->", text)
+    return fill(text, "study", tables)
 
 
 def _result(run: dict[str, Any]) -> Result:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from pathlib import Path
 
 from docs.site import results, studies
+from docs.site.marks import fill
 from fedreuse.core.catalog import Description, Field, card_facts, describe, registries
 from fedreuse.runs.json_schema import file_schema
 
 __all__ = ["filled", "table"]
 
 DOCUMENTS = Path(__file__).parents[1]
-_MARKED = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def table(kind: str) -> str:
@@ -28,8 +27,7 @@ def table(kind: str) -> str:
 
 def filled(text: str) -> str:
     """A document with every marked table as it is today."""
-    parts = _MARKED.sub(lambda mark: f"<!-- table: {mark[1]} -->\n\n{table(mark[1])}\n\n<!-- end -->", text)
-    return results.filled(studies.filled(parts))
+    return results.filled(studies.filled(fill(text, "table", table)))
 
 
 def _parts(kind: str) -> list[Description]:

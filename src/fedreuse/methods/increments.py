@@ -17,23 +17,31 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedreuse.aggregators.aggregator import Aggregator, fresh_contributions, judged
+from fedreuse.aggregators.mean import chosen_aggregator
+from fedreuse.codecs.codec import Codec
 from fedreuse.core.corrections import Correction
 from fedreuse.core.message import Event, Events, Message
-from fedreuse.core.method import ClientHalf, ServerHalf
+from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf
 from fedreuse.core.model import Model, difference, from_groups, to_groups
+from fedreuse.core.needs import Needs
 from fedreuse.core.tensors import Tensors, add, scale, sub, weighted_sum, zeros
 from fedreuse.core.values import value
+from fedreuse.links.plain import Plain
 from fedreuse.methods.averaging import update_of, updates_of
 from fedreuse.methods.scaffold import as_per_step, effective_steps
 from fedreuse.server_steps.server_step import ServerStep, advance, evaluated
+from fedreuse.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Conversation, Replies
+    from fedreuse.core.method import BufferPolicy, Link
     from fedreuse.core.population import Population
 
-__all__ = ["Controls", "IncrementClient", "IncrementServer", "IncrementState"]
+__all__ = ["Controls", "IncrementClient", "IncrementMethod", "IncrementServer", "IncrementState"]
 
 _LEAST_PER_STEP = 1e-7
 """The smallest 1 / (steps x learning rate) that is believed: a million steps at a rate of ten."""
@@ -54,6 +62,40 @@ class Controls:
 
     control: Tensors | None
     average: Tensors | None
+
+
+class IncrementMethod(MethodConfig):
+    """What both methods say alike; their settings, and how a client makes its increment, are their own."""
+
+    codec: Codec
+    server_lr: float
+    aggregate: Aggregator | None
+    step: ServerStep | None
+
+    @property
+    def needs(self) -> Needs:
+        """Controls enter every step."""
+        return Needs(corrections=True)
+
+    @property
+    def downlink_groups(self) -> tuple[str, ...]:
+        """The server's control travels with the model."""
+        return ("model", "control")
+
+    @property
+    def default_uplink(self) -> Mapping[str, Link]:
+        """The codec, without memory: the controls are the memory."""
+        return {"update": Plain(self.codec)}
+
+    @property
+    def client(self) -> IncrementClient:
+        """How a client makes its increment."""
+        raise NotImplementedError
+
+    def halves(self, buffers: BufferPolicy) -> tuple[IncrementServer, IncrementClient]:
+        """Both halves; buffers are averaged over those who trained."""
+        del buffers
+        return IncrementServer(chosen_aggregator(self.aggregate), chosen_step(self.step, self.server_lr)), self.client
 
 
 @dataclass(frozen=True)

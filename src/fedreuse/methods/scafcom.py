@@ -6,31 +6,22 @@ v_i <- (1 - beta) v_i + beta g_i;  d_i = C(v_i - c_i);  c_i <- c_i + d_i        
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fedreuse.aggregators.aggregator import Aggregator, aggregators
-from fedreuse.aggregators.mean import chosen_aggregator
 from fedreuse.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.core.errors import require
-from fedreuse.core.method import MethodConfig, methods
-from fedreuse.core.needs import Needs
+from fedreuse.core.method import methods
 from fedreuse.core.registry import optional_part, part
-from fedreuse.links.plain import Plain
-from fedreuse.methods.increments import IncrementClient, IncrementServer
+from fedreuse.methods.increments import IncrementClient, IncrementMethod
 from fedreuse.server_steps.server_step import ServerStep, server_steps
 from fedreuse.server_steps.sgd import chosen_step
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fedreuse.core.method import BufferPolicy, Link
 
 __all__ = ["Scafcom"]
 
 
 @methods.register("scafcom")
 @dataclass(frozen=True)
-class Scafcom(MethodConfig):
+class Scafcom(IncrementMethod):
     """SCAFFOLD whose clients send the difference of an averaged gradient and their control alone, compressed.
 
     Args:
@@ -56,22 +47,6 @@ class Scafcom(MethodConfig):
         chosen_step(self.step, self.server_lr)
 
     @property
-    def needs(self) -> Needs:
-        """Controls enter every step."""
-        return Needs(corrections=True)
-
-    @property
-    def downlink_groups(self) -> tuple[str, ...]:
-        """The server's control travels with the model."""
-        return ("model", "control")
-
-    @property
-    def default_uplink(self) -> Mapping[str, Link]:
-        """The codec, without memory: the controls are the memory."""
-        return {"update": Plain(self.codec)}
-
-    def halves(self, buffers: BufferPolicy) -> tuple[IncrementServer, IncrementClient]:
-        """Both halves; buffers are averaged over those who trained."""
-        del buffers
-        server = IncrementServer(chosen_aggregator(self.aggregate), chosen_step(self.step, self.server_lr))
-        return server, IncrementClient(self.beta, has_average=True)
+    def client(self) -> IncrementClient:
+        """It averages its gradients and sends what its control lacks of them."""
+        return IncrementClient(self.beta, has_average=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedreuse.learning.metrics.metric import Metric, metrics
-from fedreuse.learning.metrics.sums import sums
+from fedreuse.learning.metrics.sums import mean_error, sums
 from fedreuse.learning.targets import aligned
 
 if TYPE_CHECKING:
@@ -38,6 +38,4 @@ class Mae(Metric):
 
     def value(self, state: State, examples: int) -> float:
         """The mean over outputs."""
-        held: Any = state
-        errors = held[0] if examples else ()
-        return sum(one / examples for one in errors) / len(errors) if errors else float("nan")
+        return mean_error(state, examples)
