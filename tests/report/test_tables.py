@@ -113,10 +113,10 @@ def test_the_best_come_first_with_every_saving_in_every_direction(result: Result
     assert [row[0] for row in outcome.rows] == [row[0] for row in saving.rows] == ["best *", "Top-K", "blank"]
     assert outcome.title == "Outcome, by test accuracy (one seed)"
     assert saving.headers[1:4] == ("update_fields\nup", "update_fields\ndown", "update_fields\nboth")
-    assert len(saving.headers) == 14
+    assert saving.headers[13:] == ("lost\nclients", "used\nlinks")
     # up 76 of 400; then a dense model down for everybody; all_fields: 60 up, 300 down; messages: 90 of 460, 330 of 440
     assert saving.rows[1][1:7] == ("81.0", "-", "81.0", "81.0", "0.0", "40.5")
-    assert saving.rows[1][7:] == ("85.0", "25.0", "55.0", "80.4", "25.0", "53.3", "0.0")
+    assert saving.rows[1][7:] == ("85.0", "25.0", "55.0", "80.4", "25.0", "53.3", "0.0", LINKS)
     assert "* outside the method's theory" in saving.legend
     assert "*" not in comparison([result], rank="test")[0].legend
 
@@ -148,8 +148,9 @@ def test_measured_bytes_stand_beside_the_messages(result: Result) -> None:
         "messages\ndown",
         "transport\nup",
         "transport\ndown",
+        "used\nlinks",
     )
-    assert [row[3:] for row in measured.rows] == [("2.50", "7.00"), ("-", "-")]
+    assert [row[3:] for row in measured.rows] == [("2.50", "7.00", LINKS), ("-", "-", LINKS)]
     assert "transport: TCP payload" in measured.legend
     assert len(comparison([result])) == 2  # without a meter there is no such table
     assert savings_table(metered).rows[-1][-1] == "9.50"

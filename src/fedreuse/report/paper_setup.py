@@ -51,7 +51,7 @@ def tuning_table(results: Sequence[Result]) -> Table:
         "Evidence, budget and rule are the paper's; dev-test: a test split that was used during development. A setting "
         "with several values differs between the runs; - is in none of them."
     )
-    return Table("Table 4 of the paper: how settings were chosen", headers, tuple(rows), legend, is_grouped=True)
+    return Table("Table 4 of the paper: how settings were chosen", headers, tuple(rows), legend)
 
 
 def _facts(result: Result) -> dict[str, str | None]:

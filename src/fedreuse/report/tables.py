@@ -216,10 +216,10 @@ def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> l
     shown = [name for name, bound in modelled().items() if bound.is_serialized] + seen
     pairs = [(boundary, direction) for boundary in shown for direction in ("up", "down")]
     rows = tuple(
-        (name, *(_number(variant.mean(crossed(*pair)), 2) for pair in pairs))
+        (name, *(_number(variant.mean(crossed(*pair)), 2) for pair in pairs), _used_links(variant))
         for name, variant in zip(names, variants, strict=True)
     )
-    headers = ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs))
+    headers = ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs), "used\nlinks")
     legend = boundary_legend(shown)
     return [Table(f"MB that crossed, all rounds together ({over})", headers, rows, legend, is_grouped=True)]
 
@@ -241,9 +241,14 @@ def _all_savings(variants: Sequence[Variant], names: Sequence[str], starred: str
     pairs = [(boundary, direction) for boundary in modelled() for direction in DIRECTIONS]
     return Table(
         "Saving against dense FedAvg in %: uplink, downlink and both under each boundary, all rounds together",
-        ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs), "lost\nclients"),
+        ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs), "lost\nclients", "used\nlinks"),
         tuple(
-            (name, *(_short(variant.mean(largest.saving_of(*pair))) for pair in pairs), _lost(variant))
+            (
+                name,
+                *(_short(variant.mean(largest.saving_of(*pair))) for pair in pairs),
+                _lost(variant),
+                _used_links(variant),
+            )
             for name, variant in zip(names, variants, strict=True)
         ),
         "The reference is dense FedAvg with the largest cohorts of the study: one dense model down, one dense update "
