@@ -34,7 +34,7 @@ BROWSER := $(shell command -v chromedriver)
 test-browser: $(STAMP)  ## install Chromium, its driver and axe-core where they are missing, and test reports in the browser
 	$(if $(BROWSER),,apt-get install -y chromium chromium-driver)
 	test -e build/node_modules/axe-core || npm install --no-save --prefix build axe-core@4.14.0
-	$(BIN)/python -m pytest -rs tests/report/page/test_browser.py
+	$(BIN)/python -m pytest -rs tests/report/page/test_browser.py tests/report/page/test_live_in_browser.py
 
 fast: $(STAMP)  ## run what costs little: no test marked slow, and of those with many cases four
 	$(PYTEST) -m 'not slow and not long and not deploy' --sample 4

@@ -63,7 +63,8 @@ class Content:
         try:
             return render(page_of(self._places, self._title), self._refresh, state).encode()
         except FedreuseError as error:  # no round yet, say; the next look may find one
-            head = f'<meta charset="utf-8"><title>fedreuse</title><meta http-equiv="refresh" content="{self._refresh}">'
+            head = '<meta charset="utf-8"><title>fedreuse</title><link rel="icon" href="data:,">'
+            head += f'<meta http-equiv="refresh" content="{self._refresh}">'
             return f'<!doctype html><html lang="en">{head}<p>{escape(str(error))}</p></html>'.encode()
 
 
