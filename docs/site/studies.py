@@ -16,7 +16,8 @@ from docs.site.marks import fill
 from fedreuse.report.crossed import crossed
 from fedreuse.report.results import Result, read_runs
 from fedreuse.report.table_forms import to_markdown
-from fedreuse.report.tables import Table, by_variant
+from fedreuse.report.tables import Table
+from fedreuse.report.variants import by_variant
 
 __all__ = ["filled", "store", "stored", "tables"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.gather import gather
-from fedreuse.report.tables import by_variant
+from fedreuse.report.variants import by_variant
 from tests.report.runs import write_run
 
 TOP_K = {"update": {"name": "top_k_sender", "codec": {"name": "top_k", "ratio": 0.2}, "decay": 1.0}}

@@ -8,15 +8,8 @@ from pathlib import Path
 import pytest
 
 from fedreuse.report.results import Result, read_run
-from fedreuse.report.tables import (
-    Largest,
-    by_variant,
-    comparison,
-    ranked,
-    runs_table,
-    savings_table,
-    score,
-)
+from fedreuse.report.tables import comparison, runs_table, savings_table, score
+from fedreuse.report.variants import by_variant, ranked
 from tests.report.runs import write_run
 
 LINKS = "error_feedback(top_k 0.2)"
@@ -81,13 +74,6 @@ def test_another_metric_is_no_percentage(result: Result) -> None:
     assert (score(0.5, "accuracy"), score(0.5, "f1"), score(None, "f1")) == ("50.00 %", "0.5000", "-")
 
 
-def test_plain_variants_name_direction_and_boundary(result: Result) -> None:
-    told = by_variant([result])[0].plain()
-    assert told["saving_up (update_fields)"] == pytest.approx(0.81)
-    assert told["saving_both (messages)"] == pytest.approx(1 - 420 / 900)
-    assert told["seeds"] == [1]
-
-
 def test_the_savings_of_one_run(result: Result) -> None:
     table = savings_table(result)
     assert [row[0] for row in table.rows] == ["update_fields", "symmetric_fields", "all_fields", "messages"]
@@ -119,17 +105,6 @@ def test_the_best_come_first_with_every_saving_in_every_direction(result: Result
     assert saving.rows[1][7:] == ("85.0", "25.0", "55.0", "80.4", "25.0", "53.3", "0.0", LINKS)
     assert "* outside the method's theory" in saving.legend
     assert "*" not in comparison([result], rank="test")[0].legend
-
-
-def test_asking_fewer_clients_saves_against_the_largest_cohorts(result: Result) -> None:
-    whole = result.savings["update_fields"]
-    fewer = replace(whole, up_bytes=38, dense_up_bytes=200)  # half the clients, the same saving on its own
-    half = replace(result, variant="half", savings={**result.savings, "update_fields": fewer})
-    # 1 - 38 / 400
-    assert comparison([result, half], rank="test")[1].rows[1][1] == "90.5"
-    told = by_variant([half])[0].plain(Largest.of([result, half]))
-    assert told["saving_up (update_fields)"] == pytest.approx(0.81)
-    assert told["saving_up (update_fields, largest cohorts)"] == pytest.approx(0.905)
 
 
 def test_large_percentages_are_short(result: Result) -> None:

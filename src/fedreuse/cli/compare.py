@@ -214,7 +214,7 @@ def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Pat
 def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
     """What a comparison comes to, as JSON holds it."""
     from fedreuse.report.results import plain, same_models
-    from fedreuse.report.tables import Largest, by_variant, ranked
+    from fedreuse.report.variants import Largest, by_variant, ranked
     from fedreuse.runs.openings import openings_behind
 
     variants = by_variant(results) if rank is None else ranked(by_variant(results), rank)

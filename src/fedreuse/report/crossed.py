@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedreuse.report.tables import Table, Variant
+from fedreuse.report.tables import Table
+from fedreuse.report.variants import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

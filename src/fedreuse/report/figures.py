@@ -12,7 +12,7 @@ import numpy as np
 from fedreuse.accounting.boundaries.boundary import measured, modelled
 from fedreuse.core.errors import RunDirectoryError, UserError, suggest
 from fedreuse.report.axes import COLOURS, MARKERS, bytes_axis, label_lines, new_figure, rounds_axis, save, score_range
-from fedreuse.report.tables import Variant, by_variant
+from fedreuse.report.variants import Variant, by_variant
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result

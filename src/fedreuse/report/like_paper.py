@@ -13,7 +13,7 @@ from fedreuse.report.tables import Table
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
-    from fedreuse.report.tables import Variant
+    from fedreuse.report.variants import Variant
 
 __all__ = ["like_paper", "retained"]
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.report.confirmation_tables import interval, number, p_value
 from fedreuse.report.observations import unit_of
 from fedreuse.report.results import compared_alike
-from fedreuse.report.tables import Table, by_variant
+from fedreuse.report.tables import Table
+from fedreuse.report.variants import by_variant
 from fedreuse.statistics.contrasts import Assessment, assess
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
-    from fedreuse.report.tables import Variant
+    from fedreuse.report.variants import Variant
 
 __all__ = ["Pairs", "paired_differences", "paired_plain", "paired_table"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from fedreuse.report.tables import Variant
+from fedreuse.report.variants import Variant
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result

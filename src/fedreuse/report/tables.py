@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isnan
-from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
+from fedreuse.report.variants import DIRECTIONS, Largest, by_variant, crossed, memory_of, ranked, saving_of
 from fedreuse.runs.openings import openings_behind, told
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
+    from fedreuse.report.variants import Variant
 
 __all__ = [
-    "DIRECTIONS",
     "Table",
-    "Variant",
     "boundary_legend",
-    "by_variant",
     "comparison",
-    "crossed",
     "links_table",
     "megabytes",
-    "memory_of",
-    "ranked",
     "runs_table",
     "savings_table",
     "score",
     "tested",
 ]
 
-DIRECTIONS = ("up", "down", "both")
 _EPSILON = "\nepsilon: what all models together reveal of one client, for the configured delta; -: no private mean."
 
 
@@ -48,113 +41,6 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     legend: str = ""
     is_grouped: bool = False
-
-
-@dataclass(frozen=True)
-class Variant:
-    """The complete runs that differ in their seed alone."""
-
-    name: str
-    results: tuple[Result, ...]
-
-    def over_seeds(self, value: Callable[[Result], float | None]) -> tuple[float, float | None] | None:
-        """Mean and sample standard deviation over seeds (None for one seed); None if no run has the number."""
-        known = [number for result in self.results if (number := value(result)) is not None]
-        if not known:
-            return None
-        return fmean(known), stdev(known) if len(known) > 1 else None
-
-    def mean(self, value: Callable[[Result], float | None]) -> float | None:
-        """The mean over seeds; None if no run has the number."""
-        found = self.over_seeds(value)
-        return None if found is None else found[0]
-
-    @property
-    def is_approximate(self) -> bool:
-        """Whether a method ran outside its theory."""
-        return any(result.is_approximate for result in self.results)
-
-    def plain(self, largest: Largest | None = None) -> dict[str, Any]:
-        """Means over seeds, as JSON holds them; savings are cumulative.
-
-        Against dense FedAvg with the same cohorts and, if the study's `largest` are given, with those too.
-        """
-        pairs = [(boundary, direction) for boundary in modelled() for direction in DIRECTIONS]
-        savings = {
-            f"saving_{direction} ({boundary})": self.mean(_saving_of(boundary, direction))
-            for boundary, direction in pairs
-        }
-        if largest is not None:
-            savings |= {
-                f"saving_{direction} ({boundary}, largest cohorts)": self.mean(largest.saving_of(boundary, direction))
-                for boundary, direction in pairs
-            }
-        return {
-            "variant": self.name,
-            "method": self.results[0].method,
-            "uplink": self.results[0].uplink,
-            "downlink": self.results[0].downlink,
-            "is_approximate": self.is_approximate,
-            "seeds": [result.seed for result in self.results],
-            "test_score": self.mean(lambda result: result.test_score),
-            "validation_score": self.mean(lambda result: result.validation_score),
-            **savings,
-            "epsilon": self.mean(lambda result: result.epsilon),
-            "lost_share": self.mean(lambda result: result.lost_share),
-            "reuse_share": self.mean(lambda result: result.reuse_share),
-            "client_flops": self.mean(lambda result: result.work.get("flops")),
-            "server_megabytes": self.mean(memory_of("server")),
-            "clients_megabytes": self.mean(memory_of("clients")),
-        }
-
-
-@dataclass(frozen=True)
-class Largest:
-    """Dense bytes of the largest cohorts: asking fewer clients saves bytes too, which their own reference hides."""
-
-    dense: Mapping[tuple[object, ...], tuple[int, int]]
-
-    @classmethod
-    def of(cls, results: Sequence[Result]) -> Largest:
-        """The most that dense FedAvg spends in any run of the same seed, data and network."""
-        dense: dict[tuple[object, ...], tuple[int, int]] = {}
-        for result in results:
-            for boundary, saving in result.savings.items():
-                here = (saving.dense_up_bytes, saving.dense_down_bytes)
-                dense[_alike(result, boundary)] = max(here, dense.get(_alike(result, boundary), here))
-        return cls(dense)
-
-    def saving_of(self, boundary: str, direction: str) -> Callable[[Result], float | None]:
-        """How to read this saving of a run."""
-
-        def read(result: Result) -> float | None:
-            saving = result.savings.get(boundary)
-            return None if saving is None else saving.against(*self.dense[_alike(result, boundary)], direction)
-
-        return read
-
-
-def _alike(result: Result, boundary: str) -> tuple[object, ...]:
-    return result.seed, result.dataset, result.network, boundary
-
-
-def ranked(variants: Sequence[Variant], by: str) -> list[Variant]:
-    """By mean `test` or `validation` score, the best first; without a score, last."""
-
-    def key(variant: Variant) -> float:
-        mean = variant.mean(lambda result: getattr(result, f"{by}_score"))
-        return float("inf") if mean is None or isnan(mean) else -mean
-
-    return sorted(variants, key=key)
-
-
-def by_variant(results: Sequence[Result]) -> list[Variant]:
-    """Complete runs grouped by name, in order of first appearance: no marker, no place in a table."""
-    groups: dict[str, list[Result]] = {}
-    for result in results:
-        if result.is_complete:
-            groups.setdefault(result.variant, []).append(result)
-    return [Variant(name, tuple(group)) for name, group in groups.items()]
 
 
 def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table]:
@@ -290,7 +176,7 @@ def runs_table(results: Sequence[Result]) -> Table:
             result.directory.name, f"{result.variant} on {result.dataset}", str(result.seed),
             f"{result.rounds}/{result.planned_rounds}" + ("" if result.is_complete else " *"),
             tested(result), score(result.validation_score, result.metric),
-            _share(_saving_of(*first)(result), 2),
+            _share(saving_of(*first)(result), 2),
             _share(result.lost_share, 1),
             *([_number(result.epsilon, 2)] if private else []),
         )
@@ -352,7 +238,7 @@ def _epsilon(variant: Variant) -> str:
 
 
 def _savings(variant: Variant) -> tuple[str, ...]:
-    return tuple(_shown(variant.over_seeds(_saving_of(*shown)), 2, 100) for shown in _headlines())
+    return tuple(_shown(variant.over_seeds(saving_of(*shown)), 2, 100) for shown in _headlines())
 
 
 def _headlines() -> list[tuple[str, str]]:
@@ -365,29 +251,6 @@ def _lost(variant: Variant) -> str:
 
 def _percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
-
-
-def _saving_of(boundary: str, direction: str) -> Callable[[Result], float | None]:
-    def read(result: Result) -> float | None:
-        saving = result.savings.get(boundary)
-        return None if saving is None else getattr(saving, direction)
-
-    return read
-
-
-def crossed(boundary: str, direction: str) -> Callable[[Result], float | None]:
-    """How to read the MB that crossed in a run under a boundary; None where it was not counted."""
-
-    def read(result: Result) -> float | None:
-        saving = result.savings.get(boundary)
-        return None if saving is None else saving.used(direction) / 1e6
-
-    return read
-
-
-def memory_of(end: str) -> Callable[[Result], float | None]:
-    """How to read the MB that an end, `server` or `clients`, remembers when a run is complete."""
-    return lambda result: None if result.memory_bytes is None else result.memory_bytes.get(f"{end}.all", 0) / 1e6
 
 
 def _share(number: float | None, places: int) -> str:

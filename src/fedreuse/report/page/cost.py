@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.report.energy import energy_table, spent
 from fedreuse.report.page.section import Choice, Figure, Section, short
-from fedreuse.report.tables import Table, memory_of
+from fedreuse.report.tables import Table
+from fedreuse.report.variants import memory_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

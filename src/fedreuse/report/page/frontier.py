@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.accounting.boundaries.boundary import boundary_of
 from fedreuse.report.page.section import Choice, Figure, Section, short
 from fedreuse.report.page.shown import interval_over
-from fedreuse.report.tables import Table, boundary_legend, crossed, megabytes, score
+from fedreuse.report.tables import Table, boundary_legend, megabytes, score
+from fedreuse.report.variants import crossed
 
 if TYPE_CHECKING:
     from fedreuse.report.page.shown import Shown

@@ -14,7 +14,7 @@ from fedreuse.report.published import NAMES, PAPER_RATIO, accuracy, published, s
 if TYPE_CHECKING:
     from fedreuse.report.page.shown import Shown
     from fedreuse.report.results import Result
-    from fedreuse.report.tables import Variant
+    from fedreuse.report.variants import Variant
 
 __all__ = ["beside_the_paper"]
 

@@ -16,7 +16,7 @@ from fedreuse.runs.directory import RunDirectory
 if TYPE_CHECKING:
     from fedreuse.accounting.breakdown import Share
     from fedreuse.report.page.shown import Shown
-    from fedreuse.report.tables import Variant
+    from fedreuse.report.variants import Variant
 
 __all__ = ["where_the_bytes_go"]
 

@@ -14,7 +14,7 @@ from fedreuse.report.page.shown import interval_over
 if TYPE_CHECKING:
     from fedreuse.report.page.shown import Shown
     from fedreuse.report.results import Result
-    from fedreuse.report.tables import Variant
+    from fedreuse.report.variants import Variant
 
 __all__ = ["trajectories"]
 

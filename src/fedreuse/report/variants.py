@@ -1,0 +1,150 @@
+"""Runs that differ in their seed alone, as one thing: means over seeds, savings against the largest cohorts, ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.accounting.boundaries.boundary import modelled
+
+if TYPE_CHECKING:
+    from fedreuse.report.results import Result
+
+__all__ = ["DIRECTIONS", "Largest", "Variant", "by_variant", "crossed", "memory_of", "ranked", "saving_of"]
+
+DIRECTIONS = ("up", "down", "both")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The complete runs that differ in their seed alone."""
+
+    name: str
+    results: tuple[Result, ...]
+
+    def over_seeds(self, value: Callable[[Result], float | None]) -> tuple[float, float | None] | None:
+        """Mean and sample standard deviation over seeds (None for one seed); None if no run has the number."""
+        known = [number for result in self.results if (number := value(result)) is not None]
+        if not known:
+            return None
+        return fmean(known), stdev(known) if len(known) > 1 else None
+
+    def mean(self, value: Callable[[Result], float | None]) -> float | None:
+        """The mean over seeds; None if no run has the number."""
+        found = self.over_seeds(value)
+        return None if found is None else found[0]
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether a method ran outside its theory."""
+        return any(result.is_approximate for result in self.results)
+
+    def plain(self, largest: Largest | None = None) -> dict[str, Any]:
+        """Means over seeds, as JSON holds them; savings are cumulative.
+
+        Against dense FedAvg with the same cohorts and, if the study's `largest` are given, with those too.
+        """
+        pairs = [(boundary, direction) for boundary in modelled() for direction in DIRECTIONS]
+        savings = {
+            f"saving_{direction} ({boundary})": self.mean(saving_of(boundary, direction))
+            for boundary, direction in pairs
+        }
+        if largest is not None:
+            savings |= {
+                f"saving_{direction} ({boundary}, largest cohorts)": self.mean(largest.saving_of(boundary, direction))
+                for boundary, direction in pairs
+            }
+        return {
+            "variant": self.name,
+            "method": self.results[0].method,
+            "uplink": self.results[0].uplink,
+            "downlink": self.results[0].downlink,
+            "is_approximate": self.is_approximate,
+            "seeds": [result.seed for result in self.results],
+            "test_score": self.mean(lambda result: result.test_score),
+            "validation_score": self.mean(lambda result: result.validation_score),
+            **savings,
+            "epsilon": self.mean(lambda result: result.epsilon),
+            "lost_share": self.mean(lambda result: result.lost_share),
+            "reuse_share": self.mean(lambda result: result.reuse_share),
+            "client_flops": self.mean(lambda result: result.work.get("flops")),
+            "server_megabytes": self.mean(memory_of("server")),
+            "clients_megabytes": self.mean(memory_of("clients")),
+        }
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Dense bytes of the largest cohorts: asking fewer clients saves bytes too, which their own reference hides."""
+
+    dense: Mapping[tuple[object, ...], tuple[int, int]]
+
+    @classmethod
+    def of(cls, results: Sequence[Result]) -> Largest:
+        """The most that dense FedAvg spends in any run of the same seed, data and network."""
+        dense: dict[tuple[object, ...], tuple[int, int]] = {}
+        for result in results:
+            for boundary, saving in result.savings.items():
+                here = (saving.dense_up_bytes, saving.dense_down_bytes)
+                dense[_alike(result, boundary)] = max(here, dense.get(_alike(result, boundary), here))
+        return cls(dense)
+
+    def saving_of(self, boundary: str, direction: str) -> Callable[[Result], float | None]:
+        """How to read this saving of a run."""
+
+        def read(result: Result) -> float | None:
+            saving = result.savings.get(boundary)
+            return None if saving is None else saving.against(*self.dense[_alike(result, boundary)], direction)
+
+        return read
+
+
+def _alike(result: Result, boundary: str) -> tuple[object, ...]:
+    return result.seed, result.dataset, result.network, boundary
+
+
+def ranked(variants: Sequence[Variant], by: str) -> list[Variant]:
+    """By mean `test` or `validation` score, the best first; without a score, last."""
+
+    def key(variant: Variant) -> float:
+        mean = variant.mean(lambda result: getattr(result, f"{by}_score"))
+        return float("inf") if mean is None or isnan(mean) else -mean
+
+    return sorted(variants, key=key)
+
+
+def by_variant(results: Sequence[Result]) -> list[Variant]:
+    """Complete runs grouped by name, in order of first appearance: no marker, no place in a table."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        if result.is_complete:
+            groups.setdefault(result.variant, []).append(result)
+    return [Variant(name, tuple(group)) for name, group in groups.items()]
+
+
+def saving_of(boundary: str, direction: str) -> Callable[[Result], float | None]:
+    """How to read a saving of a run as a share; None where it was not counted."""
+
+    def read(result: Result) -> float | None:
+        saving = result.savings.get(boundary)
+        return None if saving is None else getattr(saving, direction)
+
+    return read
+
+
+def crossed(boundary: str, direction: str) -> Callable[[Result], float | None]:
+    """How to read the MB that crossed in a run under a boundary; None where it was not counted."""
+
+    def read(result: Result) -> float | None:
+        saving = result.savings.get(boundary)
+        return None if saving is None else saving.used(direction) / 1e6
+
+    return read
+
+
+def memory_of(end: str) -> Callable[[Result], float | None]:
+    """How to read the MB that an end, `server` or `clients`, remembers when a run is complete."""
+    return lambda result: None if result.memory_bytes is None else result.memory_bytes.get(f"{end}.all", 0) / 1e6
