@@ -22,7 +22,8 @@ from fedreuse.report.observations import unit_of
 from fedreuse.report.paired import Pairs, paired_differences, paired_table
 from fedreuse.report.results import Result, rank_of, read_runs
 from fedreuse.report.table_forms import to_markdown
-from fedreuse.report.tables import Table, Variant, by_variant, comparison, runs_table
+from fedreuse.report.tables import Table, comparison, runs_table
+from fedreuse.report.variants import Variant, by_variant
 
 __all__ = ["filled", "tables"]
 
@@ -70,7 +71,9 @@ def _frontier(_: Path, results: list[Result]) -> str:
     headers = ("variant", f"test {metric}, %", f"difference to {variants[0].name}, {unit[0].split(', ')[-1]} (95 %)",
                "saved up, %", "down, %", "both, %")  # fmt: skip
     count = len(variants[0].results)
-    legend = f"Means over {count} seeds; differences by seed, Student's t interval; saved: of the bytes of all messages."
+    legend = (
+        f"Means over {count} seeds; differences by seed, Student's t interval; saved: of the bytes of all messages."
+    )
     return to_markdown(Table("Accuracy and bytes", headers, rows, legend)).strip()
 
 
