@@ -14,17 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from flwr.app import ConfigRecord, Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 
-from fedreuse.codecs.dense import Dense
-from fedreuse.core.schema import ModelSchema
-from fedreuse.core.tensors import Tensors
 from fedreuse.deploy.flower import client as flower_client
 from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.message import frame_of
-from fedreuse.wire.envelope import Envelope
 
 app = ClientApp()
 
@@ -39,8 +34,7 @@ def hello(message: Message, context: Context) -> Message:
 def train(message: Message, context: Context) -> Message:
     """One request; the deed of this round, if there is one."""
     disk = Path(str(context.node_config["store"])).parent
-    schema = flower_client._Client(context).schema
-    number = Envelope.from_bytes(frame_of(message).body, schema).round_number
+    number = int(message.metadata.group_id)
     plan = json.loads((disk / "chaos.json").read_text()) if (disk / "chaos.json").exists() else {}
     deed, *seconds = plan.get(str(number), "honest").split()
     if deed == "hold" and not (disk / f"held-{number}").exists():  # work has begun, and goes on when the mark is gone
@@ -59,13 +53,27 @@ def train(message: Message, context: Context) -> Message:
     reply = flower_client.answer(message, context)
     honest = frame_of(reply)
     spoil = SPOILED.get(deed)
-    spoiled = honest.to_bytes() if spoil is None else spoil(honest, schema, disk)
+    spoiled = honest.to_bytes() if spoil is None else spoil(honest, lambda: _schema(message, context), disk)
     (disk / "last-reply").write_bytes(honest.to_bytes())
     return Message(RecordDict({"fedreuse": ConfigRecord({"frame": spoiled})}), reply_to=message)
 
 
-def _not_finite(honest: Frame, schema: ModelSchema, _disk: Path) -> bytes:
+def _schema(message: Message, context: Context) -> Any:
+    """What models are made of; honest nodes know it in their resident worker alone."""
+    from fedreuse.deploy.flower.at_node import client_of
+
+    return client_of(frame_of(message), context).schema
+
+
+def _not_finite(honest: Frame, of_model: Callable[[], Any], _disk: Path) -> bytes:
     """A well-formed reply whose update is not a number."""
+    import numpy as np
+
+    from fedreuse.codecs.dense import Dense
+    from fedreuse.core.tensors import Tensors
+    from fedreuse.wire.envelope import Envelope
+
+    schema = of_model()
     envelope = Envelope.from_bytes(honest.body, schema)
     group = schema.of_group("update")
     nothing = Tensors(group, np.full(group.size, np.nan, group.dtype))
@@ -73,13 +81,15 @@ def _not_finite(honest: Frame, schema: ModelSchema, _disk: Path) -> bytes:
     return replace(honest, body=replace(envelope, parcels=parcels).to_bytes()).to_bytes()
 
 
-def _changed(honest: Frame, schema: ModelSchema, **changes: Any) -> bytes:
+def _changed(honest: Frame, of_model: Callable[[], Any], **changes: Any) -> bytes:
     """A well-formed reply that is not what was asked for."""
-    envelope = Envelope.from_bytes(honest.body, schema)
+    from fedreuse.wire.envelope import Envelope
+
+    envelope = Envelope.from_bytes(honest.body, of_model())
     return replace(honest, body=replace(envelope, **changes).to_bytes()).to_bytes()
 
 
-SPOILED: dict[str, Callable[[Frame, ModelSchema, Path], bytes]] = {
+SPOILED: dict[str, Callable[[Frame, Callable[[], Any], Path], bytes]] = {
     "garbage": lambda _honest, _schema, _disk: b"\xde\xad" * 5000,
     "cut_short": lambda honest, _schema, _disk: honest.to_bytes()[:-7],
     "too_large": lambda honest, _schema, _disk: honest.to_bytes() + bytes(8 << 20),

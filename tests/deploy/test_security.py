@@ -53,7 +53,7 @@ def intrude(federation: LocalFederation, name: str, root: Path | None, key: Path
     """A SuperNode that claims to be client 0; the federation stops it with everything else."""
     store = federation.folder / "intruder"
     told = {"partition-id": 0, "store": str(store)}
-    command = supernode_command(federation.address, free_port(), told, root, key)
+    command = supernode_command(federation.address, free_port(), told, (root, key), None)
     return federation._start(command, name, store / name)
 
 

@@ -16,11 +16,22 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from fedreuse.core.errors import RunError, UserError
 
-__all__ = ["Command", "Contender", "Facts", "from_checkout", "keep_cores", "ours", "take_turns"]
+__all__ = [
+    "Command",
+    "Contender",
+    "Facts",
+    "Relative",
+    "cpu_seconds",
+    "family",
+    "from_checkout",
+    "keep_cores",
+    "ours",
+    "take_turns",
+]
 
 Facts = dict[str, Any]
 """What a contender tells of a round: `seconds`, and whatever else it knows."""
@@ -80,14 +91,14 @@ class Contender:
         """One round; beside its seconds, the processor seconds of the contender and everybody it started."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        before = _cpu_seconds(self._process.pid)
+        before = cpu_seconds(self._process.pid)
         with suppress(BrokenPipeError):
             self._process.stdin.write("go\n")
             self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
             raise RunError(f"{self.name} ended before its time:\n{self._last_words()}")
-        return {**json.loads(line), "cpu_seconds": _cpu_seconds(self._process.pid) - before}
+        return {**json.loads(line), "cpu_seconds": cpu_seconds(self._process.pid) - before}
 
     def close(self) -> None:
         """No further round; the process goes, or is ended after a minute."""
@@ -123,19 +134,35 @@ def take_turns(
     return kept
 
 
-def _cpu_seconds(ancestor: int) -> float:
-    """Processor time of a process and its living descendants, and of those that it has seen end."""
-    parents, ticks = {}, {}
+def cpu_seconds(ancestor: int) -> float:
+    """Processor time of a process and its descendants, and of those that they have seen end."""
+    return sum(process.ticks for process in family(ancestor)) / os.sysconf("SC_CLK_TCK")
+
+
+class Relative(NamedTuple):
+    """A process: its number, that of its parent, its processor time with that of ended children, its state and name."""
+
+    number: int
+    parent: int
+    ticks: int
+    state: str
+    name: str
+
+
+def family(ancestor: int) -> list[Relative]:
+    """A process and its descendants; those that ended and were not waited for are in state Z."""
+    known = {}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            fields = (place / "stat").read_text().rpartition(")")[2].split()  # a name may hold spaces
-            parents[int(place.name)] = int(fields[1])
-            ticks[int(place.name)] = sum(int(number) for number in fields[11:15])
-    family, found = {ancestor}, {ancestor}
+            name, _, rest = (place / "stat").read_text().partition("(")[2].rpartition(")")  # it may hold spaces
+            words = rest.split()
+            ticks = sum(int(word) for word in words[11:15])
+            known[int(place.name)] = Relative(int(place.name), int(words[1]), ticks, words[0], name)
+    numbers, found = {ancestor}, {ancestor}
     while found:
-        found = {process for process, parent in parents.items() if parent in found}
-        family |= found
-    return sum(ticks.get(process, 0) for process in family) / os.sysconf("SC_CLK_TCK")
+        found = {process.number for process in known.values() if process.parent in found}
+        numbers |= found
+    return [known[number] for number in sorted(numbers) if number in known]
 
 
 def keep_cores(count: int) -> int:

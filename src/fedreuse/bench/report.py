@@ -27,6 +27,7 @@ HOMES: Mapping[str, str] = {
     "scale": "scale",
     "memory": "memory",
     "intervals": "intervals",
+    "deploy": "deploy",
 }
 """The module of each bench: its `tables` draws the rows."""
 _MARKED = re.compile(r"(<!-- bench (?P<name>[\w-]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)

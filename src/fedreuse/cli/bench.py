@@ -155,6 +155,25 @@ def memory_command(
     finish("memory", {"clients": clients, "network": network, "store": store}, rows, memory.tables, Shown(out, as_json))
 
 
+@bench_app.command("deploy", epilog="Example: fedreuse bench deploy --rounds 3")
+def deploy_command(
+    nodes: Annotated[int, typer.Option("--nodes", help="How many real nodes are started.", min=1)] = 6,
+    rounds: Rounds = 5,
+    cores: Cores = 2,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time messages to real nodes: an empty Flower app, a process that loads everything, the resident worker."""
+    from importlib.util import find_spec
+
+    require(find_spec("flwr") is not None, "deployment needs Flower: pip install 'fedreuse[deploy]'", "no flwr")
+    from fedreuse.bench import deploy
+    from fedreuse.bench.interleaving import keep_cores
+
+    settings = {"nodes": nodes, "rounds": rounds, "cores": keep_cores(cores)}
+    finish("deploy", settings, deploy.run(nodes, rounds, tell=_tell), deploy.tables, Shown(out, as_json))
+
+
 @bench_app.command("intervals", epilog="Example: fedreuse bench intervals --repetitions 2000")
 def intervals_command(
     repetitions: Annotated[int, typer.Option("--repetitions", help="Simulated studies of each kind.", min=1)] = 2000,

@@ -17,9 +17,9 @@ from fedreuse.cli.run import tell_result
 from fedreuse.core.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
-    from fedreuse.deploy.flower.authority import Authority
     from fedreuse.deploy.flower.options import Deployment
     from fedreuse.deploy.local.federation import LocalFederation
+    from fedreuse.deploy.local.run import Form
     from fedreuse.deploy.meter.metered import Metering
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.directory import RunDirectory
@@ -36,6 +36,10 @@ Insecure = Annotated[
 ]
 Folder = Annotated[
     Path | None, typer.Option("--authority", help="Certificates and keys (see deploy --make-authority).")
+]
+
+Resident = Annotated[
+    bool, typer.Option(help="Keep torch and data in one worker per node, instead of loading them for every message.")
 ]
 
 
@@ -78,6 +82,7 @@ def deploy_command(
         Path | None,
         typer.Option("--data", help="With --local and task at_home: a folder with clients/0, clients/1, ..."),
     ] = None,
+    resident: Resident = True,
     as_json: AsJson = False,
 ) -> None:
     """Deploy a configuration on Flower: the same methods, on real nodes, with the same run directory.
@@ -94,10 +99,12 @@ def deploy_command(
     if dry_run:
         _tell_costs(config, overrides or [], bandwidth, as_json)
         return
+    from fedreuse.deploy.local.run import Form
+
     metering = _metering(meter, (bandwidth, delay, loss), both_ways)
     if _is_study(config):
         on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
-        _run_study(config, overrides or [], out, (local, tls, metering), as_json)
+        _run_study(config, overrides or [], out, (local, tls, Form(metering=metering, is_resident=resident)), as_json)
         return
     planned, options = _read(config, overrides or [])
     options = replace(options, resume=resume or options.resume)
@@ -106,11 +113,12 @@ def deploy_command(
         return
     place = out or Path(options.out or Path("runs") / planned.label)
     words = [str(config), *(overrides or []), "--local", str(local), "--out", str(place), *(["--tls"] if tls else [])]
-    words += [word for entry in allow or [] for word in ("--allow", entry)]
+    words += [word for entry in allow or [] for word in ("--allow", entry)] + ([] if resident else ["--no-resident"])
     on_interrupt(
         context, f"the rounds so far are safe in {place}; go on with\n  {join([program(), 'deploy', *words])} --resume"
     )
-    _run(planned, replace(options, out=str(place)), (local, tls, metering, data), as_json)
+    form = Form(metering=metering, data=_own_folders(data, local), is_resident=resident)
+    _run(planned, replace(options, out=str(place)), (local, tls, form), as_json)
 
 
 @app.command("superlink", epilog="Example: fedreuse superlink --authority certificates --host 0.0.0.0")
@@ -164,6 +172,7 @@ def supernode_command(
         bool, typer.Option("--tell-classes", help="Tell the server how many examples of each class there are here.")
     ] = False,
     port: Annotated[int, typer.Option("--port", help="For the client app, on loopback.")] = 9094,
+    resident: Resident = True,
     _allow: Allow = None,
     insecure: Insecure = 0,
     as_json: AsJson = False,
@@ -189,7 +198,8 @@ def supernode_command(
     told |= {} if key is None else {"key-path": str(key.absolute())}
     told |= {} if data is None else {"data-path": data if ":" in data else str(Path(data).absolute())}
     told |= {"tell-classes": True} if tell_classes else {}
-    command = commands.supernode_command(superlink, port, told, root, key)
+    folder = commands.resident_folder(store) if resident else None
+    command = commands.supernode_command(superlink, port, told, (root, key), folder)
     if as_json:
         show_json({"superlink": superlink, "is_encrypted": authority is not None, "node": told})
     _become(command)
@@ -247,7 +257,7 @@ def _metering(kind: str | None, line: tuple[str | None, str | None, str | None],
 
 
 def _run_study(
-    config: Path, overrides: list[str], out: Path | None, form: tuple[int | None, bool, Metering | None], as_json: bool
+    config: Path, overrides: list[str], out: Path | None, how: tuple[int | None, bool, Form], as_json: bool
 ) -> None:
     """Every run of a study on one federation, one after the other."""
     from fedreuse.cli.compare import finish, run_all
@@ -257,7 +267,7 @@ def _run_study(
     from fedreuse.runs.config import with_overrides
     from fedreuse.studies.study import load_study
 
-    num_nodes, tls, metering = form
+    num_nodes, tls, form = how
     if num_nodes is None:
         raise ConfigError(f"{config} is a study (it has axes): --local N runs it here; an app folder holds one run")
     study = load_study(config, [given for given in overrides if not given.startswith(_OPTIONS)])
@@ -266,8 +276,8 @@ def _run_study(
     for planned in study.runs:
         check_nodes(planned.config, num_nodes)
     place = out or Path("runs") / study.name
-    authority = _authority(place, num_nodes, metering) if tls else None
-    with local_federation(place / "federation", num_nodes, authority, metering) as federation:
+    form = _secured(form, place, num_nodes) if tls else form
+    with local_federation(place / "federation", num_nodes, form) as federation:
         _tell_notes(federation, as_json)
 
         def on_nodes(one: RunConfig, directory: Path, listener: Listener | None) -> RunDirectory:
@@ -282,14 +292,15 @@ def _tell_notes(federation: LocalFederation, as_json: bool) -> None:
         say(f"note: {note}", err=as_json)
 
 
-def _authority(place: Path, num_nodes: int, metering: Metering | None) -> Authority:
-    """Test certificates; a metered node finds the SuperLink under another address."""
+def _secured(form: Form, place: Path, num_nodes: int) -> Form:
+    """With test certificates; a metered node finds the SuperLink under another address."""
     from fedreuse.deploy.flower.authority import Authority, make_authority
     from fedreuse.deploy.meter.packet_line import DOOR_ADDRESS
 
     folder = place / "federation" / "authority"
-    hosts = ["127.0.0.1", "localhost", *([] if metering is None else [DOOR_ADDRESS])]
-    return Authority(folder) if (folder / "ca.pem").exists() else make_authority(folder, num_nodes, hosts)
+    hosts = ["127.0.0.1", "localhost", *([] if form.metering is None else [DOOR_ADDRESS])]
+    made = Authority(folder) if (folder / "ca.pem").exists() else make_authority(folder, num_nodes, hosts)
+    return replace(form, authority=made)
 
 
 def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
@@ -305,24 +316,21 @@ def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
     )
 
 
-def _run(
-    planned: RunConfig, options: Deployment, form: tuple[int, bool, Metering | None, Path | None], as_json: bool
-) -> None:
+def _run(planned: RunConfig, options: Deployment, how: tuple[int, bool, Form], as_json: bool) -> None:
     from fedreuse.deploy.local.run import check_nodes, run_local
     from fedreuse.listeners.progress import Watcher
     from fedreuse.report.results import plain, read_run
     from fedreuse.runs.claim import check_ours
 
-    num_nodes, tls, metering, data = form
+    num_nodes, tls, form = how
     check_nodes(planned, num_nodes)
-    folders = _own_folders(data, num_nodes)
     check_ours(Path(options.out))
-    authority = _authority(Path(options.out), num_nodes, metering) if tls else None
+    form = _secured(form, Path(options.out), num_nodes) if tls else form
     if not as_json:
         how_long = f"{counted(planned.rounds.count, 'round')} on {counted(num_nodes, 'node')}"
         show_lines(f"{planned.label}: {how_long} into {options.out}")
     with Watcher(stderr=as_json, echo=say) as watcher:
-        directory = run_local(planned, options, watcher, authority, metering, folders)
+        directory = run_local(planned, options, watcher, form)
     result = read_run(directory)
     if as_json:
         show_json(plain(result))

@@ -1,6 +1,7 @@
 """The same methods on a real federation: Flower carries the envelopes.
 
-For an app that exists: `FedReuseStrategy` in its server app, `fedreuse_train` on its train function.
+For an app that exists: `FedReuseStrategy` in its server app, `fedreuse_train` on its train function; `ResidentApp`
+keeps its client app in memory between messages.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedreuse.deploy.existing_app.decorator import fedreuse_train
     from fedreuse.deploy.existing_app.strategy import FedReuseStrategy
+    from fedreuse.deploy.resident.forwarding import ResidentApp
 
-__all__ = ["FedReuseStrategy", "fedreuse_train"]
+__all__ = ["FedReuseStrategy", "ResidentApp", "fedreuse_train"]
 
-_HOMES = {"FedReuseStrategy": "existing_app.strategy", "fedreuse_train": "existing_app.decorator"}
+_HOMES = {
+    "FedReuseStrategy": "existing_app.strategy",
+    "ResidentApp": "resident.forwarding",
+    "fedreuse_train": "existing_app.decorator",
+}
 
 
 def __getattr__(name: str) -> Any:

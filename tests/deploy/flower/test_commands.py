@@ -21,7 +21,8 @@ def test_every_process_is_told_to_stay_offline(tmp_path: Path) -> None:
 def test_with_an_authority_nothing_is_insecure_and_nodes_are_known(tmp_path: Path) -> None:
     authority = make_authority(tmp_path, 1)
     superlink = superlink_command("0.0.0.0", 8000, authority)
-    node = supernode_command("server:8000", 9094, {"partition-id": 0}, authority.root, authority.node_key(0))
+    keys = authority.root, authority.node_key(0)
+    node = supernode_command("server:8000", 9094, {"partition-id": 0}, keys, tmp_path / "store")
     assert "--insecure" not in superlink + node
     assert "--enable-supernode-auth" in superlink
     assert node[-2:] == ["--auth-supernode-private-key", str(tmp_path / "node-0.key")]

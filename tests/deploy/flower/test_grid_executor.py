@@ -12,7 +12,7 @@ from flwr.app import Message
 
 from fedreuse.core.errors import RunError
 from fedreuse.deploy.flower import grid_executor, hello, post
-from fedreuse.deploy.flower.client import _Client
+from fedreuse.deploy.flower.at_node import Client
 from fedreuse.deploy.flower.flat_config import to_flat
 from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.message import content_of, frame_of
@@ -90,7 +90,7 @@ def test_a_bad_reply_is_a_lost_one_and_the_log_says_why(tmp_path: Path, spoil: S
 )
 def test_a_wellformed_reply_that_is_no_answer_is_a_lost_one(tmp_path: Path, changes: Any, reason: str) -> None:
     grid, flat = federation(tmp_path)
-    schema = _Client(grid.contexts[FIRST_NODE], 0)._federation.schema
+    schema = Client(grid.contexts[FIRST_NODE], 0).schema
 
     def other(frame: Frame) -> Frame:
         return replace(frame, body=replace(Envelope.from_bytes(frame.body, schema), **changes).to_bytes())

@@ -9,7 +9,7 @@ import pytest
 
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.local.federation import LocalFederation
-from fedreuse.deploy.local.run import run_local
+from fedreuse.deploy.local.run import Form, run_local
 from fedreuse.deploy.meter.conditions import Conditions
 from fedreuse.deploy.meter.metered import Metering, metered
 from fedreuse.runs.launch import run
@@ -37,7 +37,9 @@ def test_nodes_are_led_through_the_meter(tmp_path: Path) -> None:
 def test_a_federation_behind_lossy_lines_gives_the_same_bits_and_more_bytes(tmp_path: Path) -> None:
     config = tiny(task={"clients": 2}, rounds={"count": 2, "cohort": 2})
     line = Conditions.parse("10mbit", "20ms", "3%")
-    found = run_local(config, Deployment(out=str(tmp_path / "out")), metering=Metering("namespace", line, line))
+    found = run_local(
+        config, Deployment(out=str(tmp_path / "out")), form=Form(metering=Metering("namespace", line, line))
+    )
     simulated = run(config, tmp_path / "simulated")
     assert found.model().keys() == simulated.model().keys()
     assert all(found.model()[name].tobytes() == array.tobytes() for name, array in simulated.model().items())

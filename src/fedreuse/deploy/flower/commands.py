@@ -15,7 +15,15 @@ from fedreuse.core.errors import ConfigError
 if TYPE_CHECKING:
     from fedreuse.deploy.flower.authority import Authority
 
-__all__ = ["LOOPBACK", "OFFLINE", "check_insecure", "environment", "superlink_command", "supernode_command"]
+__all__ = [
+    "LOOPBACK",
+    "OFFLINE",
+    "check_insecure",
+    "environment",
+    "resident_folder",
+    "superlink_command",
+    "supernode_command",
+]
 
 LOOPBACK = "127.0.0.1"
 OFFLINE = {
@@ -47,15 +55,30 @@ def superlink_command(host: str, port: int, authority: Authority | None) -> list
 
 
 def supernode_command(
-    superlink: str, port: int, node_config: Mapping[str, str | int | bool], root: Path | None, key: Path | None
+    superlink: str,
+    port: int,
+    node_config: Mapping[str, str | int | bool],
+    security: tuple[Path | None, Path | None],
+    resident: Path | None,
 ) -> list[str]:
-    """The SuperNode of one client; its own client app talks to it on loopback."""
+    """The SuperNode of one client, with the folder of its resident worker, if it has one.
+
+    `security` are the root certificate and the node's key; its own client app talks to it on loopback.
+    """
+    root, key = security
     told = " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())
+    keeper = [sys.executable, "-P", "-m", "fedreuse.deploy.resident.keeper", str(resident)]
     command = [
-        "flower-supernode", "--superlink", superlink, "--host", LOOPBACK, "--port", str(port), "--node-config", told,
+        *(["flower-supernode"] if resident is None else keeper),
+        "--superlink", superlink, "--host", LOOPBACK, "--port", str(port), "--node-config", told,
     ]  # fmt: skip
     command += ["--insecure"] if root is None else ["--root-certificates", str(root)]
     return command if key is None else [*command, "--auth-supernode-private-key", str(key)]
+
+
+def resident_folder(store: Path) -> Path:
+    """Where the worker of a node is reached: beside what its client remembers, under a name that no run can have."""
+    return store.absolute() / ".resident"
 
 
 def check_insecure(host: str, times_said: int) -> None:

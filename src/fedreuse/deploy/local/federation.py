@@ -15,7 +15,13 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fedreuse.core.errors import RunError
-from fedreuse.deploy.flower.commands import LOOPBACK, environment, superlink_command, supernode_command
+from fedreuse.deploy.flower.commands import (
+    LOOPBACK,
+    environment,
+    resident_folder,
+    superlink_command,
+    supernode_command,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,8 +54,8 @@ class LocalFederation:
 
     Everything it writes lies below `folder`: logs, Flower's home, the nodes' own disks (`node-k/`). Processes start
     where we are, so that relative paths in a configuration mean what they mean in a simulation; nodes with folders of
-    their own for that (`homes`) are as on machines of their own. These, a `line`, and the `data` that nodes have at
-    home, may be set before it starts.
+    their own for that (`homes`) are as on machines of their own. These, a `line`, the `data` that nodes have at home,
+    and whether they have a resident worker, may be set before it starts.
     """
 
     def __init__(self, folder: Path, num_nodes: int, authority: Authority | None = None) -> None:
@@ -62,6 +68,7 @@ class LocalFederation:
         self.data: Mapping[int, Path] = {}
         self.claims: Mapping[int, int] = {}
         self.homes: Mapping[int, Path] = {}
+        self.is_resident = True
         self.superlink: subprocess.Popen[bytes] | None = None
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
         self._mark = token_hex(8)
@@ -102,7 +109,8 @@ class LocalFederation:
             told["partition-id"] = self.claims.get(node, node)
         if node in self.data:
             told["data-path"] = str(self.data[node].absolute())
-        command = supernode_command(address, free_port(), told, root, key)
+        resident = resident_folder(disk / "store") if self.is_resident else None
+        command = supernode_command(address, free_port(), told, (root, key), resident)
         if self.line is not None:
             command = self.line.command(node, command)
         self.nodes[node] = self._start(command, f"node-{node}", disk / "flower", self.homes.get(node))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,24 +29,26 @@ if TYPE_CHECKING:
     from fedreuse.runs.config import RunConfig
     from fedreuse.runs.listening import Listener
 
-__all__ = ["check_nodes", "follow", "local_federation", "run_local", "run_on"]
+__all__ = ["Form", "check_nodes", "follow", "local_federation", "run_local", "run_on"]
 
 _POLL_SECONDS = 0.5
 _PATIENCE_SECONDS = 30.0
 
 
-def run_local(
-    config: RunConfig,
-    options: Deployment,
-    listener: Listener | None = None,
-    authority: Authority | None = None,
-    metering: Metering | None = None,
-    data: Mapping[int, Path] | None = None,
-) -> RunDirectory:
-    """Start a federation with a node per client, run, stop; the run directory is the same kind as a simulation's.
+@dataclass(frozen=True)
+class Form:
+    """How a local federation is built: certificates and keys, a meter in its lines, data at home, resident workers."""
 
-    `data` are the folders of nodes that keep their data at home.
-    """
+    authority: Authority | None = None
+    metering: Metering | None = None
+    data: Mapping[int, Path] = field(default_factory=dict)
+    is_resident: bool = True
+
+
+def run_local(
+    config: RunConfig, options: Deployment, listener: Listener | None = None, form: Form | None = None
+) -> RunDirectory:
+    """Start a federation with a node per client, run, stop; the run directory is the same kind as a simulation's."""
     directory = RunDirectory(Path(options.out).absolute())
     if options.resume and directory.is_complete:
         directory.verify()
@@ -54,22 +56,16 @@ def run_local(
         return directory
     check_free(directory, config, options.resume)
     place = directory.path / "federation"
-    with local_federation(place, config.task.clients, authority, metering, data) as federation:
+    with local_federation(place, config.task.clients, form or Form()) as federation:
         return run_on(federation, config, options, listener)
 
 
 @contextmanager
-def local_federation(
-    folder: Path,
-    num_nodes: int,
-    authority: Authority | None = None,
-    metering: Metering | None = None,
-    data: Mapping[int, Path] | None = None,
-) -> Iterator[LocalFederation]:
-    """A federation that is up, with a meter in its lines if one is wanted."""
-    federation = LocalFederation(folder, num_nodes, authority)
-    federation.data = data or {}
-    with nullcontext() if metering is None else metered(federation, metering), federation:
+def local_federation(folder: Path, num_nodes: int, form: Form) -> Iterator[LocalFederation]:
+    """A federation that is up."""
+    federation = LocalFederation(folder, num_nodes, form.authority)
+    federation.data, federation.is_resident = form.data, form.is_resident
+    with nullcontext() if form.metering is None else metered(federation, form.metering), federation:
         yield federation
 
 

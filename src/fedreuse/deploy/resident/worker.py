@@ -1,0 +1,154 @@
+"""The resident worker: it imports, loads and trains, and answers one job after the other in its main thread.
+
+`python -m fedreuse.deploy.resident.worker FOLDER DESCRIPTOR APP` is started by the keeper, which hears through the
+descriptor how many seconds the job may take that begins, and 0 when it ends. What is not well ends the process: the
+keeper starts another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from flwr.common.serde import context_from_proto, context_to_proto, message_from_proto, message_to_proto
+from flwr.proto.message_pb2 import Context as ProtoContext
+from flwr.proto.message_pb2 import Message as ProtoMessage
+from flwr.supercore.task_identity import TaskIdentity
+
+from fedreuse.core.errors import FedreuseError
+from fedreuse.deploy.resident.forwarding import loaded
+from fedreuse.deploy.resident.line import Job, greeted, listening, receive, send
+
+if TYPE_CHECKING:
+    from flwr.clientapp import ClientApp
+
+__all__ = ["Code", "main", "play", "serve"]
+
+_SET_PARENT_DEATH_SIGNAL = 1
+_SEND_SECONDS = 60.0
+_log = logging.getLogger("flwr")
+
+
+class Code:
+    """The files of the imported modules, to notice when one changes: an upgrade, or an edit of a person's own."""
+
+    def __init__(self) -> None:
+        """Nothing is known yet."""
+        self._known: dict[str, tuple[int, int] | None] = {}
+
+    def has_changed(self) -> bool:
+        """Whether a file is no longer what it was when this first saw it."""
+        files = {str(file) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
+        found = {file: _stamp(file) for file in files}
+        return any(self._known.setdefault(file, stamp) != stamp for file, stamp in found.items())
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def play(job: Job) -> tuple[bytes, bytes]:
+    """One message through its app; the reply and the context."""
+    message = message_from_proto(ProtoMessage.FromString(job.message))
+    context = context_from_proto(ProtoContext.FromString(job.context))
+    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = context.run_id, context.node_id, job.task
+    reply = _app(job)(message, context)
+    return message_to_proto(reply).SerializeToString(), context_to_proto(context).SerializeToString()
+
+
+def _app(job: Job) -> ClientApp:
+    """The app of a job; another app of the same name needs another process."""
+    if job.home not in sys.path:
+        sys.path.insert(0, job.home)
+    app, module = loaded(job.target), sys.modules[job.target.partition(":")[0]]
+    if not Path(str(module.__file__)).resolve().is_relative_to(job.home):
+        raise SystemExit(f"{module.__name__} now comes from {job.home}; the worker is replaced")
+    return app
+
+
+def serve(folder: Path, tell: Callable[[float], object]) -> None:
+    """Answer until something is not well."""
+    jobs: SimpleQueue[tuple[Job, socket.socket]] = SimpleQueue()
+    Thread(target=_accept, args=(listening(folder), folder, jobs), daemon=True).start()
+    code = Code()
+    code.has_changed()
+    tell(0)
+    while True:
+        job, connection = jobs.get()
+        with connection:
+            if _is_gone(connection):
+                continue
+            if code.has_changed():
+                raise SystemExit("the code on disk has changed; the worker is replaced")
+            tell(job.seconds)
+            played = _played(job)
+            tell(0)
+            connection.settimeout(_SEND_SECONDS)
+            if played:
+                with suppress(OSError):  # nobody waits any more
+                    send(connection, *played)
+
+
+def _played(job: Job) -> tuple[bytes, ...]:
+    """What comes of a job; nothing where the app refuses, so that the process of the message does in its own words."""
+    try:
+        return play(job)
+    except FedreuseError as error:
+        _log.warning("resident worker: %s", error)
+        return ()
+
+
+def _accept(server: socket.socket, folder: Path, jobs: SimpleQueue[tuple[Job, socket.socket]]) -> None:
+    """Callers are heard while a job is played, so that they know that somebody is there."""
+    try:
+        while True:
+            connection, _ = server.accept()
+            Thread(target=_hear, args=(connection, folder, jobs), daemon=True).start()
+    except BaseException:  # no memory for another thread, say
+        _log.exception("resident worker: it can hear nobody any more and is replaced")
+        os._exit(1)
+
+
+def _hear(connection: socket.socket, folder: Path, jobs: SimpleQueue[tuple[Job, socket.socket]]) -> None:
+    with suppress(OSError):
+        if greeted(connection, folder):
+            jobs.put((Job(*receive(connection)), connection))
+            return
+    connection.close()
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def main() -> None:
+    """Serve until the keeper, or what is not well, ends it."""
+    folder, reports, first = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the SuperNode, with which this ends
+    ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    loaded(first)  # what takes long is over before the first message
+    serve(folder, lambda seconds: os.write(reports, f"{seconds}\n".encode()))
+
+
+if __name__ == "__main__":
+    main()
