@@ -126,13 +126,30 @@ class Trial:
         self.wait("the server app", lambda: self.state() == "running")
         os.kill(self._server()["process"], signal.SIGKILL)
 
-    def signal_node(self, client: int, number: signal.Signals) -> None:
-        """Every process of a node at once, as if its machine had stopped, gone on or died."""
+    def processes_of(self, client: int) -> Iterator[tuple[int, bytes]]:
+        """Every process of a node, with its command."""
         mark = f"FLWR_HOME={self.federation.folder / f'node-{client}' / 'flower'}\0".encode()
         for entry in Path("/proc").iterdir():
             with suppress(OSError):
                 if entry.name.isdigit() and mark in (entry / "environ").read_bytes():
-                    os.kill(int(entry.name), number)
+                    yield int(entry.name), (entry / "cmdline").read_bytes()
+
+    def worker_of(self, client: int) -> int:
+        """The resident worker of a node, once there is one."""
+        found: list[int] = []
+
+        def look() -> bool:
+            found[:] = [number for number, command in self.processes_of(client) if b"resident.worker" in command]
+            return bool(found)
+
+        self.wait(f"the resident worker of client {client}", look)
+        return found[0]
+
+    def signal_node(self, client: int, number: signal.Signals) -> None:
+        """Every process of a node at once, as if its machine had stopped, gone on or died."""
+        for process, _ in self.processes_of(client):
+            with suppress(OSError):
+                os.kill(process, number)
         if number == signal.SIGKILL:
             self.federation.nodes[client].wait()
 

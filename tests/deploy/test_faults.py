@@ -7,6 +7,7 @@ lost, though processes died and came back in between.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from pathlib import Path
@@ -139,6 +140,37 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
     assert all(findings[f"store {how}"].happened.startswith("the client said so") for how in ("wiped", "corrupt"))
     assert {event.outcome for event in RunDirectory.open(trial.out).events() if event.round_number == 8} == {"fresh"}
     assert_nothing_was_lost(trial, {6: {4, 5}})
+
+
+@pytest.mark.deploy
+def test_resident_workers_fail_and_no_round_is_lost(tmp_path: Path) -> None:
+    """One is killed, as the kernel does it when memory is short; one hangs; one is left no memory: all are replaced."""
+    plan: Plan = {client: {2: "hold"} for client in range(3)}
+    trial = trial_of(tmp_path, 3, 4, plan, timeout_seconds=120 * PATIENCE)
+    with trial:
+        trial.launch()
+        for client in range(3):
+            trial.wait_for_hold(client, 2)
+        workers = [trial.worker_of(client) for client in range(3)]
+        os.kill(workers[0], signal.SIGKILL)
+        os.kill(workers[1], signal.SIGSTOP)
+        resource.prlimit(workers[2], resource.RLIMIT_AS, (1 << 20, 1 << 20))
+        failed = time.monotonic()
+        for client in range(3):
+            trial.release(client, 2)
+        trial.wait_for_end()
+        assert not set(workers) & {trial.worker_of(client) for client in range(3)}
+    words = {
+        "resident worker killed": "replaced; the message waited for it",
+        "resident worker hung (stopped)": "the message's own process answered; replaced",
+        "resident worker out of memory": "the message's own process answered; replaced",
+    }
+    findings = [
+        trial.finding(Fault(name, client, 2, failed, happened)) for client, (name, happened) in enumerate(words.items())
+    ]
+    publish("Resident workers", findings)
+    assert [one.rounds_lost for one in findings] == [0, 0, 0]
+    assert_nothing_was_lost(trial, {})
 
 
 @pytest.mark.deploy
