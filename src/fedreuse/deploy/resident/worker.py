@@ -116,11 +116,9 @@ def _accept(server: socket.socket, folder: Path, jobs: SimpleQueue[tuple[Job, so
     """Callers are heard while a job is played, so that they know that somebody is there."""
     try:
         while True:
-            connection, _ = server.accept()
-            Thread(target=_hear, args=(connection, folder, jobs), daemon=True).start()
-    except BaseException:  # no memory for another thread, say
-        _log.exception("resident worker: it can hear nobody any more and is replaced")
-        os._exit(1)
+            _hear(server.accept()[0], folder, jobs)
+    finally:
+        os._exit(1)  # no memory to hear anybody, say
 
 
 def _hear(connection: socket.socket, folder: Path, jobs: SimpleQueue[tuple[Job, socket.socket]]) -> None:
@@ -146,8 +144,15 @@ def main() -> None:
     folder, reports, first = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the SuperNode, with which this ends
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    loaded(first)  # what takes long is over before the first message
-    serve(folder, lambda seconds: os.write(reports, f"{seconds}\n".encode()))
+    try:
+        loaded(first)  # what takes long is over before the first message
+        serve(folder, lambda seconds: os.write(reports, f"{seconds}\n".encode()))
+    except SystemExit as why:
+        _log.warning("resident worker: %s", why)
+    except BaseException:
+        _log.exception("resident worker: it is replaced")
+    finally:
+        os._exit(1)  # whatever state the interpreter is in
 
 
 if __name__ == "__main__":
