@@ -28,7 +28,7 @@ from tests.tiny import results, tiny
 EF = {"update": {"name": "error_feedback", "codec": {"name": "top_k", "ratio": 0.3}}}
 
 
-@pytest.mark.slow
+@pytest.mark.deploy
 def test_a_run_through_workers_that_die_has_the_bits_of_a_simulation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
