@@ -98,6 +98,9 @@ def test_superlink_and_supernode_say_what_they_start(
     shown = invoke("supernode", "127.0.0.1:9999", 3, "--insecure", "--store", tmp_path, "--json")
     node = {"store": str(tmp_path), "partition-id": 3}
     assert json.loads(shown.stdout) == {"superlink": "127.0.0.1:9999", "is_encrypted": False, "node": node}
+    assert "fedreuse.deploy.resident.keeper" in became
+    assert str(tmp_path / ".resident") in became
+    invoke("supernode", "127.0.0.1:9999", 3, "--insecure", "--store", tmp_path, "--no-resident")
     assert became[0] == "flower-supernode"
 
 
