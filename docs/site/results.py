@@ -7,23 +7,26 @@ answers     what the plan asked, with observations and differences by seed
 paired      differences by seed of a study without a plan
 runs        a row per run
 frontier    a line per variant: score, difference to the first variant by seed, what was saved of all messages
+gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from docs.site.marks import fill
 from fedreuse.report.admission import admitted
 from fedreuse.report.confirmation import confirm
 from fedreuse.report.confirmation_tables import confirmation_tables, in_words, interval, number
+from fedreuse.report.gate_tables import gate_tables
 from fedreuse.report.observations import unit_of
 from fedreuse.report.paired import Pairs, paired_differences, paired_table
 from fedreuse.report.results import Result, rank_of, read_runs
 from fedreuse.report.table_forms import to_markdown
 from fedreuse.report.tables import Table, comparison, runs_table
 from fedreuse.report.variants import Variant, by_variant
+from fedreuse.runs.gate_probe import read_probes
 
 __all__ = ["filled", "tables"]
 
@@ -32,11 +35,7 @@ STORED = Path(__file__).parents[2] / "results"
 
 def tables(name: str, kind: str) -> str:
     """The tables of one kind, of one export."""
-    place = STORED / name
-    results, left_out = admitted(read_runs(place))
-    if left_out:
-        raise ValueError(f"results/{name}: {'; '.join(left_out)}")
-    return _KINDS[kind](place, results)
+    return _KINDS[kind](STORED / name)
 
 
 def filled(text: str) -> str:
@@ -44,27 +43,43 @@ def filled(text: str) -> str:
     return fill(text, "results", tables)
 
 
-def _comparison(place: Path, results: list[Result]) -> str:
-    return "\n\n".join(to_markdown(table).rstrip() for table in comparison(results, rank_of(place)))
+def _results(place: Path) -> list[Result]:
+    results, left_out = admitted(read_runs(place))
+    if left_out:
+        raise ValueError(f"results/{place.name}: {'; '.join(left_out)}")
+    return results
 
 
-def _answers(place: Path, _: list[Result]) -> str:
+def _comparison(place: Path) -> str:
+    return _in_markdown(comparison(_results(place), rank_of(place)))
+
+
+def _answers(place: Path) -> str:
+    _results(place)
     found = confirm(place)
-    drawn = [to_markdown(table).rstrip() for table in confirmation_tables(found)]
-    return "\n\n".join([*drawn, *in_words(found)])
+    return "\n\n".join([_in_markdown(confirmation_tables(found)), *in_words(found)])
 
 
-def _paired(_: Path, results: list[Result]) -> str:
-    table = paired_table(results)
+def _gate(place: Path) -> str:
+    return _in_markdown(gate_tables(read_probes(place)))
+
+
+def _in_markdown(drawn: Sequence[Table]) -> str:
+    return "\n\n".join(to_markdown(table).rstrip() for table in drawn)
+
+
+def _paired(place: Path) -> str:
+    table = paired_table(_results(place))
     return "There are no two seeds to pair." if table is None else to_markdown(table).rstrip()
 
 
-def _runs(_: Path, results: list[Result]) -> str:
-    return to_markdown(runs_table(results)).rstrip()
+def _runs(place: Path) -> str:
+    return _in_markdown([runs_table(_results(place))])
 
 
-def _frontier(_: Path, results: list[Result]) -> str:
+def _frontier(place: Path) -> str:
     """Scores beside savings, few enough columns for a front page."""
+    results = _results(place)
     variants, pairs = by_variant(results), paired_differences(results)
     metric, unit = results[0].metric, unit_of("test", results)
     rows = tuple((variant.name, *_scores(variant, pairs, unit), *_saved(variant)) for variant in variants)
@@ -91,7 +106,7 @@ def _saved(variant: Variant) -> list[str]:
     return ["-" if mean is None else f"{round(100 * mean, 2) + 0.0:.2f}" for mean in means]
 
 
-_KINDS: dict[str, Callable[[Path, list[Result]], str]] = {
+_KINDS: dict[str, Callable[[Path], str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs,
-    "frontier": _frontier,
+    "frontier": _frontier, "gate": _gate,
 }  # fmt: skip

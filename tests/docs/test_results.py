@@ -45,6 +45,10 @@ def test_a_marked_place_gets_its_table_and_keeps_it(kind: str, shown: str) -> No
     assert results.filled(text) == text
 
 
+def test_probes_of_a_gate_have_tables() -> None:
+    assert "**Reliability of the gate's score**" in results.tables("gate", "gate")
+
+
 def test_a_run_that_fails_is_in_no_document(stored: Path) -> None:
     (stored / "a-1" / "test-opened.json").write_text(json.dumps({"result": {"score": 0.1}}))
     with pytest.raises(ValueError, match="results/small: left out: a, seed 1"):
