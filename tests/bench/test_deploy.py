@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from flwr.supercore.object_ref import validate
 
-from fedreuse.bench.deploy import run, tables
+from fedreuse.bench.deploy import bench_app, run, tables
 from fedreuse.bench.deploy_client import ALONE, EMPTY, RESIDENT
+from fedreuse.deploy.flower.app_folder import PACKAGE
+from fedreuse.deploy.flower.options import Deployment
+from tests.tiny import tiny
 
 COST = {EMPTY: 1.0, ALONE: 5.0, RESIDENT: 1.25}
 
@@ -27,6 +32,12 @@ def test_tables_give_the_difference_to_the_empty_app_and_ratios_within_the_round
     assert messages.rows[0][4] == "-"
     assert rounds.rows[2] == (RESIDENT, "2.50", "3.75", "0.25", "0.25")
     assert memory.rows[0] == (RESIDENT, "stays", "300", "250")
+
+
+def test_flower_finds_both_ends_of_the_app(tmp_path: Path) -> None:
+    app = bench_app(tiny(), Deployment(), tmp_path / "app")
+    for end in ("server", "client"):
+        assert validate(f"{PACKAGE}.{end}:app", project_dir=app) == (True, None)
 
 
 @pytest.mark.deploy

@@ -28,8 +28,9 @@ from fedreuse.runs.shipped import find_config
 
 if TYPE_CHECKING:
     from fedreuse.bench.results import Row
+    from fedreuse.runs.config import RunConfig
 
-__all__ = ["run", "tables"]
+__all__ = ["bench_app", "run", "tables"]
 
 _WAYS = (EMPTY, ALONE, RESIDENT)
 _KINDS = ("hello", "train", "score", "evaluate")
@@ -44,9 +45,7 @@ def run(num_nodes: int, rounds: int, tell: Callable[[str], object] = str) -> lis
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as place:
         out = Path(place) / "out"
         out.mkdir()
-        app = write_app(config, Deployment(out=str(out), timeout_seconds=_PATIENCE_SECONDS), Path(place) / "app")
-        for end in ("server", "client"):
-            (app / PACKAGE / f"{end}.py").write_text(f"from fedreuse.bench.deploy_{end} import app\n")
+        app = bench_app(config, Deployment(out=str(out), timeout_seconds=_PATIENCE_SECONDS), Path(place) / "app")
         os.environ[ANCESTOR] = str(os.getpid())
         with LocalFederation(Path(place) / "federation", num_nodes) as federation:
             tell(f"{num_nodes} nodes are up; {rounds} rounds, each way in turn")
@@ -54,6 +53,15 @@ def run(num_nodes: int, rounds: int, tell: Callable[[str], object] = str) -> lis
             _wait(federation, out / RESULT_FILE)
         rows: list[Row] = json.loads((out / RESULT_FILE).read_text())
     return rows
+
+
+def bench_app(config: RunConfig, options: Deployment, folder: Path) -> Path:
+    """The Flower app of a deployment, with the bench's own ends."""
+    app = write_app(config, options, folder)
+    for end in ("server", "client"):
+        text = f'from fedreuse.bench.deploy_{end} import app\n\n__all__ = ["app"]\n'  # Flower looks for the name there
+        (app / PACKAGE / f"{end}.py").write_text(text)
+    return app
 
 
 def _wait(federation: LocalFederation, result: Path) -> None:
