@@ -139,15 +139,15 @@ def test_what_clients_remember_is_theirs_alone(tmp_path: Path, authority: Author
 
 @pytest.mark.deploy
 def test_a_real_impostor_a_revoked_and_a_rotated_key(tmp_path: Path, authority: Authority) -> None:
-    """Nodes 0 to 2 play; 3 is registered and claims client 1; after round 1 node 2's key is rotated to node 4's."""
-    config = tiny(task={"clients": 3}, rounds={"count": 6, "cohort": 3, "evaluate_every": 3})
+    """Nodes 0 to 2 play; 3 is registered as client 3 and claims client 1; then node 2's key is rotated to node 4's."""
+    config = tiny(task={"clients": 4}, rounds={"count": 6, "cohort": 4, "evaluate_every": 3})
     lines = authority.roster.read_text().splitlines()
-    authority.roster.write_text("\n".join(lines[:3]))
+    authority.roster.write_text("\n".join(lines[:4]))
 
     class Rotate(Listener):
         def round_done(self, event: RoundDone) -> None:
             if event.row["round"] == 1:
-                authority.roster.write_text("\n".join([*lines[:2], lines[4].replace("4 ", "2 ", 1)]))
+                authority.roster.write_text("\n".join([*lines[:2], lines[3], lines[4].replace("4 ", "2 ", 1)]))
                 federation.start_node(4)
 
     federation = LocalFederation(tmp_path / "federation", 3, authority)
@@ -156,9 +156,11 @@ def test_a_real_impostor_a_revoked_and_a_rotated_key(tmp_path: Path, authority: 
             federation.flower("supernode", "register", str(authority.node_public_key(node)), "local")
         federation.claims = {3: 1}
         federation.start_node(3)
-        directory = run_on(federation, config, Deployment(out=str(tmp_path / "out")), Rotate())
+        directory = run_on(federation, config, Deployment(out=str(tmp_path / "out"), min_clients=3), Rotate())
     log = log_of(directory)
-    assert "is refused: its key ..." in log
+    assert "is refused: it claims client 1, but its key is that of client 3" in log
+    assert "is refused: its key ..." in log  # the one that was rotated away
+    assert outcomes(directory, 3) == ["lost"] * 6
     assert log.count("plays client 1") == 1
     assert log.count("plays client 2") == 2
     assert outcomes(directory, 1) == ["fresh"] * 6
