@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test test-long test-deploy test-browser fast check fuzz damage clean docs tables
+.PHONY: help demo test test-long test-deploy test-browser fast check fuzz damage kill clean docs tables hashes
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -52,9 +52,18 @@ docs: $(STAMP)  ## build the documentation site in build/site, strictly: no brok
 tables: $(STAMP)  ## write the tables of parts in docs/ again, from the registries
 	PYTHONPATH=. $(BIN)/python -m docs.site.tables
 
+hashes: $(STAMP)  ## write requirements-release.txt: the core, with the versions of constraints.txt and the hashes of their files
+	echo setuptools | $(BIN)/uv pip compile --quiet pyproject.toml - -c constraints.txt --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --output-file requirements-release.txt
+	sed -i -E 's/^(torch==[0-9.]+)\+cpu/\1/' requirements-release.txt
+
 DAMAGE_CASES ?= 2000
 damage: $(STAMP)  ## flip, cut and delete at random in run directories (DAMAGE_CASES times): the exact result or a refusal
 	$(BIN)/python -m tests.runs.damage --cases $(DAMAGE_CASES)
+
+KILLS ?= 200
+kill: $(STAMP)  ## kill -9 servers and workers at random moments (KILLS times), five methods, three executors: the same bits
+	$(BIN)/python -m tests.runs.kill --kills $(KILLS)
 
 FUZZ_RUNS ?= 200000
 fuzz: $(STAMP)  ## fuzz the decoders of messages and of frames (FUZZ_RUNS executions each); new inputs go to .fuzz
