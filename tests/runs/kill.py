@@ -1,0 +1,230 @@
+"""Kill -9 of server and workers at random moments, over methods and executors: the same bits every time.
+
+python -m tests.runs.kill --kills 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.launch import run
+from tests.runs.damage import DG, EF, TOP_K
+from tests.tiny import results, tiny
+
+METHODS: dict[str, dict[str, Any]] = {
+    "fedavg": {"method": "fedavg"},
+    "dg_fedreuse": {"method": DG, "uplink": TOP_K},
+    "error feedback": {"uplink": EF, "client_store": "disk"},
+    "scaffold": {"method": "scaffold"},
+    "ditto": {"method": "ditto"},
+}
+EXECUTORS: dict[str, dict[str, Any]] = {
+    "serial": {"name": "serial"},
+    "pool": {"name": "pool", "workers": 2},
+    "ray": {"name": "ray", "workers": 2},
+}
+_WORKERS = (b"fedreuse.engine.processes", b"ray::")
+"""What the command line of a process that plays clients holds."""
+_LONGEST = 600.0
+_LIBC, _PARENT_DEATH_SIGNAL = ctypes.CDLL(None), 1
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One process killed: of which run, who, how far the run was, and what became of it."""
+
+    method: str
+    executor: str
+    who: str
+    rounds: int
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run that is killed again and again, and what an undisturbed one comes to."""
+
+    method: str
+    executor: str
+    wanted: dict[str, Any]
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Its configuration."""
+        return {**METHODS[self.method], "executor": EXECUTORS[self.executor], "rounds": {"count": 6, "cohort": 4}}
+
+
+def cases(folder: Path, methods: list[str], executors: list[str]) -> list[Case]:
+    """Every method with every executor; undisturbed it runs once, in this process, which imports what is needed."""
+    made = []
+    for method in methods:
+        parts = Case(method, "serial", {}).parts
+        wanted = results(run(tiny(**parts), folder / f"whole {method}"))
+        made += [Case(method, executor, wanted) for executor in executors]
+    return made
+
+
+def start(case: Case, place: Path) -> int:
+    """The run in a process and session of its own, from its beginning or from where it is."""
+    child = os.fork()
+    if not child:
+        os.setsid()
+        _LIBC.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)  # an interrupted campaign leaves nothing behind
+        silent = os.open(place.with_suffix(".log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        code = 1
+        try:
+            run(tiny(**case.parts), place, resume=True)
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def below(process: int) -> Iterator[int]:
+    """All processes that one has started, and those that they have."""
+    for task in Path(f"/proc/{process}/task").glob("*"):
+        with suppress(OSError):
+            for child in (task / "children").read_text().split():
+                yield int(child)
+                yield from below(int(child))
+
+
+def workers_of(process: int) -> list[int]:
+    """Those below it that play clients."""
+    found = []
+    for child in below(process):
+        with suppress(OSError):
+            if any(word in Path(f"/proc/{child}/cmdline").read_bytes() for word in _WORKERS):
+                found.append(child)
+    return found
+
+
+def rounds_of(place: Path) -> int:
+    """How many rounds are safe."""
+    with suppress(Exception):  # a run that has hardly begun has no directory yet
+        return len(RunDirectory.open(place).metrics())
+    return 0
+
+
+def strike(case: Case, place: Path, rng: np.random.Generator, expected: float) -> tuple[str, int]:
+    """Start or resume a run and kill its server or a worker at a random moment: who, and after which round."""
+    child = start(case, place)
+    moment = time.monotonic() + float(rng.uniform(0.0, expected))
+    wants_worker = case.executor != "serial" and rng.random() < 0.5
+    while not _has_ended(child) and (time.monotonic() < moment or (wants_worker and not workers_of(child))):
+        time.sleep(0.02)
+    if _has_ended(child):
+        os.waitpid(child, 0)
+        return "nobody", rounds_of(place)
+    others, workers = list(below(child)), workers_of(child)
+    who = "worker" if wants_worker and workers else "server"
+    _kill(int(rng.choice(workers)) if who == "worker" else child)
+    at = rounds_of(place)
+    if who == "worker":
+        _finish(child)  # it hires another, or ends and says so; both leave what it has safe
+    else:
+        os.waitpid(child, 0)
+        for left in others:  # a cluster of one machine ends with its driver, a little later
+            _kill(left)
+    return who, at
+
+
+def settle(case: Case, place: Path) -> str:
+    """Let a run come to its end and compare it with the undisturbed one."""
+    child = start(case, place)
+    _finish(child)
+    if not RunDirectory(place).is_complete:
+        return f"NOT COMPLETE: {place.with_suffix('.log').read_text()[-2000:]}"
+    return "exact" if results(place) == case.wanted else "WRONG RESULT"
+
+
+def campaign(made: list[Case], folder: Path, kills: int, seed: int, seconds: float = 1e9) -> list[Kill]:
+    """So many kills, or as many as the time allows; up to three in one run, which must then come to its exact end."""
+    done: list[Kill] = []
+    began, number = time.monotonic(), 0
+    expected: dict[str, float] = {}
+    while len(done) < kills and time.monotonic() - began < seconds:
+        case, rng = made[number % len(made)], np.random.default_rng([seed, number])
+        place = folder / f"run-{number}"
+        number += 1
+        if case.executor not in expected:  # how long an undisturbed one takes, on this machine and now
+            at = time.monotonic()
+            settle(case, folder / f"timed-{case.executor}")
+            expected[case.executor] = time.monotonic() - at
+        struck = []
+        for _ in range(int(rng.integers(1, 4))):
+            who, rounds = strike(case, place, rng, expected[case.executor])
+            if who != "nobody":
+                struck.append((who, rounds))
+        outcome = settle(case, place)
+        done += [Kill(case.method, case.executor, who, rounds, outcome) for who, rounds in struck]
+        told = ", ".join(f"{who} after round {rounds}" for who, rounds in struck) or "nobody"
+        print(f"run {number - 1} of seed {seed}, {case.method}, {case.executor}: {told}: {outcome}", flush=True)
+        shutil.rmtree(place)
+    return done
+
+
+def _has_ended(child: int) -> bool:
+    return Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def _kill(process: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process, signal.SIGKILL)
+
+
+def _finish(child: int) -> None:
+    """Wait for the end of a process of ours; one that hangs is killed, which its run then shows."""
+    deadline = time.monotonic() + _LONGEST
+    while not _has_ended(child) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    others = list(below(child))
+    _kill(child)
+    os.waitpid(child, 0)
+    for left in others:
+        _kill(left)
+
+
+def main() -> int:
+    """The command: exit code 1 if any killed run does not come to its exact end."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--executors", nargs="+", choices=list(EXECUTORS), default=list(EXECUTORS))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        made = cases(Path(folder), options.methods, options.executors)
+        done = campaign(made, Path(folder), options.kills, options.seed, options.seconds)
+    counted = Counter((kill.method, kill.executor, kill.who, kill.outcome.split(":")[0]) for kill in done)
+    for words, count in sorted(counted.items()):
+        print("  ".join(f"{word:14}" for word in words), f"{count:5}")
+    moments = Counter(kill.rounds for kill in done)
+    print(
+        "kills by rounds that were safe:", ", ".join(f"{rounds}: {count}" for rounds, count in sorted(moments.items()))
+    )
+    wrong = sum(kill.outcome != "exact" for kill in done)
+    print(f"{len(done)} kills, {wrong} of them in runs that did not come to the exact result")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
