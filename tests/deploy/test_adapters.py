@@ -107,7 +107,8 @@ def test_real_nodes_and_one_with_other_pretrained_weights(tmp_path: Path, monkey
         check_same(directory, run(simulation, tmp_path / "simulated"))
         check_adapters_alone(directory)
         pretrain(tmp_path / "machine-3", 2)
-        again = run_on(federation, home, Deployment(out=str(tmp_path / "again"), min_clients=3, **PATIENT))
+        other = tiny(**{**home.to_plain(), "seed": 6})  # a run that no node has in memory
+        again = run_on(federation, other, Deployment(out=str(tmp_path / "again"), min_clients=3, **PATIENT))
     log = (again.path / "log.txt").read_text()
     assert "is refused: as client 3: its frozen is" in log
     assert "put the same pretrained files on every node" in log
