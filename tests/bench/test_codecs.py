@@ -23,6 +23,17 @@ def test_every_codec_has_a_row() -> None:
     assert "4 steps on digits" in table.legend
 
 
+def test_a_model_that_is_large_enough_has_the_codecs_of_lean() -> None:
+    large, tiny = (configure(name, 1) for name in ("reference", "tiny"))
+    schema = bench.initial_network(large.network, (1, 28, 28), 10, 0).schema
+    known = bench._lean(schema)
+    assert list(known) == ["lean 0.02, up", "lean 0.02, down"]
+    # 2 % of two dense models of 1.69 MB are 67,500 bytes for a request and a reply together
+    assert [codec.bytes > 0 for codec in known.values()] == [True, True]
+    assert 66_000 < sum(codec.bytes for codec in known.values()) < 67_600
+    assert not bench._lean(bench.initial_network(tiny.network, (1, 8, 8), 10, 0).schema)
+
+
 def test_an_update_is_trained_minus_received() -> None:
     given = bench.real_or_generated(configure("tiny", 1), steps=2)
     data = bench._write(codecs.parse("dense", "codec"), given)

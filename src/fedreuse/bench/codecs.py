@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.bench.timing import interleave, shown
 from fedreuse.bench.workload import configure
 from fedreuse.codecs.codec import codecs
-from fedreuse.core.errors import DataError
-from fedreuse.core.method import LinkContext
+from fedreuse.core.errors import ConfigError, DataError
+from fedreuse.core.method import LinkContext, Scope
 from fedreuse.core.randomness import stream
 from fedreuse.core.tensors import Tensors, sub
 from fedreuse.learning.trainer import Trainer, initial_network
+from fedreuse.links.delta import Delta
+from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.plain import Plain
+from fedreuse.methods.lean import Lean
 from fedreuse.report.tables import Table
 from fedreuse.wire.envelope import Envelope
 
@@ -74,7 +77,7 @@ def run(
     for workload in workloads:
         config = configure(workload, 1)
         given = real_or_generated(config, _STEPS[workload])
-        known = {name: codecs.parse(spec, "codecs") for name, spec in _specs().items()}
+        known = {name: codecs.parse(spec, "codecs") for name, spec in _specs().items()} | _lean(given.schema)
         tell(f"{config.to_plain()['network']['name']}: {len(known)} codecs, {given.origin}")
         rows += _measured(config.to_plain()["network"]["name"], known, given, repeats)
     return rows
@@ -86,6 +89,18 @@ def _specs() -> dict[str, Any]:
     if "packed" in specs:
         specs["packed dense"] = {"name": "packed", "codec": "dense"}
     return specs
+
+
+def _lean(schema: ModelSchema) -> dict[str, Codec]:
+    """What `lean` sends at 2 % of the bytes, where the federation is the paper's and the model large enough for it."""
+    try:
+        resolved = Lean(0.02).resolve(Scope(schema, clients=50, cohort=10, rounds=90))
+    except ConfigError:
+        return {}
+    up, down = resolved.uplink["update"], resolved.downlink["model"]
+    assert isinstance(up, ErrorFeedback)
+    assert isinstance(down, Delta)
+    return {"lean 0.02, up": up.codec, "lean 0.02, down": down.codec}
 
 
 def _measured(network: str, known: Mapping[str, Codec], given: Update, repeats: int) -> list[Row]:
