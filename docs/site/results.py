@@ -7,6 +7,7 @@ answers     what the plan asked, with observations and differences by seed
 paired      differences by seed of a study without a plan
 runs        a row per run
 frontier    a line per variant: score, difference to the first variant by seed, what was saved of all messages
+transport   a line per variant of a metered deployment: what crossed, what it saves beside the first, what is no message
 gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
 """
 
@@ -25,11 +26,12 @@ from fedreuse.report.paired import Pairs, paired_differences, paired_table
 from fedreuse.report.results import Result, rank_of, read_runs
 from fedreuse.report.table_forms import to_markdown
 from fedreuse.report.tables import Table, comparison, runs_table
-from fedreuse.report.variants import Variant, by_variant
+from fedreuse.report.variants import DIRECTIONS, Variant, by_variant, crossed
 from fedreuse.runs.gate_probe import read_probes
 
 __all__ = ["filled", "tables"]
 
+_COUNTED, _WAYS = ("messages", "transport"), ("up", "down")
 STORED = Path(__file__).parents[2] / "results"
 
 
@@ -106,7 +108,48 @@ def _saved(variant: Variant) -> list[str]:
     return ["-" if mean is None else f"{round(100 * mean, 2) + 0.0:.2f}" for mean in means]
 
 
+def _transport(place: Path) -> str:
+    """Measured bytes beside those of the first variant, and how many of them are no message of ours."""
+    results = _results(place)
+    variants, metric = by_variant(results), results[0].metric
+    headers = (
+        "variant", f"test {metric}, %", *(f"{name} {way}, MB" for name in _COUNTED for way in _WAYS),
+        *(f"saved {way}, %" for way in DIRECTIONS), *(f"no message, {way}, kB" for way in _WAYS), "seconds a round",
+    )  # fmt: skip
+    rows = tuple((variant.name, *_measured(variant, variants[0])) for variant in variants)
+    seeds = len(variants[0].results)
+    legend = (
+        f"{'One seed' if seeds == 1 else f'Means over {seeds} seeds'}. messages: our own; transport: TCP payload of "
+        f"every node, measured. saved: of the measured bytes of {variants[0].name}. no message: transport less "
+        "messages, a client and round: Flower's polls, heartbeats and framing."
+    )
+    return to_markdown(Table("Bytes on real nodes", headers, rows, legend)).strip()
+
+
+def _measured(variant: Variant, first: Variant) -> list[str]:
+    score = _mean(variant, lambda result: result.test_score)
+    used = {(name, way): _mean(variant, crossed(name, way)) for name in _COUNTED for way in DIRECTIONS}
+    saved = [1 - used["transport", way] / _mean(first, crossed("transport", way)) for way in DIRECTIONS]
+    asked = _mean(variant, lambda result: result.config["task"]["clients"] * result.rounds)
+    rest = [1000 * (used["transport", way] - used["messages", way]) / asked for way in _WAYS]
+    seconds = _mean(variant, lambda result: result.seconds / result.rounds)
+    return [
+        f"{100 * score:.2f}",
+        *(f"{used[name, way]:.2f}" for name in _COUNTED for way in _WAYS),
+        *(f"{100 * share:.2f}" for share in saved),
+        *(f"{kilobytes:.1f}" for kilobytes in rest),
+        f"{seconds:.0f}",
+    ]
+
+
+def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
+    mean = variant.mean(value)
+    if mean is None:
+        raise ValueError(f"{variant.name}: a number is missing; was the run tested, and did a meter stand there?")
+    return mean
+
+
 _KINDS: dict[str, Callable[[Path], str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs,
-    "frontier": _frontier, "gate": _gate,
+    "frontier": _frontier, "transport": _transport, "gate": _gate,
 }  # fmt: skip

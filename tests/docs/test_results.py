@@ -45,6 +45,27 @@ def test_a_marked_place_gets_its_table_and_keeps_it(kind: str, shown: str) -> No
     assert results.filled(text) == text
 
 
+def test_what_crossed_is_compared_with_the_measured_first_variant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two clients, two rounds: 20 and 1 kB each way and round; messages are 110 B down and 30 B up, three times."""
+    monkeypatch.setattr(results, "STORED", tmp_path)
+    entries = []
+    for variant, crossing in (("dense", 20_000), ("lean", 1_000)):
+        write_run(tmp_path / "nodes" / variant, crossing=crossing)
+        entries.append({"folder": variant, "variant": variant, "labels": {"method": variant}})
+    (tmp_path / "nodes" / "study.json").write_text(json.dumps({"study": "nodes", "runs": entries}))
+    text = results.tables("nodes", "transport")
+    assert "| dense | 50.00 | 0.00 | 0.00 | 0.04 | 0.04 | 0.00 | 0.00 | 0.00 | 10.0 | 9.9 | 2 |" in text
+    assert "| lean | 50.00 | 0.00 | 0.00 | 0.00 | 0.00 | 95.00 | 95.00 | 95.00 | 0.5 | 0.4 | 2 |" in text
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_table_of_measured_bytes_needs_a_meter() -> None:
+    with pytest.raises(ValueError, match="a: a number is missing"):
+        results.tables("small", "transport")
+
+
 def test_probes_of_a_gate_have_tables() -> None:
     assert "**Reliability of the gate's score**" in results.tables("gate", "gate")
 

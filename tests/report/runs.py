@@ -26,12 +26,16 @@ def write_run(
     digests: dict[str, str] | None = None,
     metric: str = "accuracy",
     is_complete: bool = True,
+    crossing: int = 0,
 ) -> RunDirectory:
-    """Clients 0 and 1 train in round 1; in round 2 client 0 trains and client 1 is reused. A dense model is 100 B."""
+    """Clients 0 and 1 train in round 1; in round 2 client 0 trains and client 1 is reused. A dense model is 100 B.
+
+    A meter sees `crossing` bytes each way in each round, at client 0; without, there is no meter.
+    """
     directory = RunDirectory(place)
     directory.lock()
     config = {
-        "task": {"name": "digits", "metric": {"name": metric}},
+        "task": {"name": "digits", "clients": 2, "metric": {"name": metric}},
         "network": {"name": "mlp"},
         "method": {"name": "dg_fedreuse"},
         "uplink": UPLINK if uplink is None else uplink,
@@ -49,6 +53,7 @@ def write_run(
     }
     for number in (1, 2):
         rows = [row for client in trained[number] for row in _exchange(number, client)]
+        rows += _seen(number, crossing) if crossing else []
         metrics = {"round": number, "validation_score": scores[number - 1], "validation_loss": None, "seconds": 1.5}
         directory.journal.commit(
             number,
@@ -72,3 +77,9 @@ def _exchange(number: int, client: int) -> list[LedgerRow]:
         LedgerRow(number, 1, client, "down", "train", "training", "in_time", {"model:dense": 100}, 0, 10, 110),
         LedgerRow(number, 1, client, "up", "update", "training", "in_time", {"update:bitmap": 20}, 0, 10, 30, work),
     ]
+
+
+def _seen(number: int, crossing: int) -> list[LedgerRow]:
+    """What a meter counted in a round."""
+    told = ("", "training", "measured", {"transport": crossing}, 0, 0, 0)
+    return [LedgerRow(number, 1, 0, direction, *told) for direction in ("down", "up")]
