@@ -32,7 +32,8 @@ RADIOS: Mapping[str, Radio] = {
     "wifi": Radio(0.28317, 0.13701, 0.13286),
 }
 """Huang et al., A close examination of performance and power characteristics of 4G LTE networks, MobiSys 2012: the
-linear models of their phones."""
+linear models of their phones. Not copied from the paper: seven of the nine numbers were found again in public code and
+notes that cite its table; `down` of 3g and of wifi were not, and stand here unverified (decision 0046)."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class EnergyModel:
 
     Args:
         watts: What one busy core of a client draws, above 0; an assumption about the device.
-        radio: A radio of the table: `lte`, `3g` or `wifi`.
+        radio: A radio of the table: `lte`, `3g` or `wifi`. The downlink slopes of `3g` and `wifi` are unverified.
         mbps: The rate of transfers in Mbit/s, above 0.
 
     Raises:
