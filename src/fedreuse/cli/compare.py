@@ -96,15 +96,17 @@ def _compare_runs(
     """The tables of runs that are there already; with `out` a figure too."""
     from fedreuse.report.admission import admitted
     from fedreuse.report.gather import gather
+    from fedreuse.report.results import partial_note
 
     found, remarks = admitted(gather(places), admit_partial)
+    notes = [note for place in places if (note := partial_note(place))]
     results = [result for result in found if result.is_complete]
     figure = _save_figure(results, out, _setting(results)) if results and out is not None else None
     if as_json:
-        show_json({"study": None, "rank": rank, **_to_plain(rank, results, figure)})
+        show_json({"study": None, "rank": rank, "partial": notes, **_to_plain(rank, results, figure)})
     else:
         show_comparison(results, rank)
-        show_lines(*remarks, *([f"figure: {figure}"] if figure is not None else []))
+        show_lines(*remarks, *notes, *([f"figure: {figure}"] if figure is not None else []))
 
 
 def finish(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["like_paper", "retained"]
 
+_PARTIAL = "partial: "
 _SIDES = "Left of each pair: these runs, mean ± sample standard deviation over seeds; right: published."
 
 
@@ -49,26 +50,40 @@ def _round90(results: Sequence[Result]) -> Table:
             "dg_saving": _over(dg, saving()),
         }  # fmt: skip
         cells = [cell for key, theirs in known.items() for cell in (mine[key], _shown(theirs))]
-        rows.append((NAMES[dataset], _rounds(fedavg, dg), *cells))
+        rows.append((NAMES[dataset], _rounds(fedavg, dg), _seeds(fedavg, dg), *cells))
     columns = ("FedAvg acc. (%)", "DG acc. (%)", "DG-FedAvg (pp)", "FedAvg save (%)", "DG save (%)")
-    headers = ("Dataset", "rounds", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
+    headers = ("Dataset", "rounds", "seeds", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
     legend = f"{_SIDES} Differences are paired by seed. Saving: up, update_fields, cumulative. Top-K 0.2 for both."
-    return Table("Table 6 of the paper: fixed budget of 90 rounds", headers, tuple(rows), legend, is_grouped=True)
+    return _with_seeds("Table 6 of the paper: fixed budget of 90 rounds", headers, rows, 2, legend)
 
 
 def _symmetric(results: Sequence[Result]) -> Table:
     rows = []
     for dataset, known in published()["symmetric"].items():
-        fedavg, dg = (variant.mean(saving("symmetric_fields", "both")) for variant in _pair(results, dataset))
-        gain = None if fedavg is None or dg is None else dg - fedavg
+        pair, saved = _pair(results, dataset), saving("symmetric_fields", "both")
+        fedavg, dg = (variant.mean(saved) for variant in pair)
+        theirs, ours = (variant.mean(saved) for variant in _of_common_seeds(*pair))
+        gain = None if theirs is None or ours is None else ours - theirs
         mine = {"fedavg": fedavg, "dg": dg, "gain": gain}
-        rows.append(
-            (NAMES[dataset], *(c for key, theirs in known.items() for c in (_plain(mine[key]), f"{theirs:.2f}")))
-        )
+        cells = (cell for key, theirs in known.items() for cell in (_plain(mine[key]), f"{theirs:.2f}"))
+        rows.append((NAMES[dataset], _seeds(*pair), *cells))
     columns = ("Top-K FedAvg saving (%)", "DG saving (%)", "DG gain (pp)")
-    headers = ("Dataset", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
-    legend = f"{_SIDES} Saving: both directions, symmetric_fields, cumulative."
-    return Table("Table 7 of the paper: symmetric sensitivity", headers, tuple(rows), legend, is_grouped=True)
+    headers = ("Dataset", "seeds", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
+    legend = f"{_SIDES} Saving: both directions, symmetric_fields, cumulative; gain: over the seeds that both have."
+    return _with_seeds("Table 7 of the paper: symmetric sensitivity", headers, rows, 1, legend)
+
+
+def _with_seeds(
+    title: str, headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], column: int, legend: str
+) -> Table:
+    """A table whose title and legend say so if the runs of a row are only a part of what the paper ran."""
+    if any(row[column].startswith(_PARTIAL) for row in rows):
+        paper = ", ".join(map(str, published()["seeds"]))
+        title, legend = (
+            f"{title} (partial)",
+            f"{legend} partial: not every seed of the paper ({paper}) with both methods.",
+        )
+    return Table(title, headers, tuple(rows), legend, is_grouped=True)
 
 
 def _top_k(results: Sequence[Result]) -> Table:
@@ -88,17 +103,23 @@ def _top_k(results: Sequence[Result]) -> Table:
 def retained(results: Sequence[Result], ratio: float) -> tuple[int, float | None, float | None]:
     """On how many datasets a ratio was run, the worst share of accuracy that DG-FedReuse keeps, and the mean saving.
 
-    Both in percent. Accuracy is of validation, against reuse alone (ratio 1, or dense) on the same data.
+    Both in percent. Accuracy is of validation, against reuse alone (ratio 1, or dense) on the same data and seeds.
     """
     kept, saved = [], []
     for dataset in sorted({result.dataset for result in results}):
-        here, whole = (variant_of(results, dataset, "dg_fedreuse", one) for one in (ratio, 1.0))
+        here, whole = _of_common_seeds(*(variant_of(results, dataset, "dg_fedreuse", one) for one in (ratio, 1.0)))
         mine, dense = (variant.mean(lambda result: result.validation_score) for variant in (here, whole))
         share = here.mean(saving())
         if mine is not None and dense and share is not None:
             kept.append(100 * mine / dense)
             saved.append(share)
     return (len(kept), min(kept), sum(saved) / len(saved)) if kept else (0, None, None)
+
+
+def _of_common_seeds(*variants: Variant) -> list[Variant]:
+    """The same variants over the seeds that all of them have."""
+    common = set.intersection(*({result.seed for result in variant.results} for variant in variants))
+    return [replace(one, results=tuple(run for run in one.results if run.seed in common)) for one in variants]
 
 
 def _pair(results: Sequence[Result], dataset: str) -> tuple[Variant, Variant]:
@@ -134,3 +155,14 @@ def _plain(number: float | None) -> str:
 def _rounds(*variants: Variant) -> str:
     counts = sorted({result.rounds for variant in variants for result in variant.results})
     return ", ".join(map(str, counts)) or "-"
+
+
+def _seeds(fedavg: Variant, dg: Variant) -> str:
+    """Which seeds were tested, by method where they differ; marked where the paper has more."""
+    tested = [sorted(one.seed for one in variant.results if one.test_score is not None) for variant in (fedavg, dg)]
+    words = [", ".join(map(str, seeds)) or "none" for seeds in tested]
+    if not any(tested):
+        return "-"
+    said = words[0] if words[0] == words[1] else f"FedAvg {words[0]}; DG {words[1]}"
+    is_whole = all(set(published()["seeds"]) <= set(seeds) for seeds in tested)
+    return said if is_whole else f"{_PARTIAL}{said}"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Result",
     "compared_alike",
+    "partial_note",
     "plain",
     "planned_runs",
     "rank_of",
@@ -192,6 +193,21 @@ def _as_it_is(place: Path, variant: str | None, labels: Mapping[str, str] | None
 def planned_runs(folder: str | Path) -> list[str]:
     """The folder names of all runs of a study, begun or not."""
     return [str(entry["folder"]) for entry in read_study(Path(folder))["runs"]]
+
+
+def partial_note(folder: str | Path) -> str:
+    """What a study lacks, by name: runs that it lists and that are absent or not complete; empty if none."""
+    path = Path(folder)
+    listed = read_study(path)["runs"] if (path / STUDY_FILE).exists() else []
+    absent = [one for one in listed if not RunDirectory(path / one["folder"]).is_complete]
+    if not absent:
+        return ""
+    names = "; ".join(", ".join([one["variant"], *_seed_of(one)]) for one in absent)
+    return f"Partial: {len(listed) - len(absent)} of {len(listed)} runs of {path.name} are complete. Absent: {names}."
+
+
+def _seed_of(entry: Mapping[str, Any]) -> list[str]:
+    return [str(label) for axis, label in entry.get("labels", {}).items() if axis == "seed"]
 
 
 def rank_of(folder: str | Path) -> str | None:

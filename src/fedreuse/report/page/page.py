@@ -19,6 +19,7 @@ from fedreuse.report.page.section import Section
 from fedreuse.report.page.shown import Shown
 from fedreuse.report.page.traffic import where_the_bytes_go
 from fedreuse.report.page.trajectories import trajectories
+from fedreuse.report.results import partial_note
 from fedreuse.report.tables import Table
 from fedreuse.runs.plan_record import read_plan
 
@@ -68,7 +69,8 @@ def page_of(
     """
     found = tuple(Path(place) for place in places)
     runs, left_out = admitted(gather(found))
-    shown = Shown(found, tuple(runs), tuple(left_out))
+    notes = [note for place in found if (note := partial_note(place))]
+    shown = Shown(found, tuple(runs), (*left_out, *notes))
     asked = [target for place in found if (record := read_plan(place)) for target in record.current.plan.targets]
     wanted = list(dict.fromkeys([*asked, *targets]))
     sections = (
