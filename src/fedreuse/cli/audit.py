@@ -1,4 +1,4 @@
-"""`fedreuse audit`: whether runs and studies are what they say."""
+"""`fedreuse audit`: whether runs, studies and searches are what they say."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fedreuse.cli.output import counted, show_json, show_lines, show_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fedreuse.evidence.audit import Audit
     from fedreuse.report.tables import Table
-    from fedreuse.studies.audit import Audit
 
 __all__ = ["audit_command", "audit_table"]
 
@@ -24,7 +24,7 @@ __all__ = ["audit_command", "audit_table"]
 def audit_command(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Run directories, studies, exports, or folders of them.", show_default=False),
+        typer.Argument(help="Run directories, studies, searches, exports, or folders of them.", show_default=False),
     ],
     rebuild: Annotated[
         bool,
@@ -35,12 +35,12 @@ def audit_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check runs and studies: manifest, identity, digests, sums, counts, openings, code, plan, coverage.
+    """Check runs, studies and searches: manifest, identity, digests, sums, counts, openings, code, plan, rule.
 
     Green: everything is vouched for. Unverified: nothing is refuted, but the run was begun before there were checksums,
     or by code that no commit holds. Red: something is refuted; the exit code is 1.
     """
-    from fedreuse.studies.audit import audit, plain
+    from fedreuse.evidence.audit import audit, plain
 
     audits = [one for path in paths for one in audit(path, rebuild=rebuild)]
     verdicts = Counter(one.verdict for one in audits)
@@ -66,16 +66,16 @@ def audit_table(audits: Sequence[Audit]) -> Table:
 
 
 def _name(one: Audit) -> str:
-    return f"study {one.path.name}" if one.kind == "study" else one.path.name
+    return one.path.name if one.kind == "run" else f"{one.kind} {one.path.name}"
 
 
 def _said(one: Audit) -> str:
-    """What failed; if nothing did, what is not vouched for; else what a study says of itself."""
+    """What failed; if nothing did, what is not vouched for; else what a study or search says of itself."""
     for verdict in ("failed", "unverified"):
         found = [f"{check.name} {verdict}: {check.said}" for check in one.checks if check.verdict == verdict]
         if found:
             return "\n".join(found)
-    if one.kind == "study":
+    if one.kind != "run":
         return "\n".join(f"{check.name}: {check.said}" for check in one.checks)
     recorded = [check.name for check in one.checks if check.verdict == "recorded"]
     return f"recorded: {', '.join(recorded)}" if recorded else ""

@@ -1,4 +1,4 @@
-"""`fedreuse export-results`: the compact evidence of a study."""
+"""`fedreuse export-results`: the compact evidence of a study or of a search."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ __all__ = ["export_results_command"]
 
 @app.command("export-results", epilog="Example: fedreuse export-results runs/demo --out results/demo")
 def export_results_command(
-    study: Annotated[Path, typer.Argument(help="The folder of a study.", show_default=False)],
+    study: Annotated[Path, typer.Argument(help="The folder of a study, or of a search.", show_default=False)],
     out: Annotated[
         Path | None, typer.Option("--out", help="The folder to write (default: results/ and the name).")
     ] = None,
+    admit_partial: Annotated[
+        bool,
+        typer.Option("--admit-partial", help="Export a study that is not complete, too; it says what it lacks."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Pack what stands behind a study's tables, without models: plan, openings, manifests, metrics, ledgers, summaries.
 
-    The study is audited first. `fedreuse audit`, `compare` and `show` read the export as they read the study.
+    Of a search: its space and rule, every trial with its runs, and the frozen choice. Everything is audited first.
+    `fedreuse audit`, `compare` and `show` read the export as they read the study.
     """
-    from fedreuse.studies.evidence import export_results
+    from fedreuse.evidence.export import export_results
 
-    made = export_results(study, out or Path("results") / study.resolve().name)
+    made = export_results(study, out or Path("results") / study.resolve().name, admit_partial=admit_partial)
     if as_json:
         show_json({**asdict(made), "path": str(made.path)})
         return
@@ -36,5 +41,7 @@ def export_results_command(
         f"{made.path}: {counted(made.runs, 'run')}, {made.nbytes / 1e6:,.2f} MB; check it with "
         f"{command_line('audit', made.path)}"
     )
+    if made.absent:
+        show_lines(f"partial: without {counted(len(made.absent), 'run')} of the study: {', '.join(made.absent)}")
     if made.unverified:
         show_lines(f"unverified: {', '.join(made.unverified)}")

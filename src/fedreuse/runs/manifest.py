@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from fedreuse.core.checked import parse_checked, with_check
 from fedreuse.core.errors import RunDirectoryError
@@ -19,6 +20,7 @@ __all__ = [
     "digests_of",
     "is_bulk",
     "manifest_text",
+    "read_absent",
     "read_manifest",
 ]
 
@@ -57,9 +59,25 @@ def read_manifest(place: Path, name: str = MANIFEST) -> dict[str, str] | None:
         RunDirectoryError: The manifest itself was changed.
 
     """
-    path = place / name
+    content = _read(place / name)
+    return None if content is None else {str(name): str(digest) for name, digest in content["files"].items()}
+
+
+def read_absent(place: Path) -> tuple[str, ...]:
+    """The runs that an export says it is without, by folder; none for what is no export.
+
+    Raises:
+        RunDirectoryError: The manifest of the export was changed.
+
+    """
+    return tuple((_read(place / EVIDENCE) or {}).get("absent", ()))
+
+
+def _read(path: Path) -> dict[str, Any] | None:
     try:
-        files = parse_checked(path.read_bytes())["files"]
+        content = parse_checked(path.read_bytes())
+        if not isinstance(content["files"], dict):
+            raise ValueError("no digests of files")
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError) as error:
@@ -67,7 +85,7 @@ def read_manifest(place: Path, name: str = MANIFEST) -> dict[str, str] | None:
             f"{path} is not as it was written ({error}), so that nothing in its folder can be trusted; bring it back "
             "from a copy, or run the configuration again in another `out`"
         ) from None
-    return {str(name): str(digest) for name, digest in files.items()}
+    return content
 
 
 def compare(place: Path, digests: Mapping[str, str], may_lack: bool = False) -> list[str]:

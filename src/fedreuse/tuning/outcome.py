@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
+from fedreuse.tuning.rules import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from fedreuse.tuning.rules import Trial
     from fedreuse.tuning.space import Space
 
-__all__ = ["OUTCOME_FILE", "Outcome", "conclude"]
+__all__ = ["OUTCOME_FILE", "Outcome", "conclude", "read_trials"]
 
 OUTCOME_FILE = "outcome.json"
 
@@ -58,6 +60,30 @@ def conclude(space: Space, trials: Sequence[Trial], out: Path) -> Outcome:
     outcome = Outcome(tuple(chosen), tuple(trials), tuple(files))
     _write(out / OUTCOME_FILE, {**head, **outcome.plain()})
     return outcome
+
+
+def read_trials(place: Path) -> tuple[Mapping[str, Any], tuple[Trial, ...]]:
+    """What `outcome.json` of a search says, and its trials.
+
+    Raises:
+        RunDirectoryError: The search has no outcome yet, or the file is not one.
+    """
+    path = place / OUTCOME_FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return content, tuple(_trial(one) for one in content["trials"])
+    except FileNotFoundError:
+        raise RunDirectoryError(f"{place} has no {OUTCOME_FILE} yet; `fedreuse tune` goes on with the search") from None
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RunDirectoryError(
+            f"{path} is not the outcome of a search ({error}); `fedreuse tune` in its folder writes it again"
+        ) from None
+
+
+def _trial(plain: Mapping[str, Any]) -> Trial:
+    parts: dict[str, Any] = {one.name: plain[one.name] for one in fields(Trial)}
+    parts |= {name: tuple(part) for name, part in parts.items() if isinstance(part, list)}
+    return Trial(**parts)
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

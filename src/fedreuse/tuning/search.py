@@ -6,11 +6,9 @@ the same trials, on any number of cores.
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -22,22 +20,22 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import TrialState
 
-from fedreuse.core.errors import RunDirectoryError, RunError
-from fedreuse.core.files import write_whole
+from fedreuse.core.errors import RunError
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
 from fedreuse.studies.side_by_side import RunJob, run_side_by_side
-from fedreuse.tuning.measures import Measure, bytes_of
+from fedreuse.tuning.judging import judge
 from fedreuse.tuning.pruning import Pruning, TrialListener
 from fedreuse.tuning.rules import Trial
+from fedreuse.tuning.space_record import RUNS_FOLDER, register
 
 if TYPE_CHECKING:
     from fedreuse.runs.config import RunConfig
     from fedreuse.tuning.space import Space
 
-__all__ = ["SPACE_FILE", "search"]
+__all__ = ["search"]
 
-SPACE_FILE, TRIALS_FILE, _RUNS = "space.json", "trials.journal", "trials"
+TRIALS_FILE = "trials.journal"
 _STATES = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
 
 
@@ -56,34 +54,18 @@ def search(space: Space, out: Path, jobs: int = 1, say: Callable[[str], object] 
     folder = RunDirectory(out)
     folder.lock()
     try:
-        _register(space, out)
+        register(space, out)
         study = _study(space, out / TRIALS_FILE)
-        count = len(space.grid()) if space.sampler == "grid" else space.trials
         while True:
-            batch = _ask(space, study, count)
+            batch = _ask(space, study)
             if not batch:
                 return [_read(one) for one in study.get_trials(deepcopy=False)]
             _play(space, study, batch, out, jobs)
             for trial in batch:
                 told = _read(study.get_trials(deepcopy=False)[trial.number])
-                say(f"trial {trial.number + 1} of {count}: {told.state} {list(told.values)} {told.error}".rstrip())
+                say(f"trial {trial.number + 1} of {space.size}: {told.state} {list(told.values)} {told.error}".rstrip())
     finally:
         folder.release()
-
-
-def _register(space: Space, out: Path) -> None:
-    """Write the space and its rule down before the first trial; another one is refused."""
-    path = out / SPACE_FILE
-    if path.exists():
-        known = json.loads(path.read_text()).get("digest")
-        if known != space.digest:
-            raise RunDirectoryError(
-                f"{out} was begun with another space or rule ({str(known)[:12]}; this is {space.digest[:12]}), and a "
-                "rule that changes after the first trial chooses nothing; choose another --out"
-            )
-        return
-    content = {"digest": space.digest, "name": space.name, "seeds": space.seeds, "rule": asdict(space.rule)}
-    write_whole(path, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def _study(space: Space, path: Path) -> optuna.Study:
@@ -98,13 +80,13 @@ def _study(space: Space, path: Path) -> optuna.Study:
     return optuna.create_study(storage=storage, study_name=space.name, directions=directions, load_if_exists=True)
 
 
-def _ask(space: Space, study: optuna.Study, count: int) -> list[optuna.Trial]:
+def _ask(space: Space, study: optuna.Study) -> list[optuna.Trial]:
     """The batch at hand, begun by an earlier process or not."""
     known = study.get_trials(deepcopy=False)
     ended = sum(one.state.is_finished() for one in known)
     first = min(one.number for one in known if not one.state.is_finished()) if ended < len(known) else ended
     first -= first % space.batch
-    numbers = range(first, min(first + space.batch, count))
+    numbers = range(first, min(first + space.batch, space.size))
     batch = []
     for number in numbers:
         if number < len(known) and known[number].state.is_finished():
@@ -187,24 +169,16 @@ def _tell(
     if not all(one.is_complete for one in flat):
         study.tell(trial, state=TrialState.PRUNED)
         return
-    excess = [one.excess(flat) for one in space.constraints]
+    found = judge(space, runs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a trial that was killed right here has some of these, with the same values
         for number, score in _scores(flat).items() if space.prune == "median" else ():
             trial.report(score, number)
-        for at, broken_by in enumerate(excess):
+        for at, broken_by in enumerate(found.excess):
             trial.set_constraint(str(at), broken_by)
-    trial.set_user_attr("excess", excess)
-    rule = space.rule
-    told = {
-        cell: {
-            "validation": Measure("validation").of(those),
-            "bytes": fmean(bytes_of(one, rule.boundary, rule.direction) for one in those),
-        }
-        for cell, those in runs.items()
-    }
-    trial.set_user_attr("cells", told)
-    study.tell(trial, [measure.of(flat) for measure in space.objectives])
+    trial.set_user_attr("excess", list(found.excess))
+    trial.set_user_attr("cells", found.cells)
+    study.tell(trial, list(found.values))
 
 
 def _scores(runs: list[RunDirectory]) -> dict[int, float]:
@@ -218,7 +192,7 @@ def _scores(runs: list[RunDirectory]) -> dict[int, float]:
 
 
 def _directory(out: Path, config: RunConfig) -> RunDirectory:
-    return RunDirectory(out / _RUNS / config.run_id)
+    return RunDirectory(out / RUNS_FOLDER / config.run_id)
 
 
 def _read(trial: optuna.trial.FrozenTrial) -> Trial:

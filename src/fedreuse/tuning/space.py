@@ -20,7 +20,7 @@ from fedreuse.tuning.dimensions import Dimension, parse_dimensions
 from fedreuse.tuning.measures import Constraint, Measure
 from fedreuse.tuning.rules import Rule
 
-__all__ = ["Space", "load_space"]
+__all__ = ["Space", "digest_of", "load_space", "make_space"]
 
 Sampler = Literal["tpe", "random", "grid", "nsga2"]
 _KEYS = ("from", "base", "changes", "axes", "seeds", "final_seed", "space", "sampler", "trials", "batch", "prune",
@@ -46,6 +46,8 @@ class Space:
         objectives: What counts; the first one most.
         constraints: What a trial must keep to be chosen.
         rule: How the winner is chosen.
+        plain: What the file says beside the base.
+        digest: SHA-256 of base and file: another rule is another space.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Space:
     objectives: tuple[Measure, ...]
     constraints: tuple[Constraint, ...]
     rule: Rule
+    plain: Mapping[str, Any]
     digest: str
 
     def cells(self) -> dict[str, Mapping[str, Any]]:
@@ -83,6 +86,11 @@ class Space:
     def frozen(self, params: Mapping[str, Any]) -> RunConfig:
         """The configuration of a choice, which no development seed may run."""
         return self._config(params, {}, {"seed": self.final_seed, "development_seeds": list(self.seeds)})
+
+    @property
+    def size(self) -> int:
+        """How many trials there are."""
+        return len(self.grid()) if self.sampler == "grid" else self.trials
 
     def grid(self) -> list[dict[str, Any]]:
         """Every combination of the choices."""
@@ -112,8 +120,8 @@ def load_space(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequen
     """
     allow_imports(allow)
     file = Path(path)
-    own = [one.removeprefix("tune.") for one in overrides if one.startswith("tune.")]
-    plain = with_overrides(_continued(file), own)
+    changes = [one.removeprefix("tune.") for one in overrides if one.startswith("tune.")]
+    plain = with_overrides(_continued(file), changes)
     for key in plain:
         if key not in _KEYS:
             raise ConfigError(f"{file}: {key}: unknown key; {suggest(str(key), _KEYS)}")
@@ -124,7 +132,8 @@ def load_space(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequen
     base = with_changes(base, tree_of((plain.get("changes") or {}).items(), "changes."))
     base = with_overrides(base, [one for one in overrides if not one.startswith("tune.")])
     try:
-        space = _space(file.stem, base, {key: plain[key] for key in plain if key not in ("from", "base", "changes")})
+        own = {key: plain[key] for key in plain if key not in ("from", "base", "changes")}
+        space = make_space(file.stem, base, own)
         first = {one.key: one.values[0] for one in space.dimensions if one.kind == "choice"}
         space.frozen(first)
         space.runs(first)
@@ -140,7 +149,17 @@ def _continued(file: Path) -> dict[str, Any]:
     return {**_continued(file.parent / plain["from"]), **plain} if "from" in plain else plain
 
 
-def _space(name: str, base: Mapping[str, Any], plain: Mapping[str, Any]) -> Space:
+def digest_of(base: Mapping[str, Any], plain: Mapping[str, Any]) -> str:
+    """The digest of a space: the same for what a file says and for what JSON kept of it."""
+    return sha256(json.dumps([base, plain], sort_keys=True, default=str).encode()).hexdigest()
+
+
+def make_space(name: str, base: Mapping[str, Any], plain: Mapping[str, Any]) -> Space:
+    """A space from its base and what its file says beside it.
+
+    Raises:
+        ConfigError: A mistake in one of them.
+    """
     dimensions = parse_dimensions(plain.get("space"), "space")
     sampler: Any = plain.get("sampler", "tpe")
     prune: Any = plain.get("prune", "none")
@@ -151,10 +170,9 @@ def _space(name: str, base: Mapping[str, Any], plain: Mapping[str, Any]) -> Spac
     constraints = tuple(_constraint(one, f"constraints[{at}]") for at, one in enumerate(plain.get("constraints", [])))
     rule: Rule = parse(Rule, plain.get("rule"), "rule") if "rule" in plain else _no_rule()
     seeds, final = _whole(plain.get("seeds"), "seeds"), _whole([plain.get("final_seed", 101)], "final_seed")[0]
-    digest = sha256(json.dumps([base, plain], sort_keys=True, default=str).encode()).hexdigest()
     space = Space(
         name, base, axes, seeds, final, dimensions, sampler, int(plain.get("trials", 20)), int(plain.get("batch", 2)),
-        prune, objectives, constraints, rule, digest,
+        prune, objectives, constraints, rule, plain, digest_of(base, plain),
     )  # fmt: skip
     _check(space)
     return space

@@ -1,22 +1,25 @@
-"""An audit: whether runs and studies are what they say, from their files alone."""
+"""An audit: whether runs, studies and searches are what they say, from their files alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from fedreuse.core.errors import ConfigError, DataError, FedreuseError, RunDirectoryError
+from fedreuse.evidence.audit_search import check_search, runs_of_search
+from fedreuse.evidence.audit_study import check_study
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.partitions.client_index import ClientIndex
 from fedreuse.runs.consistency import Check, check_run, same
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.facts import digest_of_arrays
 from fedreuse.runs.schedule import Schedule
-from fedreuse.studies.audit_study import check_study
+from fedreuse.runs.study_file import STUDY_FILE
+from fedreuse.tuning.space_record import SPACE_FILE
 
-__all__ = ["Audit", "audit", "plain"]
+__all__ = ["Audit", "audit", "audit_folder", "plain"]
 
 _DEEPEST = 3
 """Folders below a path in which runs and studies are looked for."""
@@ -25,16 +28,16 @@ _INDICES = ("partition", "validation")
 
 @dataclass(frozen=True)
 class Audit:
-    """What was asked of one run or one study.
+    """What was asked of one run, one study or one search.
 
     Attributes:
-        path: The run directory, or the folder of the study.
-        kind: Which of the two.
+        path: The run directory, or the folder of the study or search.
+        kind: Which of the three.
         checks: Every question with its answer.
     """
 
     path: Path
-    kind: Literal["run", "study"]
+    kind: Literal["run", "study", "search"]
     checks: tuple[Check, ...]
 
     @property
@@ -45,22 +48,22 @@ class Audit:
 
 
 def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
-    """Audit every run and study in a folder.
+    """Audit every run, study and search in a folder.
 
     Args:
-        path: A run directory, the folder of a study (or an export of it), or a folder of these.
+        path: A run directory, the folder of a study or of a search (or an export of it), or a folder of these.
         rebuild: Make data, partition, schedule and initial model again, as a resumed run does, and compare; the
             datasets must be there.
 
     Returns:
-        Studies, each followed by its runs, then runs that belong to none.
+        Studies and searches, each followed by its runs, then runs that belong to none.
 
     Raises:
         RunDirectoryError: There is no run in the folder.
 
     Example:
         >>> from fedreuse import run
-        >>> from fedreuse.studies.audit import audit
+        >>> from fedreuse.evidence.audit import audit
         >>> small = {"task": {"name": "digits", "clients": 4, "limit": 200, "partition": "iid"}, "network": "mlp"}
         >>> _ = run({**small, "rounds": {"count": 1, "cohort": 2}}, "mine")
         >>> {check.name: check.verdict for check in audit("mine")[0].checks}["ledger"]
@@ -70,22 +73,27 @@ def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
     found = list(_found(place, _DEEPEST))
     if not found:
         raise RunDirectoryError(f"{place}: no run directory here, nor in the folders below")
-    return [one for folder in found for one in _audit(folder, rebuild)]
+    return [one for folder in found for one in audit_folder(folder, rebuild=rebuild)]
 
 
 def _found(place: Path, depth: int) -> Iterator[Path]:
-    """Studies, and runs that belong to none, from the top down."""
-    if (place / "study.json").exists() or (place / "config.yaml").exists():
+    """Studies, searches, and runs that belong to none, from the top down."""
+    if any((place / name).exists() for name in (STUDY_FILE, SPACE_FILE, "config.yaml")):
         yield place
     elif depth and place.is_dir():
         for folder in sorted(inner for inner in place.iterdir() if inner.is_dir()):
             yield from _found(folder, depth - 1)
 
 
-def _audit(place: Path, rebuild: bool) -> Iterator[Audit]:
-    if (place / "study.json").exists():
-        yield Audit(place, "study", tuple(check_study(place)))
-        runs = sorted(file.parent for file in place.glob("*/config.yaml"))
+def audit_folder(place: Path, absent: Collection[str] | None = None, *, rebuild: bool = False) -> Iterator[Audit]:
+    """Audit one study or search with its runs, or one run; `absent` as in `check_study`."""
+    if (place / STUDY_FILE).exists():
+        yield Audit(place, "study", tuple(check_study(place, absent)))
+        runs = sorted(file.parent for file in place.glob("*/config.yaml") if file.parent.name not in (absent or ()))
+    elif (place / SPACE_FILE).exists():
+        checks = tuple(check_search(place))
+        yield Audit(place, "search", checks)
+        runs = [] if checks[0].name == "outcome" else runs_of_search(place)
     else:
         runs = [place]
     for run in runs:

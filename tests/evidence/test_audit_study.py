@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.evidence.audit_study import check_study
 from fedreuse.runs.openings import LEDGER_FILE
 from fedreuse.runs.plan_record import PLAN_FILE
-from fedreuse.studies.audit_study import check_study
-from tests.studies.audited import change, first_run
+from tests.evidence.audited import change, first_run
 
 
 def test_a_whole_study_says_what_it_is(whole: Path) -> None:

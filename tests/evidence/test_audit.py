@@ -13,9 +13,9 @@ from safetensors.numpy import save
 
 from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.evidence.audit import Audit, audit, plain
 from fedreuse.runs.parquet import from_parquet, to_parquet
-from fedreuse.studies.audit import Audit, audit, plain
-from tests.studies.audited import change, first_run, seal_again
+from tests.evidence.audited import change, first_run, seal_again
 
 STORED = Path(__file__).parents[1] / "runs" / "stored"
 

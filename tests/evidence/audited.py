@@ -1,4 +1,4 @@
-"""A small study with a plan, as `fedreuse confirm` leaves it, made by code without changes; and ways to spoil it."""
+"""A small study with a plan and a small search, made by code without changes; and ways to spoil them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from fedreuse.runs.directory import RunDirectory, find_runs
 from fedreuse.runs.manifest import MANIFEST, manifest_text
 from fedreuse.studies.running import run_study
 from fedreuse.studies.study import load_study
+from fedreuse.tuning.outcome import conclude
+from fedreuse.tuning.search import search as run_search
+from fedreuse.tuning.space import load_space
 from tests.tiny import plain
 
 SEEDS = [401, 402, 403, 404, 405]
@@ -35,6 +38,19 @@ def make_study(folder: Path) -> Path:
             not outcome.error for outcome in run_study(load_study(folder / "small.yaml"), folder / "out", jobs=1)
         )
     return folder / "out"
+
+
+def make_search(folder: Path) -> Path:
+    """Two trials on one development seed, one round each."""
+    base = plain(rounds={"count": 1, "cohort": 2}, task={"validation": 0.2})
+    space = {"local.optimizer.lr": {"choice": [0.05, 0.1]}}
+    rest = {"seeds": [1], "final_seed": 401, "sampler": "grid", "space": space, "rule": {"name": "best"}}
+    (folder / "rates.yaml").write_text(yaml.safe_dump({"base": base, **rest}))
+    planned = load_space(folder / "rates.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "_code_state", lambda: {"commit": "0123456789abcdef", "is_modified": False})
+        conclude(planned, run_search(planned, folder / "rates"), folder / "rates")
+    return folder / "rates"
 
 
 def first_run(study: Path) -> RunDirectory:
