@@ -1,6 +1,7 @@
 """Tables of published results: read from results/ at the root, written where a document marks their place.
 
-`<!-- results: NAME TABLE -->`, what was written last time, `<!-- end -->`; `make tables` writes them again. TABLE is:
+`<!-- results: NAME TABLE -->`, what was written last time, `<!-- end -->`; `make tables` writes them again. Of a study
+whose runs were never exported docs/bench/NAME.json has the scores alone; its tables say so. TABLE is:
 
 comparison  what `fedreuse compare results/NAME` shows: scores, savings, work
 answers     what the plan asked, with observations and differences by seed
@@ -8,36 +9,50 @@ paired      differences by seed of a study without a plan
 runs        a row per run
 frontier    a line per variant: score, difference to the first variant by seed, what was saved of all messages
 transport   a line per variant of a metered deployment: what crossed, what it saves beside the first, what is no message
+costs       a line per variant: epsilon where there is one, score, and the bytes of all messages
+crossed     test scores by the two axes of a study
+tuning      a line per search in the folders of NAME: every trial with its score, and the choice
 gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 from docs.site.marks import fill
+from fedreuse.accounting.saving import Saving
+from fedreuse.evidence.audit import audit
 from fedreuse.report.admission import admitted
 from fedreuse.report.confirmation import confirm
 from fedreuse.report.confirmation_tables import confirmation_tables, in_words, interval, number
+from fedreuse.report.crossed import crossed as crossed_tables
 from fedreuse.report.gate_tables import gate_tables
 from fedreuse.report.observations import unit_of
 from fedreuse.report.paired import Pairs, paired_differences, paired_table
-from fedreuse.report.results import Result, rank_of, read_runs
+from fedreuse.report.results import Result, partial_note, rank_of, read_runs
 from fedreuse.report.table_forms import to_markdown
 from fedreuse.report.tables import Table, comparison, runs_table
 from fedreuse.report.variants import DIRECTIONS, Variant, by_variant, crossed
 from fedreuse.runs.gate_probe import read_probes
+from fedreuse.tuning.outcome import read_trials
+from fedreuse.tuning.rules import Trial
+from fedreuse.tuning.space_record import SPACE_FILE, read_space
 
-__all__ = ["filled", "tables"]
+__all__ = ["filled", "scores_alone", "tables"]
 
 _COUNTED, _WAYS = ("messages", "transport"), ("up", "down")
 STORED = Path(__file__).parents[2] / "results"
+SCORES = Path(__file__).parents[1] / "bench"
 
 
 def tables(name: str, kind: str) -> str:
-    """The tables of one kind, of one export."""
-    return _KINDS[kind](STORED / name)
+    """The tables of one kind, of one export, and what its runs do not cover."""
+    drawn, note = _KINDS[kind](STORED / name), _note(STORED / name)
+    return f"{drawn}\n\n{note}" if note else drawn
 
 
 def filled(text: str) -> str:
@@ -45,7 +60,32 @@ def filled(text: str) -> str:
     return fill(text, "results", tables)
 
 
+def _note(place: Path) -> str:
+    if place.is_dir():
+        return partial_note(place)
+    stored = f"docs/bench/{place.name}.json"
+    return (
+        f"Scores that were kept without their runs (`{stored}`), before there were exports: no audit vouches for them."
+    )
+
+
+def scores_alone(name: str) -> list[Result]:
+    """The runs of a study of which only scores were kept."""
+    content = json.loads((SCORES / f"{name}.json").read_text(encoding="utf-8"))
+    same = {key: values[0] for key, values in content["study"].items()}
+    return [_result({**same, **run}) for run in content["runs"]]
+
+
+def _result(run: Mapping[str, Any]) -> Result:
+    facts = {"directory": Path(), "run_id": "", "variant": "", "is_complete": True, "planned_rounds": run["rounds"]}
+    known = {key: part for key, part in run.items() if key in {one.name for one in fields(Result)}}
+    saving = Saving(run.get("up", 0), run.get("down", 0), *[None] * 6, 0, 0)
+    return Result(**{**facts, **known}, savings={"messages": saving} if "up" in run else {})
+
+
 def _results(place: Path) -> list[Result]:
+    if not place.is_dir():
+        return scores_alone(place.name)
     results, left_out = admitted(read_runs(place))
     if left_out:
         raise ValueError(f"results/{place.name}: {'; '.join(left_out)}")
@@ -77,6 +117,68 @@ def _paired(place: Path) -> str:
 
 def _runs(place: Path) -> str:
     return _in_markdown([runs_table(_results(place))])
+
+
+def _crossed(place: Path) -> str:
+    return _in_markdown(crossed_tables(_results(place)))
+
+
+def _costs(place: Path) -> str:
+    """A study with one axis: epsilon where there is one, test score and bytes of every variant."""
+    results = _results(place)
+    has_epsilon = any(result.epsilon is not None for result in results)
+    columns: list[tuple[str, Callable[[Result], float | None], str]] = [
+        *([("epsilon", lambda result: result.epsilon, ".2f")] if has_epsilon else []),
+        ("test accuracy %", lambda result: None if result.test_score is None else 100 * result.test_score, ".1f"),
+        *((f"{way} MB (messages)", crossed("messages", way), ",.2f") for way in ("up", "down")),
+    ]
+    rows = tuple(
+        (one.name, *(_shown(one.mean(read), form) for _, read, form in columns)) for one in by_variant(results)
+    )
+    seeds = len({result.seed for result in results})
+    over = "one seed" if seeds == 1 else f"means over {seeds} seeds"
+    title = f"{'Epsilon, test' if has_epsilon else 'Test'} accuracy and bytes ({over})"
+    return _in_markdown([Table(title, ("variant", *(name for name, _, _ in columns)), rows)])
+
+
+def _shown(number: float | None, form: str) -> str:
+    return "-" if number is None else format(number, form)
+
+
+def _tuning(place: Path) -> str:
+    """Every search of a folder, each audited before it is shown."""
+    searches = sorted(file.parent for file in place.glob(f"*/{SPACE_FILE}"))
+    for search in searches:
+        for one in (one for one in audit(search) if one.verdict == "red"):
+            reasons = [f"{check.name}: {check.said}" for check in one.checks if check.verdict == "failed"]
+            raise ValueError(f"results/{place.name}/{search.name}: {'; '.join(reasons)}")
+    rows, said = [], dict.fromkeys(_of_search(search) for search in searches)
+    most = max(len(read_trials(search)[1]) for search in searches)
+    for search in searches:
+        outcome, trials = read_trials(search)
+        cells = [_trial(trial) for trial in trials] + ["-"] * (most - len(trials))
+        chosen = "; ".join(_settings(trial) for trial in trials if trial.number in outcome["chosen"])
+        rows.append((search.name, *cells, chosen or "none"))
+    headers = ("method", *(f"trial {at + 1}" for at in range(most)), "chosen")
+    legend = f"Settings and score of every trial. {' '.join(said)}"
+    return _in_markdown([Table("Searches on development seeds", headers, tuple(rows), legend)])
+
+
+def _of_search(place: Path) -> str:
+    space = read_space(place).space()
+    rounds = space.frozen(read_trials(place)[1][0].params).rounds.count
+    seeds = ", ".join(map(str, space.seeds))
+    return f"Score: {space.objectives[0].metric} in %, seed {seeds}, {rounds} rounds; rule: {space.rule.name}."
+
+
+def _trial(trial: Trial) -> str:
+    state = "" if trial.is_feasible else ", breaks a constraint" if trial.state == "complete" else f", {trial.state}"
+    score = f"{100 * trial.values[0]:.2f}" if trial.values else "-"
+    return f"{_settings(trial)}: {score}{state}"
+
+
+def _settings(trial: Trial) -> str:
+    return ", ".join(f"{key.rpartition('.')[2]} {part}" for key, part in trial.params.items())
 
 
 def _frontier(place: Path) -> str:
@@ -150,6 +252,6 @@ def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
 
 
 _KINDS: dict[str, Callable[[Path], str]] = {
-    "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs,
-    "frontier": _frontier, "transport": _transport, "gate": _gate,
+    "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs, "frontier": _frontier,
+    "transport": _transport, "costs": _costs, "crossed": _crossed, "tuning": _tuning, "gate": _gate,
 }  # fmt: skip

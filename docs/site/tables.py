@@ -9,7 +9,7 @@ import ast
 import json
 from pathlib import Path
 
-from docs.site import results, studies
+from docs.site import results
 from docs.site.marks import fill
 from fedreuse.core.catalog import Description, Field, card_facts, describe, registries
 from fedreuse.runs.json_schema import file_schema
@@ -27,7 +27,7 @@ def table(kind: str) -> str:
 
 def filled(text: str) -> str:
     """A document with every marked table as it is today."""
-    return results.filled(studies.filled(fill(text, "table", table)))
+    return results.filled(fill(text, "table", table))
 
 
 def _parts(kind: str) -> list[Description]:

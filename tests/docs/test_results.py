@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
 from docs.site import results
+from fedreuse.accounting.privacy import epsilon
 from tests.report.runs import write_run
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +39,13 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("stored")
 @pytest.mark.parametrize(
     ("kind", "shown"),
-    [("comparison", "62.50"), ("paired", "12.5"), ("runs", "| b-2 |"), ("frontier", "12.50 (12.50 to 12.50)")],
+    [
+        ("comparison", "62.50"),
+        ("paired", "12.5"),
+        ("runs", "| b-2 |"),
+        ("frontier", "12.50 (12.50 to 12.50)"),
+        ("costs", "| b | 62.5 | 0.00 | 0.00 |"),
+    ],
 )
 def test_a_marked_place_gets_its_table_and_keeps_it(kind: str, shown: str) -> None:
     text = results.filled(f"before\n<!-- results: small {kind} -->\nold\n<!-- end -->\nafter")
@@ -74,3 +83,55 @@ def test_a_run_that_fails_is_in_no_document(stored: Path) -> None:
     (stored / "a-1" / "test-opened.json").write_text(json.dumps({"result": {"score": 0.1}}))
     with pytest.raises(ValueError, match="results/small: left out: a, seed 1"):
         results.tables("small", "runs")
+
+
+@pytest.mark.usefixtures("stored")
+def test_the_two_axes_of_a_study_are_crossed(stored: Path) -> None:
+    content = json.loads((stored / "study.json").read_text())
+    for entry, (attack, rule) in zip(content["runs"], [(a, r) for a in "xy" for r in "uv"], strict=True):
+        entry["labels"] = {"attack": attack, "rule": rule}
+    (stored / "study.json").write_text(json.dumps(content))
+    assert "| x | 50.0 | 50.0 |\n| y | 62.5 | 62.5 |" in results.tables("small", "crossed")
+
+
+@pytest.mark.parametrize("kind", ["comparison", "runs", "frontier", "costs", "paired"])
+def test_a_study_that_lacks_runs_says_so_below_every_table(stored: Path, kind: str) -> None:
+    shutil.rmtree(stored / "b-2")
+    assert results.tables("small", kind).endswith("Partial: 3 of 4 runs of small are complete. Absent: b, seed 2.")
+
+
+def test_scores_without_runs_are_called_that() -> None:
+    text = results.tables("private-digits", "costs")
+    assert text.endswith("before there were exports: no audit vouches for them.")
+    assert "| private, noise 4 | 4.56 | 91.5 | 43.34 | 43.34 |" in text
+
+
+ROBUST = results.scores_alone("robust-digits")
+
+
+def score(attack: str, rule: str) -> float:
+    return fmean(run.test_score for run in ROBUST if (run.labels["attack"], run.labels["rule"]) == (attack, rule))
+
+
+def test_one_rule_stays_within_three_points_of_the_clean_run_and_costs_it_at_most_one() -> None:
+    clean, rule = score("no attack", "mean"), "centred clipping, capped"
+    assert score("no attack", rule) >= clean - 0.01
+    fifth = {run.labels["attack"] for run in ROBUST if run.labels["attack"].endswith(", 20 %")}
+    assert len(fifth) == 10
+    assert min(score(attack, rule) for attack in fifth) >= clean - 0.03
+    below_own = [attack for attack in fifth if score(attack, rule) < score("no attack", rule) - 0.03]
+    assert below_own == ["false counts, 20 %"]
+    assert score("false counts, 20 %", "centred clipping") < 0.2  # the cap is needed
+    rules = {run.labels["rule"] for run in ROBUST}
+    third = {run.labels["attack"] for run in ROBUST if run.labels["attack"].endswith(", 30 %")}
+    assert all(min(score(attack, each) for attack in third) < clean - 0.03 for each in rules)
+
+
+def test_what_the_privacy_table_shows() -> None:
+    runs = {run.variant: run for run in results.scores_alone("private-digits")}
+    spent = {name: run.epsilon for name, run in runs.items()}
+    assert spent.pop("FedAvg") is None
+    assert spent["private, noise 8"] < spent["private, noise 4"] < spent["private, noise 2"]
+    # who is reused by age is public, so decayed releases count less; who is reused by score is not
+    assert spent["noise 4, reuse by age"] < spent["private, noise 4"] == spent["noise 4, reuse by proxy"]
+    assert spent["private, noise 4"] == epsilon(4.0, 15, 1e-5)
