@@ -21,6 +21,16 @@ def test_fedavg_holds_a_model_and_clients_nothing() -> None:
     assert sizes["clients.all"] == 0
 
 
+def test_what_links_share_is_held_once() -> None:
+    link = {"name": "broadcast", "codec": top_k(0.3), "last": 1}
+    session = QuadraticFederation.draw(4).play(build("fedavg", downlink=link), 3, EVERYBODY)
+    sizes = memory_of(session.record, session.store)
+    shared = session.record.shared["model"]
+    assert sizes["server.shared model"] == 96 + len(shared.past[0])
+    assert sizes["server.all"] == 152 + sizes["server.shared model"]
+    assert "server.downlink model" not in sizes
+
+
 def test_a_residual_per_client() -> None:
     link = {"name": "error_feedback", "codec": top_k(0.3)}
     session = QuadraticFederation.draw(4).play(build("fedavg", link), 2, EVERYBODY)

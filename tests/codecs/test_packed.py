@@ -65,12 +65,11 @@ def test_a_second_parcel_is_packed_too() -> None:
         drops_coordinates = False
 
         def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-            return Parcel(pack_tensors(tensors, schema).blocks, {}, pack_tensors(tensors, schema))
+            return Parcel(pack_tensors(tensors, schema).blocks, {}, (pack_tensors(tensors, schema),))
 
     schema = Schema((TensorSpec("a", (4000,)),))
     tensors = Tensors(schema, np.ones(4000, np.float32))
     parcel = Packed(Two()).encode(tensors, schema, np.random.default_rng(0), tensors)
-    assert parcel.second is not None
     assert parcel.body_bytes < 200
-    assert is_equal(parcel.second.decode(schema), tensors)
+    assert is_equal(parcel.more[0].decode(schema), tensors)
     assert is_equal(parcel.decode(schema, tensors), tensors)

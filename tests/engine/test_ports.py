@@ -40,6 +40,21 @@ def test_what_is_the_same_for_many_is_encoded_once() -> None:
     assert packed[0].parcels["model"] is packed[2].parcels["model"]
 
 
+def test_what_links_share_moves_on_once_for_the_same_tensors() -> None:
+    method = build("fedavg", downlink={"name": "broadcast", "codec": top_k(0.3)})
+    other = {**MODEL, "model": zeros(SCHEMA.weights)}
+    server = port(method)
+    assert server.finish("state").shared == {}
+    server.pack(dict.fromkeys((0, 2), Message("train", MODEL)))
+    server.pack({2: Message("train", MODEL)})  # once more, as after a resync
+    assert server.finish("state").shared["model"].number == 1
+    server.pack({2: Message("train", other)})
+    record = server.finish("state")
+    assert record.shared["model"].number == 2
+    port(method, record, 2).pack({1: Message("train", MODEL)})  # what is not finished does not count
+    assert record.shared["model"].number == 2
+
+
 def test_a_wave_there_and_back() -> None:
     method = build("fedavg", top_k(0.3))
     server = port(method)

@@ -73,15 +73,13 @@ def check(data: bytes) -> bool:
 
 
 def _check_parcel(parcel: Parcel, schema: Schema) -> None:
-    rest = parcel
-    while rest is not None:
+    for one in (parcel, *parcel.more):
         for reference in (None, _held(schema)):
             try:
-                decoded = rest.decode(schema, reference)
+                decoded = one.decode(schema, reference)
             except WireError:
                 continue
             _check_tensors(decoded, schema)
-        rest = rest.second  # type: ignore[assignment]
 
 
 def _check_tensors(tensors: Tensors, schema: Schema) -> None:

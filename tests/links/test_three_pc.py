@@ -79,7 +79,7 @@ def test_the_base_travels_inside() -> None:
     for variant, has_base in (("v2", True), ("v3", True), ("v4", True), ("v5", False)):
         link = ThreePc(variant, TOP, TopK(0.5))  # type: ignore[arg-type]
         parcel, _ = link.send(update, None, context(PAIR))
-        assert (parcel.second is not None) == has_base
+        assert bool(parcel.more) == has_base
         one = TOP.encode(update, PAIR, np.random.default_rng(0)).field_bytes
         two = TopK(0.5).encode(update, PAIR, np.random.default_rng(0)).field_bytes
         assert parcel.field_bytes == one + (two if has_base else 0)
@@ -89,7 +89,7 @@ def test_a_lazy_base_is_left_out() -> None:
     link = ThreePc("v3", TOP, TopK(0.5), zeta=1e9)
     _, state = link.send(pair(range(10)), None, context(PAIR))
     parcel, _ = link.send(pair(range(1, 11)), state, context(PAIR))
-    assert parcel.second is None
+    assert not parcel.more
 
 
 # the inequality:  E |C(x) - x|^2 <= (1 - A) |h - y|^2 + B |x - y|^2

@@ -20,6 +20,7 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import Scope
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
+from fedreuse.links.broadcast import Broadcast
 from fedreuse.methods.aliases import FedAvg
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.lean import Lean
@@ -27,6 +28,7 @@ from fedreuse.runs.assembly import assemble
 from fedreuse.runs.config import RunConfig, load
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.runs.prediction import predict
 from fedreuse.runs.recipe import Recipe
 from fedreuse.server_steps.momentum import MomentumStep
 from fedreuse.server_steps.moving_average import MovingAverageStep
@@ -100,6 +102,48 @@ def test_what_is_allowed_adds_up_to_the_budget(budget: float, shares_initial: bo
     up = dense.reply_bytes if "update" not in found.uplink else codec_of(found.uplink["update"]).bytes
     used = num_down * down + scope.num_requests * up
     assert total - (scope.num_requests * 2 + 10) * header <= used <= total
+
+
+def test_a_budget_of_broadcasts_by_hand() -> None:
+    # the broadcasts of rounds 2 to 60 reach at most 50 clients each; the last ones only those who are yet asked: 40,
+    # 30, 20, 10 in rounds 57 to 60. 55 * 50 + 100 = 2,850 of them, and 600 requests around them
+    dense = dense_reference(SCOPE.schema)
+    both = dense.request_bytes + dense.reply_bytes
+    one, many = (Lean(0.02, server_memory=memory).resolve(SCOPE) for memory in ("per_client", "shared"))
+    assert (one.method, one.uplink) == (many.method, many.uplink)
+    link = many.downlink["model"]
+    assert isinstance(link, Broadcast)
+    header = 90
+    wanted = both * 0.02 * 3 / 4 * 600 / 2850
+    assert 0 <= wanted - link.codec.bytes < header * (1 + 600 / 2850)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("rounds", [2, 7, 60, 1025, 1026, 1100])
+@pytest.mark.parametrize("clients", [10, 50, 100_000])
+def test_whoever_is_asked_when_broadcasts_stay_within_the_budget(rounds: int, clients: int) -> None:
+    # a client receives each broadcast once, up to the last round that asks it; at worst all are asked as late as can be
+    scope = Scope(SCOPE.schema, clients, 10, rounds)
+    budget, dense = 0.3, dense_reference(scope.schema)
+    found = Lean(budget, server_memory="shared").resolve(scope)
+    total = budget * scope.num_requests * (dense.request_bytes + dense.reply_bytes)
+    up = codec_of(found.uplink["update"]).bytes if found.uplink else dense.reply_bytes
+    if "model" not in found.downlink:
+        assert scope.num_requests * (dense.request_bytes + up) <= total
+        return
+    last_visits = sorted((rounds - place // 10 for place in range(min(clients, scope.num_requests))), reverse=True)
+    delivered = sum(last - 1 for last in last_visits if last > 1)
+    too_old = min(clients, 10 * max(0, rounds - 1025))  # who missed more than 1,024 is sent the estimate, dense
+    used = delivered * codec_of(found.downlink["model"]).bytes + scope.num_requests * up
+    assert used + too_old * dense.request_bytes <= total
+
+
+def test_the_memory_of_the_server_is_part_of_the_run_only_if_it_is_shared() -> None:
+    plain, same, shared = (
+        tiny(method={"name": "lean", "budget": 0.9, **more}).run_id
+        for more in ({}, {"server_memory": "per_client"}, {"server_memory": "shared"})
+    )
+    assert plain == same != shared
+    assert Lean(1.0, server_memory="shared").resolve(SCOPE) == Lean(1.0).resolve(SCOPE)
 
 
 def test_smaller_budgets_send_no_more() -> None:
@@ -195,6 +239,30 @@ def test_bytes_are_as_predicted_and_never_more(budget: float, tmp_path: Path) ->
         predicted = link["codec"]["bytes"]
         assert (np.abs(sizes[4:] - predicted) <= 0.1 * predicted).all()
     assert down[0] < 0.2 * down[4]  # the first model did not travel
+    assert directory.summary["counts"].get("resyncs", 0) == 0
+
+
+@pytest.mark.slow
+def test_broadcasts_keep_to_the_budget_and_to_what_was_predicted(tmp_path: Path) -> None:
+    method = {"name": "lean", "budget": 0.05, "server_memory": "shared"}
+    config = load({**DIGITS, "method": method})
+    found, directory = predict(config), run(config, tmp_path / "run")
+    share, _, up = shares(directory)
+    assert share <= 0.05
+    told, memory = directory.summary["communication"]["messages"], directory.summary["memory_bytes"]
+    assert abs(found.down_bytes - told["down_bytes"]) <= 0.1 * told["down_bytes"]
+    assert abs(found.up_bytes - told["up_bytes"]) <= 0.1 * told["up_bytes"]
+    assert abs(found.server_memory_bytes - memory["server.all"]) <= 0.1 * memory["server.all"]
+    resolved = json.loads((tmp_path / "run" / "provenance.json").read_text())["resolved"]
+    broadcast, last = resolved["downlink"]["model"]["codec"]["bytes"], dict[int, int]()
+    requests = [row for row in directory.ledger() if row.direction == "down"]
+    around = requests[0].total_bytes  # the first model did not travel
+    for row in requests:
+        missed = row.round_number - last.get(row.client, 1)
+        last[row.client] = row.round_number
+        if row.round_number >= 5:
+            assert abs((row.total_bytes - around) / missed - broadcast) <= 0.1 * broadcast
+    assert up[4:].max() <= 1.1 * resolved["uplink"]["update"]["codec"]["bytes"]
     assert directory.summary["counts"].get("resyncs", 0) == 0
 
 

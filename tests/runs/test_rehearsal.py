@@ -38,6 +38,19 @@ def test_first_contacts_are_told_apart(start: str) -> None:
     assert (found.server_bytes_per_client, found.client_bytes) == (weights, weights)
 
 
+def test_what_a_missed_round_costs_is_told_apart() -> None:
+    link = {"name": "broadcast", "codec": {"name": "top_k", "ratio": 0.02}}
+    federation = assemble(tiny(downlink={"model": link}))
+    found = rehearse(federation)
+    # the first broadcast has a description as the empty one of round 1 has; each further one brings its own
+    assert found.further.down - found.first.down <= found.missed < found.further.down
+    assert found.joining.down == pytest.approx(found.further.down + 4 * found.missed)
+    assert found.server_bytes_per_client == 0
+    weights = federation.schema.weights.dense_bytes
+    assert 2 * weights < found.server_bytes < 3.1 * weights  # the model, the estimate, five broadcasts
+    assert found.client_bytes == weights
+
+
 @pytest.mark.parametrize("method", ["mifa", "dg_fedreuse", "scaffold", "docofl"])
 def test_every_kind_of_conversation_can_be_rehearsed(method: str) -> None:
     found = rehearse(assemble(tiny(method=method)))

@@ -17,7 +17,7 @@ from fedreuse.core.tensors import Tensors
 from fedreuse.wire.block import absent_block
 from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.header import describe_parcel, is_values, named_groups, read_parcel, unpack_header
-from fedreuse.wire.limits import MAX_GROUPS, MAX_NESTING, Limits, limits_of
+from fedreuse.wire.limits import MAX_GROUPS, MAX_NESTING, MAX_PARCELS, Limits, limits_of
 from fedreuse.wire.parcel import Parcel, pack_tensors
 from tests.wire.frames import framed
 
@@ -43,7 +43,7 @@ def test_a_parcel_in_words() -> None:
     dense = pack_tensors(values, SCHEMA.weights)
     assert describe_parcel(dense) == [b"\1\1"]
     assert describe_parcel(Parcel(dense.blocks, {"bits": 3})) == [b"\1\1", [], {"bits": 3}]
-    assert describe_parcel(Parcel((absent_block(),) * 2, {}, dense)) == [b"\0\0", [], {}, [b"\1\1"]]
+    assert describe_parcel(Parcel((absent_block(),) * 2, {}, (dense, dense))) == [b"\0\0", [], {}, [b"\1\1"], [b"\1\1"]]
     assert describe_parcel(None) is None
     assert read_parcel(None, SCHEMA.weights, lambda dtype, length: np.zeros(length, dtype)) is None
 
@@ -97,6 +97,8 @@ def test_there_is_one_form(header: bytes, reason: str | None) -> None:
         ([b"\0\0", [], {"x": nested(MAX_NESTING + 1)}], "notes of a wrong type"),
         ([b"\0\0", [], {}, [b"\0\0", [], {}, ABSENT]], "a second parcel has no second of its own"),
         ([b"\0\0", [], {}, None, 1], "a parcel is a list"),
+        ([b"\0\0", [], {}, [b"\0\0"], 1], "a parcel is a list"),
+        ([b"\0\0", [], {}, *[[b"\0\0"]] * MAX_PARCELS], "1025 parcels of one group, 1024 are allowed"),
         ("\0\0", "a parcel is a list"),
         (["\0\0"], "modes or counts of a wrong type"),
         ([], "2 tensors in the schema, 0 in the message"),

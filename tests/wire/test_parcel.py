@@ -64,7 +64,7 @@ def test_an_empty_schema() -> None:
 
 def test_notes_and_a_second_parcel_travel_along() -> None:
     second = pack_tensors(TENSORS, SCHEMA, first_only)
-    parcel = Parcel(pack_tensors(TENSORS, SCHEMA).blocks, {"bits": 2}, second)
+    parcel = Parcel(pack_tensors(TENSORS, SCHEMA).blocks, {"bits": 2}, (second,))
     assert parcel.field_bytes == 180 + 18
     assert len(parcel.all_blocks()) == 6
     assert is_equal(parcel.decode(SCHEMA), TENSORS)

@@ -79,7 +79,7 @@ def compare(parcel: Parcel | None, said: dict[str, Any] | None, tensors: Schema,
     assert (None if decoded.index is None else decoded.index.tolist()) == said["positions"]
     assert decoded.values.tobytes().hex() == said["values"]
     if "second" in said:
-        compare(parcel.second, said["second"], tensors, None)
+        compare(parcel.more[0], said["second"], tensors, None)
 
 
 @pytest.mark.parametrize("name", EXACT)

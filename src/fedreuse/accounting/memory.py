@@ -18,7 +18,8 @@ class _Store(Protocol):
 
 
 def memory_of(record: Any, store: _Store) -> dict[str, int]:
-    """Bytes by place: fields of the server's state, its ends of links, fields of client states, their ends of links.
+    """Bytes by place: fields of the server's state, what its links share among clients, its ends of links, and the
+    same of clients.
 
     Arrays that several places of one end share are counted once, at the first; what a client shares with the server
     in this process is the server's. `clients.all` and `server.all` are the sums.
@@ -34,6 +35,8 @@ def memory_of(record: Any, store: _Store) -> dict[str, int]:
 
     for name, part in _fields(record.state):
         add(f"server.{name}", part)
+    for group, part in record.shared.items():
+        add(f"server.shared {group}", part)
     contacts = list(record.contacts.values())  # held, for arrays are known by identity
     for contact in contacts:
         _add_links(add, "server", contact)

@@ -73,5 +73,4 @@ def pack_parcel(parcel: Parcel, schema: Schema, least: int, reference: Tensors |
         block if block.body_bytes < least else pack_block(block, spec, held_of(reference, schema, spec))
         for spec, block in zip(schema, parcel.blocks, strict=True)
     )
-    second = None if parcel.second is None else pack_parcel(parcel.second, schema, least)
-    return replace(parcel, blocks=blocks, second=second)
+    return replace(parcel, blocks=blocks, more=tuple(pack_parcel(one, schema, least) for one in parcel.more))

@@ -136,6 +136,7 @@ class LinkContext:
         reference: On the way up, what the request brought or left with the client (the model for an update, buffers for
             buffers), as both ends know it; None unless the link says that it `uses_reference`.
         initial: On the way down, the group before the first round, where both ends make it themselves; None elsewhere.
+        shared: On the way down, at the server, what `Link.share` gave; None elsewhere.
 
     Example:
         >>> import numpy as np
@@ -152,6 +153,7 @@ class LinkContext:
     values: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     reference: Tensors | None = None
     initial: Tensors | None = None
+    shared: Any = None
 
 
 class Link(Protocol):
@@ -186,6 +188,13 @@ class Link(Protocol):
     def drops_coordinates(self) -> bool:
         """Whether coordinates arrive as zero that were not; no, unless the link says so."""
         return False
+
+    def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
+        """On the way down, before tensors are sent to anybody: what the server keeps for all receivers together.
+
+        `shared` is what it kept before, None at first. Nothing is shared, unless the link says so.
+        """
+        del tensors, shared, context
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """Pack; a parcel of None is silence."""

@@ -69,6 +69,9 @@ class ServerPort:
         self._contacts: dict[int, Contact] = {}
         """What this round changed; a contact without an ack is one that starts over."""
         self._durable = record.durable_exchange
+        self._shared = dict(record.shared)
+        self._broadcast: dict[str, Tensors] = {}
+        """The last tensors of each group that links shared."""
         self._tentative: dict[int, _Asked] = {}
         self._kept: dict[int, Mapping[str, Tensors]] = {}
         self._delivers = any(link.uses_reference for link in method.uplink.values())
@@ -113,7 +116,7 @@ class ServerPort:
         """What the next round starts from."""
         gone = [client for client, contact in self._contacts.items() if not contact.ack]
         contacts = self._before.with_(self._contacts).without(gone)
-        return ServerRecord(state, contacts, self.exchange, self._durable)
+        return ServerRecord(state, contacts, self.exchange, self._durable, self._shared)
 
     def _contact(self, client: int) -> Contact:
         return self._contacts[client] if client in self._contacts else self._before.get(client, Contact())
@@ -127,7 +130,8 @@ class ServerPort:
             key = (group, id(tensors))
             if link.has_memory or key not in shared:
                 context = self._context(group, client, "compression down", message.values)
-                context = replace(context, initial=None if client in self.behind else _initial(self._method, group))
+                initial = None if client in self.behind else _initial(self._method, group)
+                context = replace(context, initial=initial, shared=self._share(link, group, tensors))
                 parcel, after = link.send(tensors, contact.downlink.get(group), context)
                 delivered = link.delivered(parcel, after, context) if self._delivers else None
                 shared[key] = parcel, after, delivered
@@ -142,6 +146,16 @@ class ServerPort:
             message.kind, self._round, self.exchange, contact.ack, contact.durable_at(self._durable),
             message.keep, parcels, message.values,
         )  # fmt: skip
+
+    def _share(self, link: Link, group: str, tensors: Tensors) -> Any:
+        """What a link keeps for all clients; it moves on once for the same tensors, however many receive them."""
+        if link.has_memory and self._broadcast.get(group) is not tensors:
+            context = replace(self._context(group, -1, "compression down", {}), initial=_initial(self._method, group))
+            shared = link.share(tensors, self._shared.get(group), context)
+            if shared is not None:
+                self._shared[group] = shared
+            self._broadcast[group] = tensors
+        return self._shared.get(group)
 
     def _check_asked(self, client: int, envelope: Envelope) -> None:
         is_asked = client in self._tentative and (envelope.round_number, envelope.exchange) == (

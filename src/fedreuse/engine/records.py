@@ -79,9 +79,10 @@ class Contact:
 
 @value
 class ServerRecord:
-    """The method's server state, the contacts, and the exchange counter."""
+    """The method's server state, the contacts, the exchange counter, and what links share among clients, by group."""
 
     state: Any
     contacts: IntMap[Contact] = field(default_factory=IntMap)
     exchange: int = 0
     durable_exchange: int = 0
+    shared: Mapping[str, Any] = field(default_factory=dict)

@@ -25,9 +25,9 @@ from fedreuse.links.link import links
 from fedreuse.wire.block import absent_block
 from fedreuse.wire.parcel import Parcel
 
-__all__ = ["Delta"]
+__all__ = ["HELD", "Delta"]
 
-_HELD = "held"
+HELD = "held"
 """The note of a difference that names what it builds on."""
 
 
@@ -75,7 +75,7 @@ class Delta(Link):
             return self._difference(wanted, held, context)
         nothing = Parcel(tuple(absent_block() for _ in context.schema))
         parcel, after = (nothing, held) if is_equal(wanted, held) else self._difference(wanted, held, context)
-        return replace(parcel, notes={**parcel.notes, _HELD: _digest(held)}), after
+        return replace(parcel, notes={**parcel.notes, HELD: _digest(held)}), after
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
         """Add the difference to what is held; a first parcel, or one of other tensors, is the whole."""
@@ -83,9 +83,9 @@ class Delta(Link):
             raise WireError("a delta link is never silent")
         decoded = parcel.decode(context.schema)
         whole, held = to_dense(decoded), self._held(state, context)
-        if self.start == "initial" and _HELD not in parcel.notes:
+        if self.start == "initial" and HELD not in parcel.notes:
             return whole, whole
-        if self.start == "initial" and (held is None or _digest(held) != parcel.notes[_HELD]):
+        if self.start == "initial" and (held is None or _digest(held) != parcel.notes[HELD]):
             raise NotHeld("the difference builds on another model than is held here")
         if held is not None and not len(whole.schema):
             return held, held  # nothing has changed

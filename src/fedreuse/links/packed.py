@@ -54,6 +54,10 @@ class PackedLink(Link):
         """As the other link."""
         return self.link.drops_coordinates
 
+    def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
+        """As the other link."""
+        return self.link.share(tensors, shared, context)
+
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """The other link's parcel, each block coded; silence stays silence."""
         parcel, after = self.link.send(tensors, state, context)

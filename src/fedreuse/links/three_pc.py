@@ -6,7 +6,7 @@
     v4    b = h + Q(x - h)                                              h <- b + C(x - b)
     v5    h <- x with probability p, else h + C(x - y)
 
-What travels is always a change of h: Q's parcel inside C's (`Parcel.second`), and in v5 x - h in full or C(x - y),
+What travels is always a change of h: Q's parcel behind C's (`Parcel.more`), and in v5 x - h in full or C(x - y),
 whichever the client's coin says. So the server only adds, and need not know y, nor how the coin fell. v1, y + C(x - y),
 would need y at the server, which is a dense upload.
 """
@@ -81,7 +81,7 @@ class ThreePc(Link):
         held, previous = (None, None) if state is None else (state.estimate, state.previous)
         first = self._base(tensors, state, context)
         base = held if first is None else follow(first, held, context.schema)[1]
-        parcel = replace(self._rest(tensors, base, previous, context), second=first)
+        parcel = replace(self._rest(tensors, base, previous, context), more=() if first is None else (first,))
         return parcel, TwoPoints(_follow(parcel, held, context.schema)[1], with_part(previous, tensors, context.schema))
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
@@ -113,5 +113,5 @@ class ThreePc(Link):
 
 def _follow(parcel: Parcel, held: Tensors | None, whole: Schema) -> tuple[Tensors, Tensors]:
     """What arrives, and what is held from now on; both ends call this."""
-    base = held if parcel.second is None else follow(parcel.second, held, whole)[1]
+    base = follow(parcel.more[0], held, whole)[1] if parcel.more else held
     return follow(parcel, base, whole)

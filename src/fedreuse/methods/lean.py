@@ -9,6 +9,12 @@ F, M  = what first contacts cost, and how many requests are left: round 1 carrie
 
 up    error_feedback(fit(u, C(u)))                     down    delta(fit(d, C(d)), start: initial)
 
+With `server_memory: shared` the way down is broadcast(fit(b, C(b))), and a request brings every broadcast that its
+client missed. A broadcast of round t reaches at most those who are asked from round t on:
+
+M     = min(clients, cohort) + min(clients, 2 cohort) + ... + min(clients, (rounds - 1) cohort)
+b     = (B - N u - F) / M                              a broadcast; F is what N requests are without one
+
 C is `allot`, packed; how it rounds follows from the share of the weights' dense bytes that a message may take. Running
 statistics travel as bf16. What is evaluated is a moving average of the models, which takes noise out and costs no
 bytes. A message that may be dense is dense, without memory: at budget 1 both are, and nothing is averaged, which is
@@ -20,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -35,6 +41,7 @@ from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.method import LinkContext, Resolved
 from fedreuse.core.registry import quiet
 from fedreuse.core.tensors import Tensors, zeros
+from fedreuse.links.broadcast import Broadcast
 from fedreuse.links.delta import Delta
 from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.links.plain import Plain
@@ -42,13 +49,12 @@ from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.aliases import FedAvg, FedAvgM
 from fedreuse.server_steps.moving_average import MovingAverageStep
 from fedreuse.wire.envelope import Envelope
+from fedreuse.wire.limits import MAX_PARCELS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fedreuse.codecs.codec import Codec
     from fedreuse.core.method import Link, Scope
-    from fedreuse.core.schema import ModelSchema
+    from fedreuse.core.schema import Schema
     from fedreuse.methods.averaging import Averaging
     from fedreuse.wire.modes.narrow import Kind
     from fedreuse.wire.parcel import Parcel
@@ -73,6 +79,9 @@ class Lean(Alias):
         momentum: At the server, in [0, 1); costs no bytes. 0 is FedAvg's step.
         moving_average: Share of the last average that is kept in the model that is evaluated and deployed, in [0, 1);
             costs no bytes. 0 evaluates the last model, as FedAvg does.
+        server_memory: `per_client`: the server remembers what each client holds, one vector per client. `shared`: it
+            remembers one vector and the last broadcasts, however many clients there are; whoever was away receives
+            what it missed, so that broadcasts are smaller by about clients / cohort.
 
     Raises:
         ConfigError: When the federation is known and the budget is 0, above 1 or below the smallest one.
@@ -83,6 +92,7 @@ class Lean(Alias):
     budget: float = 0.02
     momentum: float = quiet(0.0)
     moving_average: float = 0.7
+    server_memory: Literal["per_client", "shared"] = quiet("per_client")
 
     def __post_init__(self) -> None:
         """Check the ranges; that of the budget depends on the federation."""
@@ -103,7 +113,7 @@ class Lean(Alias):
 
     def resolve(self, scope: Scope) -> Resolved:
         """FedAvg and the links that keep to the budget."""
-        plan = _Plan(scope)
+        plan = _Plan(scope, is_shared=self.server_memory == "shared")
         if not plan.smallest <= self.budget <= 1:
             raise ConfigError(
                 f"method.budget must be from {plan.smallest:g}, the smallest that this federation can reach "
@@ -119,25 +129,43 @@ class Lean(Alias):
 class _Plan:
     """How the bytes of a run are divided."""
 
-    def __init__(self, scope: Scope) -> None:
-        self._scope, self._schema = scope, scope.schema
+    def __init__(self, scope: Scope, *, is_shared: bool) -> None:
+        self._scope, self._schema, self._is_shared = scope, scope.schema, is_shared
         self._dense = dense_reference(scope.schema)
         self._requests = scope.num_requests
-        self._whole = 0 if scope.shares_initial else min(scope.clients, self._requests)
-        """First contacts that travel dense."""
+        whole = 0 if scope.shares_initial else scope.clients
+        if is_shared:  # whoever missed more than is kept
+            rest = max(0, scope.rounds - 1 - MAX_PARCELS)
+            whole += min(rest * scope.cohort, scope.clients * ((scope.rounds - 1) // (MAX_PARCELS + 1)))
+        self._whole = min(whole, self._requests)
+        """Requests that carry a dense model: first contacts, and long absences where broadcasts are shared."""
         self._free = scope.cohort if scope.shares_initial else 0
         """Requests of round 1, which carry no weights."""
-        self._carrying = self._requests - self._whole - self._free
+        self._later = self._requests - self._whole - self._free
+        self._carrying = self._broadcasts() if is_shared else self._later
+        """Differences that travel: one in each later request, or every broadcast to everybody who may yet need it."""
+
+    def _broadcasts(self) -> int:
+        scope = self._scope
+        return sum(min(scope.clients, left * scope.cohort) for left in range(1, scope.rounds))
 
     @cached_property
     def _least(self) -> tuple[int, int]:
-        """The smallest reply, and the smallest request that carries a difference."""
+        """The smallest reply, and the smallest request that carries a difference, or the smallest broadcast."""
         return self._size("up", self._link("up", 1)), self._size("down", self._link("down", 1))
 
     @property
     def _fixed(self) -> int:
-        """First contacts of all kinds."""
-        return self._whole * self._dense.request_bytes + self._free * self._least[1]
+        """First contacts of all kinds, and what is around broadcasts."""
+        around = self._requests * self._around_broadcasts if self._is_shared else self._free * self._least[1]
+        return self._whole * self._dense.request_bytes + around
+
+    @cached_property
+    def _around_broadcasts(self) -> int:
+        """A request that carries none."""
+        held = zeros(self._schema.weights)
+        context = LinkContext(held.schema, 2, 0, np.random.default_rng(0))
+        return self._message("down", Delta(start="initial").send(held, held, context)[0]).size()
 
     @property
     def _both(self) -> int:
@@ -157,7 +185,7 @@ class _Plan:
         total = budget * self._requests * self._both
         up = max(_UP * budget * self._both, least_up)
         down = max((total - self._fixed - up * self._requests) / max(1, self._carrying), least_down)
-        if down >= request or not self._carrying:
+        if not self._carrying or down >= request * self._later / self._carrying:
             return min(reply, int(total / self._requests - request)), request
         return min(reply, int((total - self._fixed - down * self._carrying) / self._requests)), int(down)
 
@@ -171,35 +199,44 @@ class _Plan:
         """The links of a request of so many bytes."""
         if allowed >= self._dense.request_bytes:
             return {}
-        return {"model": self._link("down", allowed), **self._statistics()}
+        link = self._link("down", allowed)
+        return {"model": Broadcast(link.codec) if self._is_shared else link, **self._statistics()}
 
     def _statistics(self) -> dict[str, Link]:
         return {"buffers": Plain(Narrow(Dense(), "bf16"))} if len(self._schema.buffers) else {}
 
-    def _link(self, way: str, allowed: int) -> Link:
+    def _link(self, way: str, allowed: int) -> ErrorFeedback | Delta:
         """The link of the weights: what is left of the allowance after header, statistics and counters."""
         empty = self._around(way, Fit(bytes=1))
         body = max(1, allowed - self._size(way, empty, with_weights=False))
         return self._around(way, Fit(_codec(body / self._schema.weights.dense_bytes), body))
 
     @staticmethod
-    def _around(way: str, codec: Codec) -> Link:
+    def _around(way: str, codec: Codec) -> ErrorFeedback | Delta:
         return ErrorFeedback(codec) if way == "up" else Delta(codec, start="initial")
 
     def _size(self, way: str, link: Link, *, with_weights: bool = True) -> int:
-        """Bytes of a message whose weights take a link, or of all that is around them."""
-        kind, main = ("update", "update") if way == "up" else ("train", "model")
-        links: Mapping[str, Link] = {main: link, **self._statistics()}
-        groups = message_groups(self._schema, main)
-        parcels = {group: _sent(links.get(group, Plain()), self._schema, group) for group in groups}
-        size = Envelope(kind, self._scope.rounds, self._requests, parcels=parcels).size()
+        """Bytes of a message whose weights take a link, or of all that is around them; of a broadcast what it adds."""
+        parcel = _sent(link, self._schema.weights)
+        size = self._message(way, parcel).size()
+        if self._is_shared and way == "down":
+            size -= self._message(way, None).size() - 1  # that no parcel is there takes a byte, too
         # a count may take two bytes more than it does here
-        return size if with_weights else size - parcels[main].body_bytes + 2 * len(self._schema.weights)
+        return size if with_weights else size - parcel.body_bytes + 2 * len(self._schema.weights)
+
+    def _message(self, way: str, parcel: Parcel | None) -> Envelope:
+        """A message with such a parcel of weights."""
+        kind, main = ("update", "update") if way == "up" else ("train", "model")
+        others = self._statistics()
+        parcels = {
+            group: parcel if group == main else _sent(others.get(group, Plain()), self._schema.of_group(group))
+            for group in message_groups(self._schema, main)
+        }
+        return Envelope(kind, self._scope.rounds, self._requests, parcels=parcels)
 
 
-def _sent(link: Link, schema: ModelSchema, group: str) -> Parcel:
+def _sent(link: Link, part: Schema) -> Parcel:
     """What a link sends of drawn numbers, to a receiver that holds zeros."""
-    part = schema.of_group(group)
     drawn = Tensors(part, np.random.default_rng(0).normal(size=part.size).astype(part.dtype))
     context = LinkContext(part, 2, 0, np.random.default_rng(0), initial=zeros(part))
     parcel = link.send(drawn, None, context)[0]

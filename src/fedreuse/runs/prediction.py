@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.dense import dense_reference
 from fedreuse.runs.assembly import assemble
-from fedreuse.runs.rehearsal import rehearse
+from fedreuse.runs.rehearsal import REHEARSED, rehearse
 from fedreuse.runs.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ class Prediction:
     """What one run will cost.
 
     Bytes are of `messages`: everything that crosses, headers included. `request_bytes` and `reply_bytes` are those
-    of one client in one round, from its second round on; `down_bytes` and `up_bytes` those of the whole run,
-    `dense_*` the same of dense FedAvg. Memory is what methods and links hold between rounds: of the server at the end
-    of the run, of one client. Seconds are of one core of this machine.
+    of one client in one round, from its second round on, after no absence; `down_bytes` and `up_bytes` those of the
+    whole run, `dense_*` the same of dense FedAvg. Memory is what methods and links hold between rounds: of the server
+    at the end of the run, of one client. Seconds are of one core of this machine.
     """
 
     rounds: int
@@ -91,9 +91,10 @@ def predict(config: RunConfig) -> Prediction:
     schedule = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed)
     found, dense = rehearse(federation), dense_reference(federation.schema)
     visits = [(number, client) for number, cohort in enumerate(schedule.cohorts, start=1) for client in cohort]
-    down, up = _bytes(visits, found)
+    down, up = _bytes(visits, found, dense.request_bytes)
     met = len({client for _, client in visits})
-    server = found.server_bytes + met * found.server_bytes_per_client
+    kept = min(found.missed * max(0, rounds.count - REHEARSED), dense.request_bytes)
+    server = found.server_bytes + met * found.server_bytes_per_client + round(kept)
     on_disk = server + met * found.client_bytes + 2 * federation.schema.dense_bytes + 2 * _ROW_BYTES * len(visits)
     return Prediction(
         rounds=rounds.count,
@@ -112,14 +113,17 @@ def predict(config: RunConfig) -> Prediction:
     )
 
 
-def _bytes(visits: list[tuple[int, int]], found: Rehearsal) -> tuple[int, int]:
-    """Of all visits, down and up: those of round 1, first ones of others, and the rest."""
-    seen: set[int] = set()
+def _bytes(visits: list[tuple[int, int]], found: Rehearsal, dense: int) -> tuple[int, int]:
+    """Of all visits, down and up: those of round 1, first ones of others, and the rest; `dense` is a dense request."""
+    last: dict[int, int] = {}
     down = up = 0.0
     for number, client in visits:
-        crossed: Crossed = found.first if number == 1 else found.further if client in seen else found.joining
-        seen.add(client)
-        down, up = down + crossed.down, up + crossed.up
+        is_further = client in last or found.missed > 0  # what is missed is counted since round 1
+        crossed: Crossed = found.first if number == 1 else found.further if is_further else found.joining
+        away = max(0, number - last.get(client, 1) - 1)
+        down += crossed.down + min(found.missed * away, max(0.0, dense - crossed.down))
+        up += crossed.up
+        last[client] = number
     return round(down), round(up)
 
 

@@ -12,6 +12,7 @@ from fedreuse.codecs.dense import Dense
 from fedreuse.core.errors import ConfigError, suggest
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, Scope, methods
 from fedreuse.core.registry import named_plain, part
+from fedreuse.links.broadcast import Broadcast
 from fedreuse.links.choice import Wanted, choose_links, parse_wanted
 from fedreuse.links.link import links
 from fedreuse.links.packed import PackedLink
@@ -104,8 +105,13 @@ class Recipe:
                 raise ConfigError(
                     f"{direction}.{group}: method {self.name} sends no such group; {suggest(group, known)}"
                 )
-            is_chosen = direction == "downlink" and link != own.get(group)  # a method knows what its own links carry
             sender = link.link if isinstance(link, PackedLink) else link
+            if direction == "uplink" and isinstance(sender, Broadcast):
+                raise ConfigError(
+                    f"uplink.{group}: broadcast sends the same to many, and an uplink has one receiver; choose "
+                    "error_feedback, ef21 or delta"
+                )
+            is_chosen = direction == "downlink" and link != own.get(group)  # a method knows what its own links carry
             if is_chosen and isinstance(sender, Plain) and sender.codec.drops_coordinates:
                 differences = "" if group in _BUFFER_GROUPS else "send differences, {name: delta, codec: ...}, or "
                 raise ConfigError(

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from fedreuse.core.tensors import Tensors
     from fedreuse.runs.assembly import Federation
 
-__all__ = ["Crossed", "Rehearsal", "rehearse"]
+__all__ = ["REHEARSED", "Crossed", "Rehearsal", "rehearse"]
 
 _CLIENTS = 8
-_ROUNDS = 6
-"""Visits after the first are measured in the last round: memories fill up before."""
+REHEARSED = 6
+"""Rounds. Visits after the first are measured in the last round: memories fill up before."""
 _STEPS = 2
 
 
@@ -59,12 +59,16 @@ class Crossed:
 class Rehearsal:
     """What was measured: bytes of a client in round 1, when it joins later, and in every further round; and time.
 
-    Memory is in bytes: what the server holds for everybody, what for each client it met, and what a client holds.
+    `missed` is what a request carries more for each round that its client was away; 0 unless links share something
+    among clients, where `further` is a request after no absence, and one to a client that joins is as after an absence
+    since round 1. Memory is in bytes: what the server holds for everybody, what for each client it met, and what a
+    client holds.
     """
 
     first: Crossed
     joining: Crossed
     further: Crossed
+    missed: float
     seconds_per_step: float
     seconds_per_client: float
     server_bytes: int
@@ -89,23 +93,28 @@ def rehearse(federation: Federation) -> Rehearsal:
     executor = SerialExecutor(Site(workplace, store, NoFaults(), seed))
     record = ServerRecord(method.server.init(federation.initial, federation.population))
     began = perf_counter()
-    for number in range(1, _ROUNDS + 1):
-        present = early if number == 1 else clients if number == _ROUNDS else between
+    for number in range(1, REHEARSED + 1):
+        present = early if number == 1 else clients if number == REHEARSED else between
         ahead = (tuple(sorted(clients)),) * federation.config.method.needs.look_ahead
         cohort = Cohort(number, tuple(sorted(present)), seed, ahead, federation.population)
         record = run_round(method, record, cohort, executor, ledger, schema)
     seconds, work = perf_counter() - began, total_work(ledger.rows)
     visits = {(row.round_number, row.client) for row in ledger.rows}
-    joining = {(_ROUNDS, client) for client in late}
-    further = {visit for visit in visits if visit[0] == _ROUNDS} - joining
+    joining = {(REHEARSED, client) for client in late}
+    further = {visit for visit in visits if visit[0] == REHEARSED} - joining
+    if record.shared:
+        further = {(REHEARSED, client) for client in between}
+    met, back = (_crossed(ledger.rows, some) for some in (joining or further, further))
+    missed = max(0.0, met.down - back.down) / (REHEARSED - 2) if record.shared else 0.0
     memory = memory_of(record, store)
     by_client = nbytes_by_client(record.state) + sum(
         size for place, size in memory.items() if place.startswith(("server.uplink", "server.downlink"))
     )
     return Rehearsal(
         _crossed(ledger.rows, {visit for visit in visits if visit[0] == 1}),
-        _crossed(ledger.rows, joining or further),
-        _crossed(ledger.rows, further),
+        met,
+        back,
+        missed,
         work.seconds / max(1, work.training_steps),
         max(0.0, seconds - work.seconds) / len(visits),
         memory["server.all"] - by_client,

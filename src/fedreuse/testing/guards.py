@@ -163,8 +163,12 @@ class _GuardedLink(Link):
     def uses_reference(self) -> bool:
         return self.inner.uses_reference
 
+    def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
+        with unchanged("a link's share", tensors, shared):
+            return self.inner.share(tensors, shared, context)
+
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
-        with unchanged("a link's send", tensors, state):
+        with unchanged("a link's send", tensors, state, context.shared):
             return self.inner.send(tensors, state, context)
 
     def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
@@ -220,6 +224,10 @@ class MirroredLink(Link):
     def uses_reference(self) -> bool:
         """As the link."""
         return self.inner.uses_reference
+
+    def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
+        """As the link."""
+        return self.inner.share(tensors, shared, context)
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """Note what the receiver is said to decode."""

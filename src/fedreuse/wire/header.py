@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgpack
 
 from fedreuse.core.errors import WireError
 from fedreuse.wire.block import Block, Notes, Take
-from fedreuse.wire.limits import MAX_GROUPS, MAX_NESTING, Limits
+from fedreuse.wire.limits import MAX_GROUPS, MAX_NESTING, MAX_PARCELS, Limits
 from fedreuse.wire.modes import MODES
 from fedreuse.wire.parcel import Parcel
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_parcel", "is_values", "named_groups", "read_parcel", "unpack_header"]
 
-_EMPTY_PARCEL: tuple[Any, ...] = (b"", (), {}, None)
+_EMPTY_PARCEL: tuple[Any, ...] = (b"", (), {})
 
 
 def unpack_header(header: memoryview, limits: Limits) -> tuple[Any, Any, Any, Any]:
@@ -61,37 +62,46 @@ def _is_value(value: object, depth: int = 0) -> bool:
 
 
 def describe_parcel(parcel: Parcel | None) -> list[Any] | None:
-    """Modes, counts, notes, second parcel; empty tails are left out, and silence is nothing at all."""
+    """Modes, counts, notes, further parcels; empty tails are left out, and silence is nothing at all."""
     if parcel is None:
         return None
     modes = bytes(block.mode.code for block in parcel.blocks)
     counts = [block.count for block in parcel.blocks if block.mode.has_count]
-    described = [modes, counts, dict(parcel.notes), describe_parcel(parcel.second)]
+    described = [modes, counts, dict(parcel.notes), *map(describe_parcel, parcel.more)]
     while described and not described[-1]:
         described.pop()
     return described
 
 
-def read_parcel(entry: object, schema: Schema, take: Take, is_second: bool = False) -> Parcel | None:
+def read_parcel(entry: object, schema: Schema, take: Take) -> Parcel | None:
     """A parcel from its description and the arrays that follow."""
     if entry is None:
         return None
-    if not isinstance(entry, tuple) or len(entry) > 4:
-        raise WireError("malformed header: a parcel is a list of modes, counts, notes and a second parcel")
-    modes, counts, notes, second = entry + _EMPTY_PARCEL[len(entry) :]
+    parcel, more = _read_one(entry, schema, take)
+    if len(more) >= MAX_PARCELS:
+        raise WireError(f"malformed header: {len(more) + 1} parcels of one group, {MAX_PARCELS} are allowed")
+    following = [_read_one(inner, schema, take) for inner in more]
+    if any(inner for _, inner in following):
+        raise WireError("malformed header: a second parcel has no second of its own")
+    return replace(parcel, more=tuple(one for one, _ in following))
+
+
+def _read_one(entry: object, schema: Schema, take: Take) -> tuple[Parcel, tuple[object, ...]]:
+    """A parcel, and the descriptions of those that follow it."""
+    if not isinstance(entry, tuple):
+        raise WireError("malformed header: a parcel is a list of modes, counts, notes and further parcels")
+    modes, counts, notes, *more = entry + _EMPTY_PARCEL[len(entry) :]
     if not isinstance(modes, bytes) or not isinstance(counts, tuple):
         raise WireError("malformed header: modes or counts of a wrong type")
     if len(modes) != len(schema):
         raise WireError(f"{len(schema)} tensors in the schema, {len(modes)} in the message")
     if not isinstance(notes, dict) or not is_values(notes):
         raise WireError("malformed header: notes of a wrong type")
-    if second is not None and is_second:
-        raise WireError("malformed header: a second parcel has no second of its own")
     left = iter(counts)
     blocks = tuple(_read_block(spec, code, left, notes, take) for spec, code in zip(schema, modes, strict=True))
     if any(True for _ in left):
         raise WireError("more counts than sparse tensors")
-    return Parcel(blocks, dict(notes), read_parcel(second, schema, take, is_second=True))
+    return Parcel(blocks, dict(notes)), tuple(more)
 
 
 def _read_block(spec: TensorSpec, code: int, counts: Iterator[object], notes: Notes, take: Take) -> Block:

@@ -1,4 +1,4 @@
-"""One group as it travels: a block per tensor of the schema, and small notes of the link."""
+"""One group as it travels: a block per tensor of the schema, small notes of the link, perhaps more of the same kind."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["Parcel", "held_of", "pack_tensors"]
 
 @dataclass(frozen=True, eq=False)
 class Parcel:
-    """Blocks in schema order (absent ones included), notes, and a second parcel for links that send two in one."""
+    """Blocks in schema order (absent ones included), notes, and more parcels for links that send several in one."""
 
     blocks: tuple[Block, ...]
     notes: Notes = field(default_factory=dict)
-    second: Parcel | None = None
+    more: tuple[Parcel, ...] = ()
 
     @property
     def field_bytes(self) -> int:
@@ -40,8 +40,8 @@ class Parcel:
         return sum(block.body_bytes for block in self.all_blocks())
 
     def all_blocks(self) -> tuple[Block, ...]:
-        """Blocks of this parcel and of the second."""
-        return self.blocks if self.second is None else self.blocks + self.second.all_blocks()
+        """Blocks of this parcel and of those that follow it."""
+        return self.blocks + tuple(block for parcel in self.more for block in parcel.blocks)
 
     def decode(self, schema: Schema, reference: Tensors | None = None) -> Tensors:
         """The tensors again: dense if every present block is dense, sparse otherwise.

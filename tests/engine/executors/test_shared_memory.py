@@ -30,7 +30,7 @@ def test_arrays_come_back_in_place():
 
 def test_a_parcel_that_two_envelopes_share_is_placed_once():
     blocks = (dense_block(np.arange(100, dtype=np.float32)), absent_block())
-    shared = Parcel(blocks, {"bits": 4}, Parcel((sparse_block(np.array([3]), np.ones(1), 900),)))
+    shared = Parcel(blocks, {"bits": 4}, (Parcel((sparse_block(np.array([3]), np.ones(1), 900),)),))
     layout, places = lay_out_envelopes([envelope(7, shared), envelope(8, shared)])
     alone, _ = lay_out_envelopes([envelope(7, shared)])
     assert layout.size == alone.size  # 400 B dense + 4 B index + 8 B value, whether one or two envelopes carry them

@@ -187,7 +187,7 @@ def _said(parcel: Parcel | None, schema: Schema, reference: Tensors | None) -> d
     said["tensors"] = [spec.name for spec in tensors.schema]
     said["positions"] = None if tensors.index is None else tensors.index.tolist()
     said["values"] = tensors.values.tobytes().hex()
-    return said | ({} if parcel.second is None else {"second": _said(parcel.second, schema, None)})
+    return said | ({"second": _said(parcel.more[0], schema, None)} if parcel.more else {})
 
 
 def files() -> dict[str, Any]:

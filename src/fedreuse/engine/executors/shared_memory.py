@@ -60,7 +60,7 @@ Place = ArrayPlace | FilePlace
 class _ParcelPlace:
     blocks: tuple[tuple[int, int, tuple[ArrayPlace, ...]], ...]
     notes: Mapping[str, Any]
-    second: _ParcelPlace | None
+    more: tuple[_ParcelPlace, ...]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class EnvelopePlace:
 
     def open(self, view: View) -> Envelope:
         """The envelope, its arrays in place."""
-        parcels = {group: _open_parcel(place, view) for group, place in self.parcels.items()}
+        parcels = {group: None if place is None else _open_parcel(place, view) for group, place in self.parcels.items()}
         return Envelope(**self.header, parcels=parcels)
 
 
@@ -122,21 +122,19 @@ def lay_out_envelopes(envelopes: Sequence[Envelope]) -> tuple[Layout, list[Envel
     layout = Layout()
     parcels: dict[int, _ParcelPlace] = {}
 
-    def put(parcel: Parcel | None) -> _ParcelPlace | None:
-        if parcel is None:
-            return None
+    def put(parcel: Parcel) -> _ParcelPlace:
         if id(parcel) not in parcels:
             blocks = tuple(
                 (b.mode.code, b.count, tuple(layout.put(array) for array in b.fields)) for b in parcel.blocks
             )
-            parcels[id(parcel)] = _ParcelPlace(blocks, parcel.notes, put(parcel.second))
+            parcels[id(parcel)] = _ParcelPlace(blocks, parcel.notes, tuple(map(put, parcel.more)))
         return parcels[id(parcel)]
 
     names = ("kind", "round_number", "exchange", "ack", "durable", "keep", "values")
     places = [
         EnvelopePlace(
             {name: getattr(envelope, name) for name in names} | {"values": dict(envelope.values)},
-            {group: put(parcel) for group, parcel in envelope.parcels.items()},
+            {group: None if parcel is None else put(parcel) for group, parcel in envelope.parcels.items()},
         )
         for envelope in envelopes
     ]
@@ -159,13 +157,11 @@ def open_arrays(view: View, places: Mapping[str, Place]) -> dict[str, np.ndarray
     }
 
 
-def _open_parcel(place: _ParcelPlace | None, view: View) -> Parcel | None:
-    if place is None:
-        return None
+def _open_parcel(place: _ParcelPlace, view: View) -> Parcel:
     blocks = tuple(
         Block(MODES[code], count, tuple(_array(view, at) for at in fields)) for code, count, fields in place.blocks
     )
-    return Parcel(blocks, place.notes, _open_parcel(place.second, view))
+    return Parcel(blocks, place.notes, tuple(_open_parcel(one, view) for one in place.more))
 
 
 def _file_of(array: np.ndarray) -> FilePlace | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from fedreuse.core.errors import WireError
 from fedreuse.core.method import Link, LinkContext
-from fedreuse.core.tensors import is_equal, pick, to_dense, zeros
+from fedreuse.core.tensors import Tensors, is_equal, pick, to_dense, zeros
 from fedreuse.engine.state_file import read_state
 from fedreuse.testing.conformance.sessions import drawn, stored
 from fedreuse.testing.guards import unchanged
@@ -17,6 +19,9 @@ from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.parcel import Parcel
 
 __all__ = ["LINK_CHECKS", "check_link"]
+
+_Sender = tuple[Any, Any]
+"""What a sender shares among receivers, and its own end."""
 
 
 def check_link(link: Link) -> None:
@@ -31,12 +36,12 @@ def _sender_and_receiver_agree(link: Link) -> None:
         context = _context(number)
         tensors = drawn(number)
         with unchanged("send", tensors, sender):
-            parcel, sender = link.send(tensors, sender, context)
+            parcel, sender = _sent(link, tensors, sender, context)
         if number == 1:
             assert parcel is not None, "the first parcel is always sent"
         with unchanged("receive", receiver):
             received, receiver = link.receive(parcel, receiver, _context(number))
-        assert is_equal(received, link.delivered(parcel, sender, _context(number))), "delivered is not what is received"
+        assert is_equal(received, _delivered(link, parcel, sender, context)), "delivered is not what is received"
         assert received.schema == context.schema
 
 
@@ -44,7 +49,7 @@ def _a_link_is_a_function(link: Link) -> None:
     """The same input, state and stream give the same parcel and state."""
     state = None
     for number in range(1, 4):
-        (one, after), (other, again) = (link.send(drawn(number), state, _context(number)) for _ in range(2))
+        (one, after), (other, again) = (_sent(link, drawn(number), state, _context(number)) for _ in range(2))
         assert _bytes(one) == _bytes(other)
         assert stored(after) == stored(again)
         state = after
@@ -53,7 +58,7 @@ def _a_link_is_a_function(link: Link) -> None:
 def _link_states_are_values(link: Link) -> None:
     sender = receiver = None
     for number in range(1, 4):
-        parcel, sender = link.send(drawn(number), sender, _context(number))
+        parcel, sender = _sent(link, drawn(number), sender, _context(number))
         _, receiver = link.receive(parcel, receiver, _context(number))
         for state in (sender, receiver):
             again = read_state(stored(state), quadratic_schema(), "a link's state")
@@ -65,7 +70,7 @@ def _parcels_survive_the_wire(link: Link) -> None:
     schema = quadratic_schema()
     sender = one = other = None
     for number in range(1, 4):
-        parcel, sender = link.send(drawn(number), sender, _context(number))
+        parcel, sender = _sent(link, drawn(number), sender, _context(number))
         arrived = Envelope.from_bytes(_bytes(parcel), schema).parcels["update"]
         (left, one), (right, other) = (
             link.receive(parcel, one, _context(number)),
@@ -80,14 +85,14 @@ def _absent_tensors_are_left_alone(link: Link) -> None:
     sender = receiver = None
     for number in range(1, 4):
         part = pick(drawn(number), names)
-        parcel, sender = link.send(part, sender, _context(number))
+        parcel, sender = _sent(link, part, sender, _context(number))
         received, receiver = link.receive(parcel, receiver, _context(number))
         assert tuple(spec.name for spec in received.schema) == names, "other tensors arrive than were sent"
-        assert is_equal(received, link.delivered(parcel, sender, _context(number)))
+        assert is_equal(received, _delivered(link, parcel, sender, _context(number)))
 
 
 def _zeros_arrive_as_zeros(link: Link) -> None:
-    parcel, _ = link.send(zeros(quadratic_schema().weights), None, _context(1))
+    parcel, _ = _sent(link, zeros(quadratic_schema().weights), None, _context(1))
     received, _ = link.receive(parcel, None, _context(1))
     assert not to_dense(received).values.any()
 
@@ -109,6 +114,19 @@ LINK_CHECKS: dict[str, Callable[[Link], None]] = {
     "zeros arrive as zeros": _zeros_arrive_as_zeros,
     "silence before the first parcel is refused": _silence_before_the_first_parcel_is_refused,
 }
+
+
+def _sent(link: Link, tensors: Tensors, sender: _Sender | None, context: LinkContext) -> tuple[Parcel | None, _Sender]:
+    """As a server sends to its only client: first what the link shares, then the parcel."""
+    shared, state = (None, None) if sender is None else sender
+    shared = link.share(tensors, shared, context)
+    parcel, state = link.send(tensors, state, replace(context, shared=shared))
+    return parcel, (shared, state)
+
+
+def _delivered(link: Link, parcel: Parcel | None, sender: _Sender, context: LinkContext) -> Tensors:
+    shared, state = sender
+    return link.delivered(parcel, state, replace(context, shared=shared))
 
 
 def _context(number: int) -> LinkContext:
