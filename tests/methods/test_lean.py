@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -104,6 +104,19 @@ def test_what_is_allowed_adds_up_to_the_budget(budget: float, shares_initial: bo
     assert total - (scope.num_requests * 2 + 10) * header <= used <= total
 
 
+@pytest.mark.parametrize("memory", ["per_client", "shared"])
+@pytest.mark.parametrize("budget", [0.02, 0.3, 0.49])
+def test_in_one_round_nothing_but_replies_costs(memory: Literal["per_client", "shared"], budget: float) -> None:
+    # both ends make the initial model, and there is no second request: the whole budget goes up
+    scope = Scope(SCOPE.schema, 50, 10, 1)
+    dense = dense_reference(scope.schema)
+    found = Lean(budget, server_memory=memory).resolve(scope)
+    assert "model" in found.downlink  # a plain dense link would carry the model
+    up = codec_of(found.uplink["update"]).bytes
+    assert 0 <= budget * (dense.request_bytes + dense.reply_bytes) - up < 4 * 90
+    assert not Lean(1.0, server_memory=memory).resolve(scope).downlink
+
+
 def test_a_budget_of_broadcasts_by_hand() -> None:
     # the broadcasts of rounds 2 to 60 reach at most 50 clients each; the last ones only those who are yet asked: 40,
     # 30, 20, 10 in rounds 57 to 60. 55 * 50 + 100 = 2,850 of them, and 600 requests around them
@@ -118,7 +131,7 @@ def test_a_budget_of_broadcasts_by_hand() -> None:
     assert 0 <= wanted - link.codec.bytes < header * (1 + 600 / 2850)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("rounds", [2, 7, 60, 1025, 1026, 1100])
+@pytest.mark.parametrize("rounds", [1, 2, 7, 60, 1025, 1026, 1100])
 @pytest.mark.parametrize("clients", [10, 50, 100_000])
 def test_whoever_is_asked_when_broadcasts_stay_within_the_budget(rounds: int, clients: int) -> None:
     # a client receives each broadcast once, up to the last round that asks it; at worst all are asked as late as can be

@@ -184,9 +184,16 @@ class _Plan:
         least_up, least_down = self._least
         total = budget * self._requests * self._both
         up = max(_UP * budget * self._both, least_up)
-        down = max((total - self._fixed - up * self._requests) / max(1, self._carrying), least_down)
-        if not self._carrying or down >= request * self._later / self._carrying:
+        left = total - up * self._requests
+        down = max((left - self._fixed) / max(1, self._carrying), least_down)
+        # a run of one round has first contacts alone: they are dense if that fits, and otherwise carry no weights
+        affords_dense = (
+            down >= request * self._later / self._carrying if self._carrying else left >= request * self._requests
+        )
+        if affords_dense:
             return min(reply, int(total / self._requests - request)), request
+        if not self._carrying:
+            down = least_down
         return min(reply, int((total - self._fixed - down * self._carrying) / self._requests)), int(down)
 
     def uplink(self, allowed: int) -> dict[str, Link]:
