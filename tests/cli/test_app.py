@@ -65,6 +65,40 @@ def test_every_command_has_help_with_an_example_and_speaks_json(invoke: Invoke, 
     assert "--json" in shown.stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["compare"], "each KEY=VALUE changes the base. All configurations are read before the first run starts."),
+        (["data", "split"], "the same bits as a run of CONFIG. So does a deployment of OUT/at_home.yaml,"),
+    ],
+)
+def test_paragraphs_of_help_break_where_the_terminal_ends(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, words: list[str], sentence: str
+) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 400)
+    assert sentence in invoke(*words, "--help").stdout
+
+
+def test_every_command_has_a_short_line_in_the_list_of_commands() -> None:
+    group = typer.main.get_command(app)
+    first = {name: command.help.split("\n\n")[0] for name, command in group.commands.items()}  # type: ignore[attr-defined]
+    assert {name: text for name, text in first.items() if len(" ".join(text.split())) > 140} == {}
+
+
+def test_the_demo_names_all_its_methods(invoke: Invoke) -> None:
+    from fedreuse.studies.study import load_study
+
+    variants = {planned.variant for planned in load_study("demo", []).runs}
+    shown = " ".join(invoke("demo", "--help").stdout.split())
+    assert len(variants) == 5
+    assert "DG-FedReuse and lean" in shown
+    assert "All five share" in shown
+
+
+def test_an_option_that_a_command_always_follows_shows_no_default(invoke: Invoke) -> None:
+    assert "default: True" not in invoke("schema", "--help").stdout
+
+
 def test_no_command_is_forgotten_here() -> None:
     group = typer.main.get_command(app)
     assert set(group.commands) == {*COMMANDS, "bench", "data"}  # type: ignore[attr-defined]

@@ -46,6 +46,13 @@ Allow = Annotated[
 class _Commands(TyperGroup):
     """Turns errors into exit codes, whoever invokes the commands: a shell, a test, another program."""
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command whose help has lines as long as the terminal is wide, not as long as those of its docstring."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None:
+            _unwrap_help(found)
+        return found
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """`--debug` may stand anywhere."""
         end = args.index("--") if "--" in args else len(args)
@@ -69,6 +76,14 @@ class _Commands(TyperGroup):
             told = error if isinstance(error, FedreuseError) else own_code_error(error) or error
             _complain("error", _explain(told))
             raise typer.Exit(USERS_MISTAKE if isinstance(told, UserError) else RUN_FAILED) from None
+
+
+def _unwrap_help(command: click.Command) -> None:
+    """Join the lines of every paragraph; Typer does so with the first one only."""
+    command.help = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            _unwrap_help(inner)
 
 
 app = typer.Typer(

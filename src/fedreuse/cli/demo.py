@@ -36,9 +36,9 @@ def demo_command(
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare dense FedAvg, Top-K, Top-K with error feedback and DG-FedReuse on handwritten digits.
+    """Compare dense FedAvg, Top-K, Top-K with error feedback, DG-FedReuse and lean on handwritten digits.
 
-    The data comes with scikit-learn, so nothing is downloaded. All four share partition, cohorts and random streams.
+    The data comes with scikit-learn, so nothing is downloaded. All five share partition, cohorts and random streams.
     Runs that are complete already are kept, unless you ask for --fresh ones.
     """
     from fedreuse.studies.study import load_study

@@ -22,7 +22,7 @@ def schema_command(
     space: Annotated[
         bool, typer.Option("--space", help="The schema of a search space alone, for `fedreuse tune`.")
     ] = False,
-    as_json: AsJson = True,
+    as_json: AsJson = False,
 ) -> None:
     """Print the JSON Schema of the files that commands read, with the meaning and range of every key.
 

@@ -39,9 +39,10 @@ def wire_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a configuration as far as the last round asked for, and take its messages apart: modelled fields, bytes that
-    travel for masks, values and headers, and what two bounds say. Nothing else is measured, and no test split is opened
-    but that of the run itself.
+    """Run a configuration for some rounds, and show where the bytes of its messages go, beside two bounds.
+
+    It runs as far as the last round asked for. A message is taken apart into modelled fields and the bytes that travel
+    for masks, values and headers. Nothing else is measured, and no test split is opened but that of the run itself.
     """
     from fedreuse.bench.wire import Watch
     from fedreuse.listeners.progress import Watcher
