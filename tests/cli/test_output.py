@@ -10,7 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.cli.output import command_line, console, counted, program, show_json, show_lines, show_pairs, show_table
+from fedreuse.cli.output import (
+    command_line,
+    console,
+    counted,
+    program,
+    show_json,
+    show_lines,
+    show_pairs,
+    show_prose,
+    show_table,
+)
 from fedreuse.report.tables import Table
 
 
@@ -99,3 +109,18 @@ def test_arguments_become_options() -> None:
 
     told = "x holds an unfinished run; go on with resume=True, or choose another `out`"
     assert command_words(told) == "x holds an unfinished run; go on with --resume, or choose another --out"
+
+
+def test_prose_is_folded_between_words_and_long_words_stay_whole(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "24")
+    show_prose("What is left out is added to the next update.", "", "runs/a-name-longer-than-the-terminal is kept")
+    assert capsys.readouterr().out.splitlines() == [
+        "What is left out is",
+        "added to the next",
+        "update.",
+        "",
+        "runs/a-name-longer-than-the-terminal",
+        "is kept",
+    ]

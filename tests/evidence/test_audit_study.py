@@ -36,7 +36,7 @@ def _registered_later(study: Path) -> None:
 SPOILERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "a run is gone": ("coverage", "1 runs are missing", lambda study: shutil.rmtree(first_run(study).path)),
     "a run is not listed": (
-        "coverage", "1 combinations are not listed",
+        "coverage", "combinations that are not listed (1), such as",
         lambda study: change(study / "study.json", runs=_lists(study)[:-1]),
     ),
     "a run is of another version": (

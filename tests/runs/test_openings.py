@@ -91,4 +91,5 @@ def test_what_tables_are_told() -> None:
     three = [one, replace(one, run_id="other seed"), replace(one, selection="other", run_id="other")]
     text = told(three)
     assert text == "Behind the test scores stand 3 openings (2 configurations) of the test split of digits."
+    assert told([one]) == "Behind the test scores stands 1 opening (1 configuration) of the test split of digits."
     assert told([]) == ""

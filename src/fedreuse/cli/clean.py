@@ -59,7 +59,7 @@ def clean_command(
         show_json({"removed": yes, "bytes": total, "found": [asdict(leftover) for leftover in found]})
         return
     if not found:
-        show_lines(f"nothing to remove in {len(runs)} run directories")
+        show_lines(f"nothing to remove in {'1 run directory' if len(runs) == 1 else f'{len(runs):,} run directories'}")
         return
     rows = tuple((one.path, f"{one.bytes / 1e6:,.2f}", one.why) for one in found)
     show_table(Table("Removed" if yes else "What can go", ("path", "MB", "why"), rows))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedreuse.cli.app import Allow, AsJson, app
-from fedreuse.cli.output import show_json, show_lines
+from fedreuse.cli.output import counted, show_json, show_lines
 from fedreuse.core.errors import RunDirectoryError, UserError
 from fedreuse.core.files import write_whole
 
@@ -62,7 +62,7 @@ def export_command(
     if as_json:
         show_json({"file": str(target), "tensors": len(arrays), **told})
         return
-    show_lines(f"{target}: {len(arrays)} tensors")
+    show_lines(f"{target}: {counted(len(arrays), 'tensor')}")
     if told["program"] is None:
         show_lines(f"there is no program beside: {told['reason']}; build the network in your code, then")
     else:

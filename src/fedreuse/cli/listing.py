@@ -12,7 +12,7 @@ import typer
 from fedreuse.cli import completion
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.list_runs import RUNS, list_runs
-from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.cli.output import show_json, show_lines, show_prose, show_table
 from fedreuse.core.catalog import Description, card_facts, describe, registry_of, summary_of
 
 __all__ = ["cite", "describe_command", "list_command"]
@@ -98,13 +98,13 @@ def _facts(name: str, registry: str) -> dict[str, str]:
 def _show(described: Description) -> None:
     from fedreuse.report.tables import Table
 
-    show_lines("", f"{described.name} ({described.kind}, {described.module})", described.summary)
+    show_prose("", f"{described.name} ({described.kind}, {described.module})", described.summary)
     if described.card:
-        show_lines("", described.card)
+        show_prose("", described.card)
     rows = tuple((field.name, field.type, field.default) for field in described.fields)
     if rows:
         show_table(Table("", ("field", "type", "default"), rows))
-        show_lines(*(f"{field.name}: {field.meaning}" for field in described.fields if field.meaning), "")
+        show_prose(*(f"{field.name}: {field.meaning}" for field in described.fields if field.meaning), "")
     else:
         show_lines("It has no fields.")
     if described.expansion:

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 from shlex import join
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -32,6 +33,7 @@ __all__ = [
     "show_json",
     "show_lines",
     "show_pairs",
+    "show_prose",
     "show_table",
 ]
 
@@ -74,6 +76,13 @@ def show_lines(*lines: str) -> None:
     """Paragraphs, folded by the terminal alone, so that paths and commands can be copied."""
     for line in lines:
         say(line)
+
+
+def show_prose(*paragraphs: str) -> None:
+    """Sentences, folded between words at the width; for paths and commands see `show_lines`."""
+    width = console().width
+    for paragraph in paragraphs:
+        say(fill(paragraph, width, break_long_words=False, break_on_hyphens=False))
 
 
 def command_words(message: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import AsJson, app
-from fedreuse.cli.output import say, show_json, show_lines
+from fedreuse.cli.output import counted, say, show_json, show_lines
 from fedreuse.cli.show import parse_target
 from fedreuse.core.errors import UserError
 from fedreuse.core.files import write_whole
@@ -75,7 +75,9 @@ def report_command(
     if as_json:
         show_json({"report": str(out), "bytes": size, "runs": len(page.shown.results)})
     else:
-        show_lines(f"report: {out} ({size / 1e6:.1f} MB, {len(page.shown.results)} runs); open it in a browser")
+        show_lines(
+            f"report: {out} ({size / 1e6:.1f} MB, {counted(len(page.shown.results), 'run')}); open it in a browser"
+        )
 
 
 def _write(page: Page, out: Path) -> int:

@@ -10,7 +10,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.compare import AdmitPartial
-from fedreuse.cli.output import show_json, show_lines, show_pairs, show_table
+from fedreuse.cli.output import counted, show_json, show_lines, show_pairs, show_prose, show_table
 from fedreuse.core.errors import require
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _show_one(result: Result) -> None:
 
     show_pairs(str(result.directory), _outcome(result))
     if result.test_score is not None:
-        show_lines(told(openings_behind([result.directory])), "")
+        show_prose(told(openings_behind([result.directory])), "")
     show_pairs("Configuration", _essentials(RunDirectory.open(result.directory).config))
     if result.personal_test is not None:
         show_table(_personal(result.personal_test, result.metric))
@@ -198,7 +198,7 @@ def _essentials(config: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         yield direction, "; ".join(links) or "dense"
     yield "buffers", config["buffers"]
     yield "rounds", f"{rounds['count']}, {rounds['cohort']} clients in each, evaluated every {rounds['evaluate_every']}"
-    yield "local", f"{local['epochs']} epochs, batch {local['batch']}, {_inline(local['optimizer'])}"
+    yield "local", f"{counted(local['epochs'], 'epoch')}, batch {local['batch']}, {_inline(local['optimizer'])}"
     yield "faults", _inline(config["faults"])
     yield "seed", str(config["seed"])
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fedreuse.cli.app import Allow, AsJson, app
-from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.cli.output import show_json, show_prose, show_table
 from fedreuse.core.errors import RunDirectoryError
 
 __all__ = ["unseal_command"]
@@ -44,4 +44,4 @@ def unseal_command(
         show_json([plain(result) for result in results])
         return
     show_table(runs_table(results))
-    show_lines(told(openings_behind([result.directory for result in results])))
+    show_prose(told(openings_behind([result.directory for result in results])))

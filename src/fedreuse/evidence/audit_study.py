@@ -88,7 +88,7 @@ def _coverage(study: _Study) -> Check:
     if set(missing) != set(study.absent):
         missing = sorted(set(missing) ^ set(study.absent))
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
-        raise RunDirectoryError(f"{len(missing)} runs are missing or incomplete: {', '.join(missing[:3])}{more}")
+        raise RunDirectoryError(f"missing or incomplete runs ({len(missing)}): {', '.join(missing[:3])}{more}")
     axes: dict[str, list[str]] = {}
     for entry in study.listed:
         for axis, label in entry["labels"].items():
@@ -97,7 +97,7 @@ def _coverage(study: _Study) -> Check:
     known = {tuple(entry["labels"].get(axis) for axis in axes) for entry in study.listed}
     absent = [point for point in product(*axes.values()) if point not in known]
     if absent:
-        raise RunDirectoryError(f"{len(absent)} combinations are not listed, such as {', '.join(absent[0])}")
+        raise RunDirectoryError(f"combinations that are not listed ({len(absent)}), such as {', '.join(absent[0])}")
     for entry in study.listed:
         if entry["folder"] in study.absent:
             continue
@@ -122,10 +122,10 @@ def _plan(study: _Study) -> Check:
     planned = {str(one["run_id"]) for one in record.current.runs}
     listed = {str(entry["run_id"]) for entry in study.listed}
     if planned != listed:
-        raise RunDirectoryError(f"{len(planned ^ listed)} runs are in the plan or in the study, not in both")
+        raise RunDirectoryError(f"runs in the plan or in the study, not in both: {len(planned ^ listed)}")
     first = record.entries[0]
     if first.complete_before:
-        raise RunDirectoryError(f"{len(first.complete_before)} runs were complete before the plan was registered")
+        raise RunDirectoryError(f"runs that were complete before the plan was registered: {len(first.complete_before)}")
     registered = datetime.fromisoformat(first.registered)
     for name, run in study.runs.items():
         for when in _times(run):

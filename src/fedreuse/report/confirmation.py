@@ -174,7 +174,7 @@ def _whole(place: Path) -> list[Result]:
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise RunDirectoryError(
-            f"{len(missing)} runs of the plan are missing or incomplete ({', '.join(missing[:3])}{more}), and a plan "
+            f"runs of the plan are missing or incomplete ({len(missing)}: {', '.join(missing[:3])}{more}), and a plan "
             "is answered as a whole; the same command runs them and keeps the others"
         )
     for result in (one for one in found if one.fault):

@@ -112,8 +112,9 @@ def told(openings: Iterable[SplitOpening]) -> str:
     by_split: dict[tuple[str, str], list[SplitOpening]] = {}
     for opening in openings:
         by_split.setdefault((opening.dataset, opening.digest), []).append(opening)
+    verb = "stands" if sum(map(len, by_split.values())) == 1 else "stand"
     parts = [f"{_words(those)} of the test split of {name}" for (name, _), those in by_split.items()]
-    return f"Behind the test scores stand {'; '.join(parts)}." if parts else ""
+    return f"Behind the test scores {verb} {'; '.join(parts)}." if parts else ""
 
 
 def selection_of(config: Mapping[str, Any]) -> str:
