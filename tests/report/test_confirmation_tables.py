@@ -60,6 +60,7 @@ def test_the_words_name_the_plan(found: Confirmation) -> None:
 
 def test_numbers_and_intervals() -> None:
     assert number(None, POINTS) == "-"
+    assert number((0.1 + 0.2 - 0.3) / 2, POINTS) == "0.00"
     assert number(0.0123, POINTS) == "1.23"
     assert number(0.000012, POINTS) == "0.0012"
     assert interval(None, POINTS) == "-"

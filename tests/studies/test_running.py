@@ -12,6 +12,7 @@ import pytest
 
 from fedreuse.core.errors import RunError
 from fedreuse.engine.executors.pool import Pool
+from fedreuse.engine.executors.serial import Serial
 from fedreuse.listeners import Listener, RoundDone, Started
 from fedreuse.report.results import read_runs
 from fedreuse.studies import running as module
@@ -140,3 +141,8 @@ def test_the_first_run_is_measured_and_short_ones_stay_here(tmp_path: Path, monk
     asked = tuple(replace(run, config=replace(run.config, executor=Pool(2))) for run in study.runs)
     list(run_study(replace(study, runs=asked), tmp_path, say=told.append))
     assert told == ["to go: 4 runs one after another, rounds split over 2 cores"]
+    # who asks for one process is told of one core
+    told.clear()
+    asked = tuple(replace(run, config=replace(run.config, executor=Serial())) for run in study.runs)
+    list(run_study(replace(study, runs=asked), tmp_path, jobs=1, say=told.append))
+    assert told == ["to go: 5 runs one after another on one core"]

@@ -92,7 +92,16 @@ def _show(planned: Sequence[Planned], found: Sequence[Prediction], speed: float 
     from fedreuse.listeners.progress import duration
     from fedreuse.report.tables import Table
 
-    columns = ["down\nB", "up\nB", "a client\nMB", "the run\nMB", "of\ndense", "client\nMB", "server\nMB", "computing"]
+    columns = [
+        "down\nB",
+        "up\nB",
+        "a client\nMB",
+        "the run\nMB",
+        "of\ndense",
+        "client\nholds MB",
+        "server\nholds MB",
+        "computing",
+    ]
     rows = tuple(
         (
             one.name, f"{costs.request_bytes:,}", f"{costs.reply_bytes:,}",
@@ -106,8 +115,8 @@ def _show(planned: Sequence[Planned], found: Sequence[Prediction], speed: float 
     legend = (
         "Down and up: bytes of one client in one round, from its second round on. A client, the run: all messages of "
         "a run, both ways, of one client on average and of all. Of dense: as a share of dense FedAvg. Client and "
-        "server: what each holds between rounds at the end. Computing: one core of this machine. On the line: all "
-        "rounds one after another, every client with such a line, computing not counted. Faults and what a gate "
+        "server hold: what each keeps between rounds, at the end. Computing: one core of this machine. On the line: "
+        "all rounds one after another, every client with such a line, computing not counted. Faults and what a gate "
         "decides are not foreseen."
     )
     headers = ("variant", *columns, *(() if speed is None else ("on the\nline",)))

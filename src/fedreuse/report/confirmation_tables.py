@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["confirmation_plain", "confirmation_tables", "in_words", "interval", "named", "number", "p_value"]
 
+_ROUNDING = 1e-9  # far below a hundredth of any unit, far above what sums of floats leave
+
 
 def confirmation_tables(found: Confirmation) -> list[Table]:
     """Every table of a confirmation."""
@@ -223,10 +225,10 @@ def _num_seeds(found: Confirmation) -> int:
 
 
 def number(value: float | None, unit: Unit) -> str:
-    """Three significant places of small numbers, two decimals of others."""
+    """Two significant places of small numbers, two decimals of others; what rounding leaves of a zero is zero."""
     if value is None:
         return "-"
-    shown = value * unit[1]
+    shown = value * unit[1] if abs(value * unit[1]) > _ROUNDING else 0.0
     return f"{shown:,.2f}" if abs(shown) >= 0.1 or shown == 0 else f"{shown:.2g}"
 
 

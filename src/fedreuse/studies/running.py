@@ -10,6 +10,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import RunError
+from fedreuse.engine.executors.pool import Pool
+from fedreuse.engine.executors.serial import Serial
 from fedreuse.runs.config import RunConfig
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
@@ -119,7 +121,7 @@ def _run_waiting(
     cores = len(os.sched_getaffinity(0))
     count = _num_beside(waiting, cores) if jobs is None else (len(waiting) if jobs > 1 else 0)
     beside, rest = waiting[:count], waiting[count:]
-    say(_choice(len(beside), len(rest), jobs or cores, cores))
+    say(_choice(len(beside), rest, jobs or cores, cores))
     for task, error in run_side_by_side(
         beside, jobs or cores, lambda task: watch(task.number, study.runs[task.number - 1])
     ):
@@ -137,12 +139,19 @@ def _num_beside(waiting: Sequence[RunJob], cores: int) -> int:
     return next((count for count in (len(waiting), whole) if pays(count, cores, cohort)), 0)
 
 
-def _choice(num_beside: int, num_rest: int, num_processes: int, cores: int) -> str:
+def _choice(num_beside: int, rest: Sequence[RunJob], num_processes: int, cores: int) -> str:
     """How the runs that are left use the cores."""
     beside = f"{num_beside} runs side by side, {num_processes} at a time on one core each"
-    rest = f"{num_rest} {'run' if num_rest == 1 else 'runs one after another'}, rounds split over {cores} cores"
-    parts = [text for number, text in ((num_beside, beside), (num_rest, rest)) if number]
+    one = f"{len(rest)} {'run' if len(rest) == 1 else 'runs one after another'}{_cores_told(rest, cores)}"
+    parts = [text for number, text in ((num_beside, beside), (len(rest), one)) if number]
     return f"to go: {'; then '.join(parts)}"
+
+
+def _cores_told(jobs: Sequence[RunJob], cores: int) -> str:
+    """What each of these runs takes; nothing is said where their executors differ, or are on other machines."""
+    if all(isinstance(job.config.executor, Serial) for job in jobs):
+        return " on one core"
+    return f", rounds split over {cores} cores" if all(isinstance(job.config.executor, Pool) for job in jobs) else ""
 
 
 def _simulate(config: RunConfig, place: Path, listener: Listener | None) -> RunDirectory:
