@@ -29,6 +29,12 @@ def test_a_row_has_state_score_bytes_size_and_date(invoke: Invoke, runs: Path) -
     assert "fedavg, top_k 0.2" in shown
 
 
+def test_a_run_in_a_study_is_named_by_its_place_in_the_folder(invoke: Invoke, runs: Path) -> None:
+    shutil.copytree(runs / "complete", runs / "study" / "one")
+    assert "study/one" in invoke("list", "runs", runs).stdout
+    assert "one" in invoke("list", "runs", runs / "study" / "one").stdout
+
+
 def test_filter_and_sort(invoke: Invoke, runs: Path) -> None:
     def found(*words: str) -> list[str]:
         told = json.loads(invoke("list", "runs", runs, "--json", *words).stdout)

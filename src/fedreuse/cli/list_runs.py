@@ -78,7 +78,7 @@ def list_runs(folder: Path, only: Sequence[str], sort: str, as_json: bool) -> No
         start = "start one with `fedreuse run digits` or `fedreuse demo`"
         show_lines(f"no runs in {folder} match {' '.join(only)}" if found else f"no runs in {folder} yet; {start}")
         return
-    rows = tuple(_cells(entry) for entry in entries)
+    rows = tuple(_cells(entry, folder) for entry in entries)
     headers = ("run", "state", "method", "data", "seed", "score", "crossed\nMB", "disk\nMB", "changed")
     legend = (
         "score: test, or the last validation of a run that is not complete; crossed: boundary `messages`, both ways."
@@ -86,12 +86,13 @@ def list_runs(folder: Path, only: Sequence[str], sort: str, as_json: bool) -> No
     show_table(Table("Runs", headers, rows, legend))
 
 
-def _cells(entry: Entry) -> tuple[str, ...]:
+def _cells(entry: Entry, folder: Path) -> tuple[str, ...]:
     from fedreuse.report.tables import megabytes, score
 
     result, crossed = entry.result, entry.message_bytes
+    place = result.directory
     return (
-        result.directory.name,
+        place.name if place == folder else str(place.relative_to(folder)),  # what `fedreuse show FOLDER/...` takes
         entry.state,
         result.variant,
         result.dataset,
