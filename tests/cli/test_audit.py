@@ -37,7 +37,9 @@ def test_an_edited_summary_is_red(invoke: Invoke, improved: Path) -> None:
     assert shown.exit_code == 1
     words = " ".join(shown.stdout.split())
     assert re.search("improved (verdict )?red", words)  # a row, or a block where the remark is too wide for one
-    assert "summary.json was changed" in words
+    assert words.count("summary.json was changed") == 1, "six checks fail for one reason"
+    assert "manifest, configuration," in words
+    assert "another --out" in words
     assert "1 audit: 1 red" in words
 
 

@@ -54,6 +54,20 @@ def test_narrower_still_every_row_is_a_block() -> None:
     assert "    28,840.12" in drawn(SAVINGS, 20), "below its header where there is no room beside it"
 
 
+def test_lines_of_a_cell_stay_lines_in_a_block() -> None:
+    table = Table(
+        "", ("what", "a long header"), (("run", "ledger failed: sums differ\nevents failed: one is missing"),)
+    )
+    assert drawn(table, 44) == [
+        "",
+        "run",
+        "  a long header  ledger failed: sums differ",
+        "                 events failed: one is",
+        "                 missing",
+        "",
+    ]
+
+
 def test_a_single_row_becomes_a_block_rather_than_many_tables() -> None:
     lines = drawn(Table("", SAVINGS.headers, SAVINGS.rows[:1]), 40)
     assert sum("update_fields" in line for line in lines) == 1

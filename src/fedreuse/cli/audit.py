@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import RUN_FAILED, Allow, AsJson, app
-from fedreuse.cli.output import counted, show_json, show_lines, show_table
+from fedreuse.cli.output import command_words, counted, show_json, show_lines, show_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,9 +72,12 @@ def _name(one: Audit) -> str:
 def _said(one: Audit) -> str:
     """What failed; if nothing did, what is not vouched for; else what a study or search says of itself."""
     for verdict in ("failed", "unverified"):
-        found = [f"{check.name} {verdict}: {check.said}" for check in one.checks if check.verdict == verdict]
-        if found:
-            return "\n".join(found)
+        by_reason: dict[str, list[str]] = {}  # one changed file fails several checks, with the same words
+        for check in one.checks:
+            if check.verdict == verdict:
+                by_reason.setdefault(command_words(check.said), []).append(check.name)
+        if by_reason:
+            return "\n".join(f"{', '.join(names)} {verdict}: {said}" for said, names in by_reason.items())
     if one.kind != "run":
         return "\n".join(f"{check.name}: {check.said}" for check in one.checks)
     recorded = [check.name for check in one.checks if check.verdict == "recorded"]

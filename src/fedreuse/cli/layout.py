@@ -100,8 +100,13 @@ def _blocks(table: Table, width: int) -> Iterator[Text]:
 
 
 def _hanging(head: str, text: str, width: int) -> Text:
-    """A text behind its head, folded between words; a longer word is left to the terminal."""
-    lines = wrap(text, max(1, width - len(head)), break_long_words=False, break_on_hyphens=False) or [""]
+    """A text behind its head, folded between words, its own lines kept; a longer word is left to the terminal."""
+    room = max(1, width - len(head))
+    lines = [
+        piece
+        for line in text.splitlines() or [""]
+        for piece in wrap(line, room, break_long_words=False, break_on_hyphens=False) or [""]
+    ]
     return Text(head + f"\n{' ' * len(head)}".join(lines), no_wrap=True, overflow="ignore")
 
 
