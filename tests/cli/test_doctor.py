@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,20 @@ def test_what_is_absent_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, in_f
     assert found["extra deploy"] == "for real federations: pip install 'fedreuse[deploy]'"
     assert "install chromium" in found["browser"]
     assert "fedreuse clean" in found["disk here"]
+
+
+def test_every_extra_of_the_package_is_looked_at() -> None:
+    offered = set(metadata("fedreuse").get_all("Provides-Extra") or [])
+    assert set(doctor._EXTRAS) == offered - {"dev", "docs"}
+
+
+def test_what_to_do_stands_below_in_one_line_each(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    findings = [doctor.Finding("torch", "2.9"), doctor.Finding("browser", "none", False, "install chromium")]
+    monkeypatch.setattr(doctor, "examine", lambda: iter(findings))
+    shown = [" ".join(line.split()) for line in invoke("doctor").stdout.splitlines()]
+    assert "torch good 2.9" in shown
+    assert "1 of 2 could be better" in shown
+    assert "browser install chromium" in shown
 
 
 def found(distance: float) -> DeviceCheck:

@@ -37,3 +37,20 @@ def test_nothing_is_overwritten_and_a_wrong_name_leaves_nothing(invoke: Invoke, 
     assert shown.exit_code == 2
     assert "did you mean 'fedavg'?" in shown.stderr
     assert not (in_folder / "other.yaml").exists()
+
+
+def test_nobody_there_to_answer_is_told_the_option(in_folder: Path) -> None:
+    shown = CliRunner().invoke(app, ["init"], input="digits\n")
+    assert shown.exit_code == 2
+    assert "give it beforehand with --method" in shown.stderr
+    assert not (in_folder / "config.yaml").exists()
+
+
+def test_datasets_that_need_a_path_are_not_offered(in_folder: Path) -> None:
+    offered = CliRunner().invoke(app, ["init"], input="").stderr.splitlines()[0]
+    assert "digits" in offered
+    assert "files" not in offered
+    shown = CliRunner().invoke(app, ["init", "--dataset", "files", "--method", "fedavg", "--rounds", "2"])
+    assert shown.exit_code == 2
+    assert "dataset files needs keys that only you know (path)" in shown.stderr
+    assert "fedreuse describe files" in shown.stderr

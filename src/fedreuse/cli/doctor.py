@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from fedreuse.cli.app import AsJson, app
-from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.cli.output import show_json, show_lines, show_pairs, show_table
 from fedreuse.core.errors import RunError
 
 __all__ = ["Finding", "doctor_command", "examine"]
@@ -25,6 +25,9 @@ _EXTRAS = {
     "deploy": ("flwr", "real federations on Flower"),
     "cluster": ("ray", "`executor: ray`"),
     "track": ("mlflow-skinny", "the listeners `tensorboard` and `mlflow`"),
+    "tune": ("optuna", "`fedreuse tune`"),
+    "privacy": ("opacus", "the aggregator `private_mean`"),
+    "data": ("datasets", "folders that Hugging Face `datasets` saved"),
 }
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
 _LITTLE_MEMORY, _LITTLE_DISK = 2e9, 2e9
@@ -62,12 +65,13 @@ def doctor_command(
     if as_json:
         show_json([asdict(finding) for finding in findings])
         return
-    rows = tuple((one.what, "good" if one.is_good else "-", one.found, one.advice or "-") for one in findings)
-    show_table(Table("This machine", ("what", "state", "found", "what to do"), rows))
-    lacking = sum(not one.is_good for one in findings)
-    show_lines(
-        "everything is here" if not lacking else f"{lacking} of {len(findings)} could be better; see the last column"
-    )
+    rows = tuple((one.what, "good" if one.is_good else "-", one.found) for one in findings)
+    show_table(Table("This machine", ("what", "state", "found"), rows))
+    lacking = [one for one in findings if not one.is_good]
+    if not lacking:
+        show_lines("everything is here")
+        return
+    show_pairs(f"{len(lacking)} of {len(findings)} could be better", [(one.what, one.advice) for one in lacking])
 
 
 def _show_device(device: str, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, fields
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any
@@ -51,9 +52,14 @@ def init_command(
 
     if file.exists():
         raise UserError(f"{file} is there already and is not overwritten; name another file")
-    dataset = dataset or _ask("Which dataset?", "digits", registry_of("datasets").names())
-    method = method or _ask("Which method?", "dg_fedreuse", registry_of("methods").names())
-    rounds = rounds or typer.prompt("How many rounds?", default=20, type=click.IntRange(min=1), err=True)
+    dataset = dataset or _ask("dataset", "digits", [name for name in _names("datasets") if not _keys_of(name)])
+    if dataset in _names("datasets") and (keys := _keys_of(dataset)):
+        raise UserError(
+            f"dataset {dataset} needs keys that only you know ({', '.join(keys)}), so no file is written; see "
+            f"`fedreuse describe {dataset}`, and Your own files in docs/configuration.md"
+        )
+    method = method or _ask("method", "dg_fedreuse", _names("methods"))
+    rounds = rounds or _answer("--rounds", "How many rounds?", default=20, type=click.IntRange(min=1))
     text = _fill(dataset, method, rounds)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
@@ -71,10 +77,29 @@ def init_command(
         show_lines(f"wrote {file}", "next:", *(f"  {step}" for step in steps))
 
 
-def _ask(question: str, usual: str, names: list[str]) -> str:
-    typer.echo(f"{question} {', '.join(names)}", err=True)
-    answer: str = typer.prompt("  name", default=usual, err=True)
+def _names(kind: str) -> list[str]:
+    return registry_of(kind).names()
+
+
+def _keys_of(dataset: str) -> list[str]:
+    """Keys of a dataset that have no default."""
+    parts = fields(registry_of("datasets").get(dataset, "task"))
+    return [one.name for one in parts if one.default is MISSING and one.default_factory is MISSING]
+
+
+def _ask(thing: str, usual: str, names: list[str]) -> str:
+    typer.echo(f"Which {thing}? {', '.join(names)}", err=True)
+    answer: str = _answer(f"--{thing}", "  name", default=usual)
     return answer
+
+
+def _answer(option: str, question: str, **how: Any) -> Any:
+    """What a person types; nobody there is a mistake that an option mends."""
+    try:
+        return typer.prompt(question, err=True, **how)
+    except click.Abort:
+        typer.echo(err=True)
+        raise UserError(f"no answer came, so no file is written; give it beforehand with {option}") from None
 
 
 def _fill(dataset: str, method: str, rounds: int) -> str:

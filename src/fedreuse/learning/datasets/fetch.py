@@ -30,6 +30,7 @@ _WITHOUT_FILES = {
     "digits": "comes with scikit-learn",
     "synthetic": "is generated",
     **dict.fromkeys(_OWN, "is your own data"),
+    "at_home": "stays at the nodes of a deployment",
 }
 
 
