@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from fedreuse.core import errors
-from fedreuse.core.errors import ConfigError, FedreuseError, RunError, UserError, WireError, refusal, require, suggest
+from fedreuse.core.errors import (
+    ConfigError,
+    FedreuseError,
+    RunError,
+    UserError,
+    WireError,
+    and_others,
+    refusal,
+    require,
+    suggest,
+)
 
 
 def test_every_error_has_one_root() -> None:
@@ -48,3 +58,11 @@ def test_require_names_the_value() -> None:
 )
 def test_suggestions(word: str, known: list[str], sentence: str) -> None:
     assert suggest(word, known) == sentence
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, ""), (1, ", and so has 1 other"), (2, ", and so have 2 others"), (1500, "1,500 others")]
+)
+def test_others_that_fail_alike_are_counted_if_there_are_any(count: int, text: str) -> None:
+    assert and_others(count).endswith(text)
+    assert bool(and_others(count)) == bool(text)

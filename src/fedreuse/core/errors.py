@@ -18,6 +18,7 @@ __all__ = [
     "RunError",
     "UserError",
     "WireError",
+    "and_others",
     "refusal",
     "require",
     "shortened",
@@ -119,3 +120,10 @@ def suggest(word: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean '{near[0]}'?"
     return f"known: {', '.join(names)}" if names else "nothing is known here"
+
+
+def and_others(count: int, one: str = "has", several: str = "have") -> str:
+    """What follows the first of several things that fail alike: `, and so has 1 other`; nothing if it is alone."""
+    if count == 0:
+        return ""
+    return f", and so {one} 1 other" if count == 1 else f", and so {several} {count:,} others"

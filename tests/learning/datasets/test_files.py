@@ -43,8 +43,7 @@ def test_a_table_in_both_forms_is_the_same_data(tmp_path: Path) -> None:
     assert (len(one.train), len(one.test), one.num_classes, one.shape) == (96, 24, 2, (2,))
     assert one.client_names is not None
     assert one.client_names.tolist() == ["a", "b"]
-    assert one.notes == ("0 examples are exact copies of another one of the same client; 0 of these copies are used for"
-                         " training",)  # fmt: skip
+    assert one.notes == ("no example is an exact copy of another one of the same client",)
 
 
 def test_large_inputs_are_converted_once_and_equal_to_those_in_memory(

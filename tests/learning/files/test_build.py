@@ -24,11 +24,11 @@ def plan(**changes: Any) -> Plan:
 
 def test_rows_with_missing_values_are_refused_or_left_out(tmp_path: Path) -> None:
     found = pool(write(tmp_path / "v.csv", table(dose=[1.0, None, *[float(n) for n in range(8)]])))
-    with pytest.raises(DataError, match=r"v\.csv: row 1: column 'dose' is missing, .* 0 other rows; .*missing: drop"):
+    with pytest.raises(DataError, match=r"v\.csv: row 1: column 'dose' is missing \(.*: 1\); .*missing: drop"):
         build(found, PLAN, in_memory)
     made = build(found, plan(missing="drop"), in_memory)
     assert sum(len(made.arrays[f"{split}-labels"]) for split in ("train", "test")) == 9
-    assert made.facts["notes"][0] == "1 rows with missing values are left out"
+    assert made.facts["notes"][0] == "rows with missing values, left out: 1"
     unlabelled = pool(write(tmp_path / "w.parquet", table(label=[None, *[0, 1] * 4, 0])))
     with pytest.raises(DataError, match="row 0: the label is missing"):
         build(unlabelled, PLAN, in_memory)
@@ -38,7 +38,7 @@ def test_copies_are_counted(tmp_path: Path) -> None:
     ages = [1, 2, 1, 3, 1, 4, 5, 6, 7, 8]
     made = build(pool(write(tmp_path / "v.csv", table(age=ages, dose=[0.0] * 10))), PLAN, in_memory)
     assert made.facts["notes"] == [
-        "2 examples are exact copies of another one of the same client; 2 of these copies are used for training"
+        "exact copies of another example of the same client: 2, of which 2 are used for training"
     ]
     copies = made.arrays["copies"]
     assert len(copies) - len(np.unique(copies)) == 2

@@ -21,7 +21,9 @@ def test_everybody_keeps_what_is_theirs() -> None:
 
 
 def test_small_clients_are_refused_by_name_or_left_out() -> None:
-    with pytest.raises(ConfigError, match=r"client 1 \('bo'\) has 1 examples, below natural\.min_examples 2"):
+    with pytest.raises(
+        ConfigError, match=r"client 1 \('bo'\) has too few examples \(1, natural\.min_examples is 2\); leave"
+    ):
         Natural().split(VISITS, 3, rng())
     assert lists(Natural(on_small="drop").split(VISITS, 2, rng())) == [[1, 3], [0, 2, 5]]
     with pytest.raises(ConfigError, match=r"2 natural clients \(1 smaller ones left out\).* set task\.clients: 2"):
@@ -31,7 +33,7 @@ def test_small_clients_are_refused_by_name_or_left_out() -> None:
 def test_clients_with_one_class() -> None:
     pure = Examples(np.array([0, 0, 1, 0]), np.array([0, 0, 1, 1]))
     assert Natural().split(pure, 2, rng()).num_clients == 2
-    with pytest.raises(ConfigError, match=r"client 0 has 1 classes, below natural\.min_classes 2"):
+    with pytest.raises(ConfigError, match=r"client 0 has too few classes \(1, natural\.min_classes is 2\)"):
         Natural(min_classes=2).split(pure, 2, rng())
     assert lists(Natural(min_classes=2, on_small="drop").split(pure, 1, rng())) == [[2, 3]]
 

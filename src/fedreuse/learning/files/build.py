@@ -43,9 +43,8 @@ def build(pool: Pool, plan: Plan, new: New) -> Arrays:
     if plan.missing == "refuse" and is_missing.any():
         example = int(np.argmax(is_missing))
         raise DataError(
-            f"{pool.place_of(example)}: {pool.name_missing(example, whole[example])} is missing, and something is in "
-            f"{np.count_nonzero(is_missing) - 1} other rows; fill them in, or leave such rows out with task.missing: "
-            "drop"
+            f"{pool.place_of(example)}: {pool.name_missing(example, whole[example])} is missing (rows that lack "
+            f"something: {np.count_nonzero(is_missing):,}); fill it in, or leave such rows out with task.missing: drop"
         )
     copies = None if digests is None else copies_of(digests)
     splits = decide(pool, is_missing, copies, plan.rule)
@@ -116,14 +115,16 @@ def _notes(is_missing: np.ndarray, copies: np.ndarray | None, train: np.ndarray)
     """What a user should know of the data, in sentences."""
     notes = []
     if is_missing.any():
-        notes.append(f"{np.count_nonzero(is_missing):,} rows with missing values are left out")
+        notes.append(f"rows with missing values, left out: {np.count_nonzero(is_missing):,}")
     if copies is not None:
         whole = ~is_missing
         num_copies = np.count_nonzero(whole) - _num_distinct(copies[whole])
         num_used = len(train) - _num_distinct(copies[train])
         notes.append(
-            f"{num_copies:,} examples are exact copies of another one of the same client; {num_used:,} of these "
-            "copies are used for training"
+            f"exact copies of another example of the same client: {num_copies:,}, of which {num_used:,} are used for "
+            "training"
+            if num_copies
+            else "no example is an exact copy of another one of the same client"
         )
     return notes
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fedreuse.core.errors import DataError
+from fedreuse.core.errors import DataError, and_others
 from fedreuse.learning.files.pool import LEFT_OUT, TRAIN
 from fedreuse.learning.targets import IGNORED
 
@@ -127,8 +127,8 @@ def encode(pool: Pool, splits: np.ndarray, classes: ClassSetting) -> tuple[np.nd
         example = int(np.argmax(is_beyond))
         raise DataError(
             f"{pool.place_of(example)} has the label {pool.labels.value_at(example)!r}, which is none of the "
-            f"{len(known)} classes ({_listed(known)}), and so have {np.count_nonzero(is_beyond) - 1} others; "
-            "correct them, or set task.classes"
+            f"{len(known)} classes ({_listed(known)}){and_others(int(np.count_nonzero(is_beyond)) - 1)}; "
+            "correct it, or set task.classes"
         )
     return labels, len(known)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fedreuse.core.errors import DataError
+from fedreuse.core.errors import DataError, and_others
 from fedreuse.core.randomness import stream
 from fedreuse.core.streams import first_numbers
 from fedreuse.learning.files.pool import LEFT_OUT, TEST, TRAIN, UNDECIDED, VALIDATION
@@ -124,6 +124,6 @@ def _refuse_crossing(pool: Pool, copies: np.ndarray, splits: np.ndarray) -> None
         first, second = used[copies[used] == crossing[0]][[0, -1]]
         raise DataError(
             f"{pool.place_of(int(first))} and {pool.place_of(int(second))} are exact copies on two sides of the "
-            f"split, and so are {len(crossing) - 1} others; leave copies out with task.duplicates: drop (the one for "
-            "testing stays), or accept them with keep"
+            f"split{and_others(len(crossing) - 1, 'is', 'are')}; leave copies out with task.duplicates: drop (the one "
+            "for testing stays), or accept them with keep"
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedreuse.core.errors import ConfigError
+from fedreuse.core.errors import ConfigError, and_others
 from fedreuse.core.registry import part
 from fedreuse.learning.networks.network import Network, networks
 
@@ -52,8 +52,8 @@ class Pretrained:
         if lacking := [name for name in missing if name not in alias] or list(unknown):
             raise ConfigError(
                 f"network.path: {self.path} is of another network than network.of: {lacking[0]} "
-                f"{'is not in it' if lacking[0] in missing else 'is in it alone'}, and {len(lacking) - 1} others; name "
-                "the file and the network that belong together"
+                f"{'is not in it' if lacking[0] in missing else 'is in it alone'}"
+                f"{and_others(len(lacking) - 1, 'is', 'are')}; name the file and the network that belong together"
             )
         return module
 

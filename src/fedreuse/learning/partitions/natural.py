@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from fedreuse.core.errors import ConfigError, require
+from fedreuse.core.errors import ConfigError, and_others, require
 from fedreuse.learning.data import Examples
 from fedreuse.learning.partitions.client_index import ClientIndex
 from fedreuse.learning.partitions.partition import Partition, partitions
@@ -87,8 +87,8 @@ class Natural(Partition):
             return
         client = int(np.argmin(is_met))
         raise ConfigError(
-            f"task.partition: {examples.name_of(client)} has {found[client]} {what}, below natural.{bound} "
-            f"{getattr(self, bound)}, and so have {np.count_nonzero(~is_met) - 1} others; leave them out with "
+            f"task.partition: {examples.name_of(client)} has too few {what} ({found[client]}, natural.{bound} is "
+            f"{getattr(self, bound)}){and_others(int(np.count_nonzero(~is_met)) - 1)}; leave such clients out with "
             f"partition: {{name: natural, on_small: drop}}, or lower {bound}"
         )
 
