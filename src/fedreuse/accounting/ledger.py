@@ -88,7 +88,7 @@ class Ledger:
     warn: Callable[[str], object] = str  # nobody listens, unless somebody is named
 
     def note(self, outgoing: Mapping[int, Envelope], arrived: Sequence[Reply], refused: Mapping[int, str]) -> None:
-        """One wave: every request that left, every reply that came, in time or not; replies share its purpose."""
+        """One exchange: every request that left, every reply that came, in time or not; replies share its purpose."""
         sizes: dict[tuple[int, ...], Any] = {}  # clients often share the same parcels
         for client, envelope in outgoing.items():
             self.rows.append(_row(client, envelope, "down", "in_time", Work(), sizes))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.core.errors import UserError, suggest
+from fedreuse.core.errors import UserError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,9 +49,7 @@ def save(figure: Figure, path: str | Path) -> Path:
     target = Path(path)
     ending = target.suffix.removeprefix(".").lower()
     if ending not in FORMATS:
-        raise UserError(
-            f"{target}: a figure is written as {', '.join(FORMATS)}, not as '{ending}'; {suggest(ending, FORMATS)}"
-        )
+        raise UserError(f"{target}: a figure cannot be written as '{ending}'; end the name in .{', .'.join(FORMATS)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "fedreuse"}):

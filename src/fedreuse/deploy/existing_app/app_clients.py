@@ -129,7 +129,7 @@ class AppClients(RunExecutor):
         return [self._said[client] for client in sorted(self._said)]
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One wave of requests and replies; who lost the agreement gets it again, and the request once more."""
+        """One exchange; who lost the agreement gets it again, and the request once more."""
         again = []
         for client, message in self._ask(requests):
             reply = self._read(client, message, requests[client])

@@ -23,7 +23,7 @@ __all__ = ["Spoiling", "ways_to_spoil"]
 
 @dataclass(frozen=True)
 class Spoiling:
-    """A serial executor that spoils all replies of a wave but one, in every way there is."""
+    """A serial executor that spoils all replies of an exchange but one, in every way there is."""
 
     ways: dict[tuple[int, int], str] = field(default_factory=dict)
     """By exchange and client, what was tried."""
