@@ -49,6 +49,7 @@ def test_tables_leave_it_out_or_mark_it(invoke: Invoke, complete: Path, improved
         assert shown.exit_code == 0, shown.stderr
         assert "99.90" not in shown.stdout
         assert "left out: " in shown.stdout
+        assert "another --out" in shown.stdout, "words of the command line, not of Python"
         assert "summary.json was changed" in " ".join(shown.stdout.split())
         shown = invoke(command, complete, improved, "--admit-partial")
         assert "[!]" in shown.stdout

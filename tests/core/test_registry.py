@@ -164,6 +164,21 @@ def test_descriptions() -> None:
     assert ("sizes", "tuple[int, ...]", "(1, 2)") in rows
 
 
+Corner = Literal["round", "sharp"]
+
+
+def test_a_type_that_has_a_name_of_its_own_is_told_by_its_values() -> None:
+    @dataclass(frozen=True)
+    class Frame:
+        corner: Corner = "round"
+        width: int = 1
+
+    assert describe_fields(Frame) == [
+        ("corner", "Literal['round', 'sharp']", "'round'"),
+        ("width", "int", "1"),
+    ]
+
+
 def test_null_is_the_default_unless_the_field_may_be_nothing() -> None:
     @dataclass(frozen=True)
     class Drawing:

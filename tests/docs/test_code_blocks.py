@@ -1,10 +1,13 @@
-"""The Python that the documents show really runs, block after block, beside the repository's configurations."""
+"""The Python that the documents show runs, block after block, and their configurations and studies can be read."""
 
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+import yaml
+
+from fedreuse import load, load_study
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -20,3 +23,21 @@ def test_blocks_run_in_order(document, tmp_path, monkeypatch):
     names: dict = {"__name__": "document"}
     for number, block in enumerate(blocks, start=1):
         exec(compile(block, f"{document}, block {number}", "exec"), names)
+
+
+YAML_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", PAGES)
+def test_configurations_and_studies_can_be_read(document, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for block in YAML_BLOCK.findall((ROOT / document).read_text()):
+        name = re.match(r"# (\S+\.yaml)\n", block)
+        place = tmp_path / (name[1] if name else "block.yaml")
+        place.write_text(block)
+        keys = yaml.safe_load(block).keys()
+        if "task" in keys:
+            load(place)
+        elif {"base", "axes"} <= keys and "space" not in keys:
+            load_study(place)

@@ -486,3 +486,14 @@ def test_a_norm_bound_decides_a_run_only_where_there_is_one() -> None:
     assert tiny("max_norm=3").build_method().max_norm == 3
     with pytest.raises(ConfigError, match="max_norm must be positive"):
         tiny("max_norm=0")
+
+
+@pytest.mark.parametrize("source", [None, 5, ["task"]])
+def test_what_is_neither_a_path_nor_a_mapping_is_named(source: Any) -> None:
+    with pytest.raises(ConfigError, match="path of a YAML file or a mapping of its keys expected, got "):
+        load(source)
+
+
+def test_a_configuration_is_not_read_again() -> None:
+    with pytest.raises(ConfigError, match=r"already; run\(\) takes it"):
+        load(tiny())  # type: ignore[arg-type]

@@ -167,6 +167,13 @@ def test_dense_fedavg_is_its_own_reference(go: Go) -> None:
     assert table["messages"]["up_bytes"] == 12 * go().reference.reply_bytes
 
 
+@pytest.mark.parametrize("one", ["csv", Listener])
+def test_a_name_or_a_class_is_no_listener(tmp_path: Path, one: Any) -> None:
+    with pytest.raises(ConfigError, match=r"listeners: a Listener object expected, got .*named in the configuration"):
+        run(tiny(), tmp_path / "run", listeners=[one])
+    assert not (tmp_path / "run").exists()
+
+
 def test_listeners_are_told_in_order(tmp_path: Path) -> None:
     told: list[object] = []
 

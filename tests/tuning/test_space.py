@@ -67,3 +67,9 @@ def test_runs_of_trials_are_sealed_and_no_development_seed_can_test_the_choice(t
 def test_mistakes_name_their_place(changes: dict[str, Any], told: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=told):
         load_space(write(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("key", ["trials", "batch"])
+def test_numbers_of_trials_are_whole(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ConfigError, match=f"{key}: a whole number expected, got 'many'"):
+        load_space(write(tmp_path, **{key: "many"}))

@@ -106,7 +106,7 @@ def _compare_runs(
         show_json({"study": None, "rank": rank, "partial": notes, **_to_plain(rank, results, figure)})
     else:
         show_comparison(results, rank)
-        show_lines(*remarks, *notes, *([f"figure: {figure}"] if figure is not None else []))
+        show_lines(*map(command_words, remarks), *notes, *([f"figure: {figure}"] if figure is not None else []))
 
 
 def finish(
@@ -128,7 +128,11 @@ def finish(
         show_comparison(results, study.rank)
         if not failed:
             show_evidence(place, results)
-        show_lines(*remarks, f"run directories: {place}", *([f"figure: {figure}"] if figure is not None else []))
+        show_lines(
+            *map(command_words, remarks),
+            f"run directories: {place}",
+            *([f"figure: {figure}"] if figure is not None else []),
+        )
     if failed:
         reasons = "\n".join(f"  {outcome.run.title}: {outcome.error}" for outcome in failed)
         raise RunError(f"{len(failed)} of {len(study.runs)} runs failed:\n{reasons}")

@@ -10,7 +10,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.compare import AdmitPartial
-from fedreuse.cli.output import counted, show_json, show_lines, show_pairs, show_prose, show_table
+from fedreuse.cli.output import command_words, counted, show_json, show_lines, show_pairs, show_prose, show_table
 from fedreuse.core.errors import require
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def show_command(
         _show_study(runs, results)
     if model is not None:
         show_table(energy_table(results, model))
-    show_lines(*remarks)
+    show_lines(*map(command_words, remarks))
     if wanted is not None:
         from fedreuse.report.measured import target_table, targets_over_seeds
 

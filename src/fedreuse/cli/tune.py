@@ -10,7 +10,7 @@ import typer
 
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.dry_run import Bandwidth, DryRun, of_space, tell_costs
-from fedreuse.cli.output import say, show_json, show_lines, show_table
+from fedreuse.cli.output import command_line, say, show_json, show_lines, show_table
 from fedreuse.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def tune_command(
         show_json({"space": planned.name, "directory": str(place), **outcome.plain()})
         return
     show_table(_table(planned, outcome))
-    show_lines(*(f"configuration: {file}" for file in outcome.configurations))
+    show_lines("next:", *(f"  {command_line('run', file)}" for file in outcome.configurations))
 
 
 def _table(space: Space, outcome: Outcome) -> Table:

@@ -230,7 +230,7 @@ def named_plain(registry: Registry[Any], value: Any) -> Any:
 
 def describe_fields(cls: type[Any]) -> list[tuple[str, str, str]]:
     """Name, type and default of each field, for people."""
-    rows = []
+    rows, hints = [], get_type_hints(cls)
     for field in dataclasses.fields(cls):
         if field.default is not dataclasses.MISSING:
             default = repr(field.default)
@@ -239,9 +239,16 @@ def describe_fields(cls: type[Any]) -> list[tuple[str, str, str]]:
             default = repr(to_plain(made) if registry is None else named_plain(registry, made))
         else:
             default = "(required)"
-        kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
-        rows.append((field.name, kind, default))
+        rows.append((field.name, _told_type(field.type, hints[field.name]), default))
     return rows
+
+
+def _told_type(written: object, hint: Any) -> str:
+    """A type as it is written; a name that stands for several types or values, as those."""
+    is_alias = isinstance(written, str) and written.isidentifier() and not isinstance(hint, type) and hint is not Any
+    if isinstance(written, str) and not is_alias:
+        return written
+    return _type_name(hint).replace("typing.", "")
 
 
 def _with_new_names(

@@ -179,8 +179,8 @@ def _whole(place: Path) -> list[Result]:
         )
     for result in (one for one in found if one.fault):
         raise RunDirectoryError(
-            f"{result.directory} fails its audit, and a plan is answered as a whole: {result.fault}. Bring it back "
-            "from a copy, or delete this folder and let the same command run it again"
+            f"{result.directory} fails its audit, and a plan is answered as a whole: {result.fault}. Without this "
+            "folder `fedreuse confirm` runs it again"
         )
     return results
 

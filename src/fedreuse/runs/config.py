@@ -251,11 +251,20 @@ def load(
         (4, 0.0005)
     """
     allow_imports(allow)
-    plain = read_yaml(Path(source)) if isinstance(source, str | Path) else dict(source)
-    plain = with_overrides(plain, overrides)
+    plain = with_overrides(_plain(source), overrides)
     check_one_codec(plain)
     config: RunConfig = parse(RunConfig, plain, "")
     return config
+
+
+def _plain(source: object) -> dict[str, Any]:
+    if isinstance(source, str | Path):
+        return read_yaml(Path(source))
+    if isinstance(source, Mapping):
+        return dict(source)
+    if isinstance(source, RunConfig):
+        raise ConfigError("this is a configuration already; run() takes it, dataclasses.replace changes it")
+    raise ConfigError(f"the path of a YAML file or a mapping of its keys expected, got {source!r}")
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

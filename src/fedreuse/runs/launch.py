@@ -81,6 +81,12 @@ def run(
         (True, ['fresh'])
     """
     config = config if isinstance(config, RunConfig) else load(config)
+    for one in listeners:
+        if isinstance(one, str | type):
+            raise ConfigError(
+                f"listeners: a Listener object expected, got {one!r}; those that ship are named in the configuration "
+                "(listeners: [csv]), and of a class of your own an object is made first"
+            )
     directory = RunDirectory(Path(out) if out is not None else Path("runs") / config.label)
     if resume and directory.is_complete:
         directory.verify()

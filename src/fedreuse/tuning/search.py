@@ -63,7 +63,10 @@ def search(space: Space, out: Path, jobs: int = 1, say: Callable[[str], object] 
             _play(space, study, batch, out, jobs)
             for trial in batch:
                 told = _read(study.get_trials(deepcopy=False)[trial.number])
-                say(f"trial {trial.number + 1} of {space.size}: {told.state} {list(told.values)} {told.error}".rstrip())
+                pairs = zip(space.objectives, told.values, strict=False)  # a trial that failed has no values
+                values = "".join(f", {measure.metric} {value:.6g}" for measure, value in pairs)
+                why = f": {told.error}" if told.error else ""
+                say(f"trial {trial.number} ({trial.number + 1} of {space.size}) {told.state}{values}{why}")
     finally:
         folder.release()
 

@@ -170,9 +170,10 @@ def make_space(name: str, base: Mapping[str, Any], plain: Mapping[str, Any]) -> 
     constraints = tuple(_constraint(one, f"constraints[{at}]") for at, one in enumerate(plain.get("constraints", [])))
     rule: Rule = parse(Rule, plain.get("rule"), "rule") if "rule" in plain else _no_rule()
     seeds, final = _whole(plain.get("seeds"), "seeds"), _whole([plain.get("final_seed", 101)], "final_seed")[0]
+    trials, batch = _count(plain, "trials", 20), _count(plain, "batch", 2)
     space = Space(
-        name, base, axes, seeds, final, dimensions, sampler, int(plain.get("trials", 20)), int(plain.get("batch", 2)),
-        prune, objectives, constraints, rule, plain, digest_of(base, plain),
+        name, base, axes, seeds, final, dimensions, sampler, trials, batch, prune,
+        objectives, constraints, rule, plain, digest_of(base, plain),
     )  # fmt: skip
     _check(space)
     return space
@@ -211,6 +212,13 @@ def _constraint(given: object, where: str) -> Constraint:
         return Constraint(measure, **bounds)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
+
+
+def _count(plain: Mapping[str, Any], key: str, usual: int) -> int:
+    given = plain.get(key, usual)
+    if type(given) is not int:
+        raise ConfigError(f"{key}: a whole number expected, got {given!r}")
+    return given
 
 
 def _whole(given: object, where: str) -> tuple[int, ...]:

@@ -85,9 +85,12 @@ def test_a_name_is_looked_up_in_the_cache(folder: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path))
     assert folder_of("team/tiny").resolve() == folder.resolve()
     with pytest.raises(
-        ConfigError, match=r"team/other is neither a folder nor in the local cache .* nothing is download"
+        ConfigError,
+        match=r"team/other is neither a folder nor in the local cache .* nothing is download.*hf download team",
     ):
         folder_of("team/other")
+    with pytest.raises(ConfigError, match=r"nothing is downloaded in a run; name a folder$"):
+        folder_of(str(tmp_path / "absent"))
 
 
 def test_folders_that_are_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

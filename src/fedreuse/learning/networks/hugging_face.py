@@ -104,6 +104,12 @@ class HuggingFaceModule(nn.Module):
         return scores.float()
 
 
+def _or_fetch(path: str) -> str:
+    """How to get a model by its name, `team/model`; a path is no such name."""
+    is_name = path.count("/") <= 1 and not path.startswith(("/", ".", "~"))
+    return f", or fetch the model first: hf download {path}" if is_name else ""
+
+
 def folder_of(path: str) -> Path:
     """The folder of a model: as it is named, or that of a name in the local cache.
 
@@ -121,7 +127,7 @@ def folder_of(path: str) -> Path:
         except (OSError, ValueError, HfHubHTTPError, HFValidationError):
             raise ConfigError(
                 f"network.path: {path} is neither a folder nor in the local cache of Hugging Face, and nothing is "
-                f"downloaded in a run; fetch it first (hf download {path}), or name a folder"
+                f"downloaded in a run; name a folder{_or_fetch(path)}"
             ) from None
     if not any(folder.glob("*.safetensors")):
         pickles = sorted(file.name for pattern in ("*.bin", "*.pt", "*.pth", "*.pkl") for file in folder.glob(pattern))
