@@ -38,7 +38,7 @@ def test_words_and_numbers(tmp_path: Path, values: list[object], classes: ClassS
         (
             [0, 1] * 4 + [2, 1],
             None,
-            r"row 8 has the label 2, which is none of the 2 classes \(0, 1\), and so have 0",
+            r"row 8 has the label 2, which is none of the 2 classes \(0, 1\); correct it",
         ),
         ([0, 10] * 5, 10, r"row 1 has the label 10, which is none of the 10 classes \(0, .*\), and so have 4 others"),
         ([1] * 10, None, r"all training examples have the label .*1.*two classes at least"),
