@@ -15,7 +15,7 @@ def test_a_search_ends_in_a_table_and_a_configuration(invoke: Invoke, tmp_path: 
     words = ("tune", SPACE, "rounds.count=1", "tune.space={method.mu: {choice: [0.0, 0.1]}}", "--jobs", "1")
     shown = invoke(*words, "--out", tmp_path / "out")
     assert shown.exit_code == 0, shown.stderr
-    assert re.search(r"^trial 1 \(2 of 2\) complete, validation 0\.\d+$", shown.stdout, re.MULTILINE)
+    assert re.search(r"^trial 1 \(2 of 2\) complete, best_validation 0\.\d+$", shown.stdout, re.MULTILINE)
     assert "Trials of fedprox" in shown.stdout
     assert f"fedreuse run {tmp_path / 'out' / 'chosen.yaml'}" in shown.stdout
     told = json.loads(invoke(*words, "--out", tmp_path / "out", "--json").stdout)  # nothing runs again

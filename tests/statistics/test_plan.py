@@ -47,7 +47,7 @@ def test_too_few_seeds_are_refused(seeds) -> None:
 
 
 def test_development_seeds_cannot_confirm() -> None:
-    with pytest.raises(ConfigError, match=r"cannot confirm them.*got \[402\]"):
+    with pytest.raises(ConfigError, match=r"cannot confirm them.*development_seeds has, got \[402\]"):
         _plan(development_seeds=[1, 402]).check(FIVE, AXES)
 
 

@@ -1,1 +1,1 @@
-"""The ledger at the door, the boundaries drawn over it, work and memory."""
+"""The ledger of messages, the boundaries drawn over it, work and memory."""

@@ -55,8 +55,8 @@ class Hypothesis:
         if self.test != "superiority":
             require(
                 self.margin > 0,
-                f"margin must be above 0 for {self.test}: no finite number of seeds shows that two means are equal. "
-                "Name the smallest difference that matters, 0.01 for one point of accuracy",
+                f"margin must be above 0 for {self.test}, because no finite number of seeds shows that two means are "
+                "equal; name the smallest difference that matters, such as 0.01 for one point of accuracy",
                 self.margin,
             )
         if self.test == "non_inferiority":

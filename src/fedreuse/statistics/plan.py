@@ -114,8 +114,8 @@ class Plan:
         known = sorted(set(self.development_seeds) & set(seeds))
         require(
             not known,
-            "seeds with which settings were chosen cannot confirm them: take others, such as 401 to 405, in axes.seed; "
-            "development_seeds names",
+            "seeds with which settings were chosen cannot confirm them; take others in axes.seed, such as 401 to 405, "
+            "than those that development_seeds has",
             known,
         )
         if len(seeds) < FEWEST_SEEDS:
