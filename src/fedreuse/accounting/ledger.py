@@ -1,4 +1,4 @@
-"""The facts of what crossed: one row per envelope, one per selected client and round; boundaries are drawn over them later.
+"""What crossed: one row per envelope, one per selected client and round; boundaries are drawn over them later.
 
 Where a meter stands at the nodes' lines, each exchange adds what it saw: a row per client and direction.
 """
