@@ -95,7 +95,7 @@ TAMPERING: dict[str, tuple[str, str, Callable[[Path], object]]] = {
         lambda study: (study / ROWS_FILE).write_text((study / ROWS_FILE).read_text() + "\n"),
     ),
     "a run": (
-        "coverage", "1 runs are missing or incomplete", lambda study: shutil.rmtree(first_run(study).path),
+        "coverage", "missing or incomplete runs (1): ", lambda study: shutil.rmtree(first_run(study).path),
     ),
     "the opening of a run": (
         "manifest", "test-opened.json is missing",
@@ -139,7 +139,7 @@ def test_a_part_of_a_study_is_exported_when_asked_and_called_partial(whole: Path
     study = Path(shutil.copytree(whole, tmp_path / "study"))
     gone = first_run(study).path.name
     (study / gone / "COMPLETE").unlink()
-    with pytest.raises(RunDirectoryError, match=r"1 runs are missing or incomplete: .*--admit-partial exports"):
+    with pytest.raises(RunDirectoryError, match=r"missing or incomplete runs \(1\): .*--admit-partial exports"):
         export_results(study, tmp_path / "out")
     made = export_results(study, tmp_path / "out", admit_partial=True)
     assert (made.runs, made.absent, (made.path / gone).exists()) == (9, (gone,), False)
@@ -150,7 +150,7 @@ def test_a_part_of_a_study_is_exported_when_asked_and_called_partial(whole: Path
     assert {one.verdict for one in others} == {"green"}
     assert partial_note(made.path) == "Partial: 9 of 10 runs of out are complete. Absent: full, seed 401."
     shutil.rmtree(first_run(made.path).path)  # more is gone than the export says
-    assert "1 runs are missing" in audit(made.path)[0].checks[0].said
+    assert "incomplete runs (1): " in audit(made.path)[0].checks[0].said
 
 
 def test_a_study_without_a_complete_run_has_no_evidence(whole: Path, tmp_path: Path) -> None:
