@@ -23,6 +23,16 @@ def test_documents_show_what_the_results_say(document: Path) -> None:
     assert results.filled(text) == text, f"{document.name} differs from results/; write its tables with `make tables`"
 
 
+def test_what_is_said_of_reuse_are_the_differences_of_its_plan() -> None:
+    text = (ROOT / "docs" / "results" / "what-we-found.md").read_text(encoding="utf-8")
+    prose, table = text.split("<!-- results: reuse answers -->")
+    rows = [line.split(" | ") for line in table.split("**Observations by seed")[0].splitlines() if " - " in line[:80]]
+    wanted = [f"{mean} ({interval})" for _, mean, interval, *_ in rows[1:]]  # below the heading
+    assert len(wanted) == 6
+    said = " ".join(prose.split())
+    assert [each for each in wanted if each not in said] == []
+
+
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(results, "STORED", tmp_path)
