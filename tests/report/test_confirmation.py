@@ -111,7 +111,7 @@ def test_a_missing_run_is_refused(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     shutil.rmtree(place / "b-403")
     (place / "a-401" / "COMPLETE").unlink()
-    with pytest.raises(RunDirectoryError, match=r"2 runs of the plan are missing .*a-401, b-403.*same command"):
+    with pytest.raises(RunDirectoryError, match=r"missing or incomplete \(2: a-401, b-403\).*same command"):
         confirm(place)
 
 
