@@ -208,7 +208,7 @@ def test_stopped_in_the_middle_it_leaves_nobody_and_goes_on(
         process.kill()
     else:
         os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=600)
     if not is_killed:
         assert process.returncode == 130
         assert "the rounds so far are safe; the same command goes on from there" in said
@@ -237,7 +237,7 @@ def members(session: int) -> list[int]:
     return found
 
 
-def until(is_so: Callable[[], bool], seconds: float = 120) -> None:
+def until(is_so: Callable[[], bool], seconds: float = 600) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline

@@ -33,10 +33,10 @@ def test_a_page_until_ctrl_c(complete: Path) -> None:
     address = told["address"]
     assert told["runs"] == [str(complete)]
     assert address.startswith("http://localhost:")
-    with urlopen(address.replace("localhost", "127.0.0.1"), timeout=120) as page:
+    with urlopen(address.replace("localhost", "127.0.0.1"), timeout=600) as page:
         assert b"Where the bytes go" in page.read()
     served.send_signal(signal.SIGINT)
-    _, said = served.communicate(timeout=60)
+    _, said = served.communicate(timeout=600)
     assert served.returncode == 130
     assert "no longer served" in said
 

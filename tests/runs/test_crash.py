@@ -250,7 +250,7 @@ class Watcher(Listener):
 
 
 def wait_for_round(out: Path, number: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         log = out / "log.txt"
         if log.exists() and f"round {number}:" in log.read_text():

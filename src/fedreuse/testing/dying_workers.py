@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.engine.executors.executor import WorkerSetup, Workplace
 
-__all__ = ["DyingSetup", "SleepingSetup"]
+__all__ = ["DyingSetup", "SleepingSetup", "wake"]
+
+_AWAKE = "awake"
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,13 @@ class SleepingSetup:
     """A setup whose process sleeps before it plays anybody in a round: time to take its machine away.
 
     A file per client in `folder` says so, with the number of the process that started the sleeper (in Ray: the node).
+    Everybody sleeps until `wake` is called, however slow the machine is, but never longer than `longest_seconds`.
     """
 
     setup: WorkerSetup
     folder: str
     round_number: int
-    seconds: float
+    longest_seconds: float = 600.0
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
         """The inner setup; sleep comes before the trainer."""
@@ -70,10 +73,21 @@ class SleepingSetup:
         def sleeping(client: int, round_number: int) -> LocalTrainer:
             if round_number == self.round_number:
                 (Path(self.folder) / str(client)).write_text(str(os.getppid()))
-                time.sleep(self.seconds)
+                _sleep(Path(self.folder) / _AWAKE, self.longest_seconds)
             return inner.trainer(client, round_number)
 
         return replace(inner, trainer=sleeping)
+
+
+def wake(folder: str | Path) -> None:
+    """End the sleep of everybody whose `SleepingSetup` has this folder, now and later."""
+    (Path(folder) / _AWAKE).touch()
+
+
+def _sleep(until: Path, longest_seconds: float) -> None:
+    end = time.monotonic() + longest_seconds
+    while not until.exists() and time.monotonic() < end:
+        time.sleep(0.05)
 
 
 def _die(delay_seconds: float) -> None:

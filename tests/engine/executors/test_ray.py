@@ -16,7 +16,7 @@ from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.ray import Actor, Ray, _connect, _import_ray
 from fedreuse.engine.executors.worker import Failure
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.testing.dying_workers import DyingSetup, SleepingSetup
+from fedreuse.testing.dying_workers import DyingSetup, SleepingSetup, wake
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.cluster import ray_cluster
 from tests.federation import build, is_same
@@ -121,7 +121,7 @@ def test_same_bits_as_serial_when_an_actor_is_killed_and_when_a_node_is_lost(clu
     # a node lost with everybody on it, while somebody plays there; there is no room for others
     asleep = tmp_path / "asleep"
     asleep.mkdir()
-    wrap = partial(SleepingSetup, folder=str(asleep), round_number=3, seconds=3.0)
+    wrap = partial(SleepingSetup, folder=str(asleep), round_number=3)
     session = Session(
         FEDERATION, build("dg_fedreuse"), Setting(cohort=4, faults=FAULTS, executor=Ray(4), wrap_setup=wrap)
     )
@@ -140,8 +140,12 @@ def test_same_bits_as_serial_when_an_actor_is_killed_and_when_a_node_is_lost(clu
 def lose_node_of_a_sleeper(cluster, asleep):
     node = cluster.worker_nodes.copy().pop()
     (raylet,) = node.all_processes["raylet"]
-    deadline = time.monotonic() + 60
-    while str(raylet.process.pid) not in {path.read_text() for path in asleep.iterdir()}:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    cluster.remove_node(node, allow_graceful=False)
+    try:
+        # nobody wakes before: the two workers of the other node cannot play all four clients in the meantime
+        deadline = time.monotonic() + 600
+        while str(raylet.process.pid) not in {path.read_text() for path in asleep.iterdir()}:
+            assert time.monotonic() < deadline, "nobody played on the node that was to be lost"
+            time.sleep(0.05)
+        cluster.remove_node(node, allow_graceful=False)
+    finally:
+        wake(asleep)

@@ -26,7 +26,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 def _ask(port: int, path: str, way: str = "GET", host: str = "localhost") -> tuple[HTTPResponse, bytes]:
-    asked = HTTPConnection(LOOPBACK, port, timeout=120)
+    asked = HTTPConnection(LOOPBACK, port, timeout=600)
     try:
         asked.request(way, path, headers={"Host": f"{host}:{port}"})
         answer = asked.getresponse()
