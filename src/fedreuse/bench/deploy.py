@@ -50,9 +50,7 @@ def run(num_nodes: int, rounds: int, tell: Callable[[str], object] = str) -> lis
         with LocalFederation(Path(place) / "federation", num_nodes) as federation:
             tell(f"{num_nodes} nodes are up; {rounds} rounds, each way in turn")
             federation.launch(app)
-            _wait(federation, out / RESULT_FILE)
-        rows: list[Row] = json.loads((out / RESULT_FILE).read_text())
-    return rows
+            return _wait(federation, out / RESULT_FILE, tell)
 
 
 def bench_app(config: RunConfig, options: Deployment, folder: Path) -> Path:
@@ -64,16 +62,32 @@ def bench_app(config: RunConfig, options: Deployment, folder: Path) -> Path:
     return app
 
 
-def _wait(federation: LocalFederation, result: Path) -> None:
-    looked = time.monotonic()
-    while not result.exists():
+def _wait(federation: LocalFederation, result: Path, tell: Callable[[str], object]) -> list[Row]:
+    """All rows, once the server app has written the last; each exchange is told when its row comes."""
+    looked, told = time.monotonic(), 0
+    while True:
+        rows, is_complete = _measured(result)
+        for row in rows[told:]:
+            if "exchange_seconds" in row:
+                place = f"round {row['round']}" if row["kind"] == "round" else row["kind"]
+                tell(f"{row['way']}, {place}: {row['exchange_seconds']:.1f} s")
+        told = len(rows)
+        if is_complete:
+            return rows
         federation.check()
         if time.monotonic() - looked > 60 * _POLL_SECONDS:
-            if federation.has_ended() and not result.exists():
+            if federation.has_ended() and not _measured(result)[1]:
                 log = (federation.folder / "superlink.log").read_text(errors="replace")
                 raise RunError(f"the bench's server app failed:\n{log[-2000:]}")
             looked = time.monotonic()
         time.sleep(_POLL_SECONDS)
+
+
+def _measured(result: Path) -> tuple[list[Row], bool]:
+    if not result.exists():
+        return [], False
+    found = json.loads(result.read_text())
+    return found["rows"], found["is_complete"]
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:

@@ -66,7 +66,7 @@ def main(grid: Grid, context: Context) -> None:
         bench.play(number)
     bench.check()
     bench.weigh()
-    write_whole(Path(options.out) / RESULT_FILE, json.dumps(bench.rows).encode())
+    bench.write(is_complete=True)
 
 
 class Watched:
@@ -121,6 +121,7 @@ class Bench:
     def __init__(self, grid: Grid, federation: Federation, place: Path, options: Deployment) -> None:
         """Every way starts from the same model."""
         self._grid, self._federation, self._options = grid, federation, options
+        self._result = place / RESULT_FILE
         self._site = Site(
             federation.workplace, MemoryStore(), NoFaults(), federation.config.seed, population=federation.population
         )
@@ -181,6 +182,7 @@ class Bench:
     def _add_round(self, way: str, number: int, exchanges: list[dict[str, Any]]) -> None:
         total = {key: sum(row[key] for row in exchanges) for key in ("exchange_seconds", "exchange_cpu_seconds")}
         self.rows.append({"way": way, "kind": "round", "round": number, "exchanges": len(exchanges), **total})
+        self.write()
 
     def _timed(self, way: str, kind: str, grid: Watched, work: Callable[[], Any]) -> Any:
         """What an exchange took, from quiet to quiet: processes that have answered end before the next is sent."""
@@ -196,7 +198,12 @@ class Bench:
         lists = {key: [told[key] for told in grid.told] for key in ("seconds", "process_seconds", "peak_bytes")}
         row = {"way": way, "kind": kind, **lists, "exchange_seconds": seconds, "exchange_cpu_seconds": cpu}
         self.rows.append({**row, "cpu_seconds": cpu / max(1, len(grid.told))})
+        self.write()
         return result
+
+    def write(self, is_complete: bool = False) -> None:
+        """The rows so far, for whoever waits for them."""
+        write_whole(self._result, json.dumps({"is_complete": is_complete, "rows": self.rows}).encode())
 
     def check(self) -> None:
         """Whoever answers, the model is the same."""
