@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,13 +41,13 @@ def breakdown(rows: Sequence[LedgerRow], num_rounds: int) -> dict[Share, np.ndar
 
     Evaluation and what a meter saw lie outside that boundary, and are left out.
     """
-    found: dict[Share, np.ndarray] = {}
+    found: defaultdict[Share, list[int]] = defaultdict(lambda: [0] * num_rounds)
     for row in rows:
         if row.purpose == "evaluation" or row.is_measured:
             continue
         for share, size in _shares(row).items():
-            found.setdefault(share, np.zeros(num_rounds, np.int64))[row.round_number - 1] += size
-    return dict(sorted(found.items()))
+            found[share][row.round_number - 1] += size
+    return {share: np.array(sizes, np.int64) for share, sizes in sorted(found.items())}
 
 
 def _shares(row: LedgerRow) -> Mapping[Share, int]:

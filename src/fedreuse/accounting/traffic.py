@@ -87,13 +87,17 @@ def traffic(
 ) -> Traffic:
     """Bytes per round under a boundary."""
     rounds = num_rounds or max((event.round_number for event in events), default=0)
-    down, up = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
+    charged = {"down": [0] * rounds, "up": [0] * rounds}  # lists: an array takes long to change one number
     for row in rows:
         if row.purpose == "evaluation" or row.is_measured != boundary.is_measured:
             continue
-        (down if row.direction == "down" else up)[row.round_number - 1] += boundary.charge(row)
+        charged[row.direction][row.round_number - 1] += boundary.charge(row)
+    down, up = (np.array(charged[way], np.int64) for way in ("down", "up"))
     selected, answered = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
-    crossed = {(row.round_number, row.client) for row in rows if _is_update(row)}
+    lost = {(event.round_number, event.client) for event in events if event.outcome == "lost"}
+    crossed = (
+        {key for row in rows if (key := (row.round_number, row.client)) in lost and _is_update(row)} if lost else lost
+    )
     for event in events:
         selected[event.round_number - 1] += 1
         answered[event.round_number - 1] += event.outcome != "lost" or (event.round_number, event.client) in crossed

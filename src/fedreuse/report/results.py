@@ -15,7 +15,7 @@ from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.history import History
 from fedreuse.runs.consistency import failures
 from fedreuse.runs.directory import RunDirectory, find_runs
-from fedreuse.runs.snapshot import take_snapshot
+from fedreuse.runs.snapshot import Snapshot, take_snapshot
 from fedreuse.runs.study_file import STUDY_FILE, read_study
 
 if TYPE_CHECKING:
@@ -95,8 +95,13 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
         RunDirectoryError: The directory is damaged.
 
     """
+    return _told(take_snapshot(directory), variant, labels)
+
+
+def _told(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str] | None) -> Result:
+    directory = snapshot.directory
     try:
-        return _read_run(directory, variant, labels or {})
+        return _read_run(snapshot, variant, labels or {})
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RunDirectoryError(
             f"{directory.path} does not say what a run says ({type(error).__name__}: {error}); bring it back from a "
@@ -104,8 +109,8 @@ def read_run(directory: RunDirectory, variant: str | None = None, labels: Mappin
         ) from None
 
 
-def _read_run(directory: RunDirectory, variant: str | None, labels: Mapping[str, str]) -> Result:
-    snapshot = take_snapshot(directory)
+def _read_run(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]) -> Result:
+    directory = snapshot.directory
     config, metrics, summary, events = snapshot.config, snapshot.metrics, snapshot.summary, snapshot.events
     history = History.of(snapshot)
     scores = [row["validation_score"] for row in metrics if row["validation_score"] is not None]
@@ -176,8 +181,9 @@ def _marked(place: Path, variant: str | None = None, labels: Mapping[str, str] |
     """A run with its `fault`, if it has one; of a damaged run what can be read, to be shown with a mark."""
     directory = RunDirectory.open(place)
     try:
-        result = read_run(directory, variant, labels)
-        return replace(result, fault=failures(directory) if result.is_complete else "")
+        snapshot = take_snapshot(directory)
+        result = _told(snapshot, variant, labels)
+        return replace(result, fault=failures(directory, snapshot) if result.is_complete else "")
     except RunDirectoryError as error:
         return replace(_as_it_is(place, variant, labels), fault=str(error))
 

@@ -6,17 +6,20 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.saving import Saving
-from fedreuse.accounting.traffic import evaluation_bytes
+from fedreuse.accounting.traffic import evaluation_bytes, savings
 from fedreuse.accounting.work import total_work
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.identity import run_id_of
 
 if TYPE_CHECKING:
+    from fedreuse.accounting.ledger import EventRow, LedgerRow
     from fedreuse.runs.directory import RunDirectory
+    from fedreuse.runs.snapshot import Snapshot
 
 __all__ = ["Check", "Verdict", "check_run", "failures", "same"]
 
@@ -34,16 +37,17 @@ class Check:
     said: str = ""
 
 
-def check_run(directory: RunDirectory) -> list[Check]:
-    """Every check that needs the run directory alone."""
+def check_run(directory: RunDirectory, known: Snapshot | None = None) -> list[Check]:
+    """Every check that needs the run directory alone; `known` is what was read of the complete run a moment ago."""
     if not directory.is_complete:
         return [Check("complete", "failed", f"the run is {directory.state}, so that it has no result")]
-    return [_ask(name, look, directory) for name, look in _LOOKS.items()]
+    run = _Run(directory, known)
+    return [_ask(name, look, run) for name, look in _LOOKS.items()]
 
 
-def failures(directory: RunDirectory) -> str:
-    """Why a run has no place in a table, in a line; empty if it has one."""
-    failed = [check for check in check_run(directory) if check.verdict == "failed"]
+def failures(directory: RunDirectory, known: Snapshot | None = None) -> str:
+    """Why a run has no place in a table, in a line; empty if it has one. `known`: as in `check_run`."""
+    failed = [check for check in check_run(directory, known) if check.verdict == "failed"]
     return "; ".join(f"{check.name}: {check.said}" for check in failed[:2])
 
 
@@ -53,23 +57,40 @@ def same(name: str, found: object, told: object) -> None:
         raise RunDirectoryError(f"{name} is {_short(found)} by the rows, and {_short(told)} is told")
 
 
-def _ask(name: str, look: Callable[[RunDirectory], Check], directory: RunDirectory) -> Check:
+class _Run:
+    """A complete run whose ledger and events, which are long, are read once for all looks."""
+
+    def __init__(self, directory: RunDirectory, known: Snapshot | None) -> None:
+        self.directory, self._known = directory, known
+
+    @cached_property
+    def ledger(self) -> Sequence[LedgerRow]:
+        return self.directory.ledger() if self._known is None else self._known.ledger
+
+    @cached_property
+    def events(self) -> Sequence[EventRow]:
+        return self.directory.events() if self._known is None else self._known.events
+
+
+def _ask(name: str, look: Callable[[_Run], Check], run: _Run) -> Check:
     try:
-        return look(directory)
+        return look(run)
     except RunDirectoryError as error:
         return Check(name, "failed", str(error))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         return Check(name, "failed", f"what it says is not what a run writes ({type(error).__name__}: {error})")
 
 
-def _manifest(directory: RunDirectory) -> Check:
+def _manifest(run: _Run) -> Check:
+    directory = run.directory
     directory.verify()
     if not directory.is_checked:
         return Check("manifest", "unverified", "the run was begun before there were checksums")
     return Check("manifest", "ok")
 
 
-def _configuration(directory: RunDirectory) -> Check:
+def _configuration(run: _Run) -> Check:
+    directory = run.directory
     known, found = directory.provenance["run_id"], run_id_of(directory.config)
     if found != known and directory.is_checked:
         raise RunDirectoryError(f"config.yaml has run id {found}, and the run was {known}")
@@ -77,7 +98,8 @@ def _configuration(directory: RunDirectory) -> Check:
     return Check("configuration", "ok" if found == known else "unverified", known)
 
 
-def _rounds(directory: RunDirectory) -> Check:
+def _rounds(run: _Run) -> Check:
+    directory = run.directory
     metrics, summary, rounds = directory.metrics(), directory.summary, directory.config["rounds"]
     same("the list of rounds", [row["round"] for row in metrics], list(range(1, len(metrics) + 1)))
     if len(metrics) != rounds["count"] and rounds.get("patience") is None:
@@ -89,9 +111,9 @@ def _rounds(directory: RunDirectory) -> Check:
     return Check("rounds", "ok", f"{len(metrics)}")
 
 
-def _ledger(directory: RunDirectory) -> Check:
-    rows, summary, metrics = directory.ledger(), directory.summary, directory.metrics()
-    traffic = directory.traffic()
+def _ledger(run: _Run) -> Check:
+    rows, summary, metrics = run.ledger, run.directory.summary, run.directory.metrics()
+    traffic = savings(rows, run.events, run.directory.reference, len(metrics))
     told = summary.get("communication", {})
     for name, drawn in traffic.items():
         _same_where_told(told.get(name, {}), f" ({name})", **Saving.of(drawn).to_plain())
@@ -104,9 +126,9 @@ def _ledger(directory: RunDirectory) -> Check:
     return Check("ledger", "ok", f"{len(rows):,} messages")
 
 
-def _events(directory: RunDirectory) -> Check:
-    events, metrics = directory.events(), directory.metrics()
-    _same_where_told(directory.summary, events=count_outcomes(events))
+def _events(run: _Run) -> Check:
+    events, metrics = run.events, run.directory.metrics()
+    _same_where_told(run.directory.summary, events=count_outcomes(events))
     by_round = Counter((event.round_number, event.outcome) for event in events)
     for row in metrics:
         counted = {outcome: by_round[row["round"], outcome] for outcome in _OUTCOMES}
@@ -114,7 +136,8 @@ def _events(directory: RunDirectory) -> Check:
     return Check("events", "ok", f"{len(events):,} selections")
 
 
-def _test(directory: RunDirectory) -> Check:
+def _test(run: _Run) -> Check:
+    directory = run.directory
     summary, opening = directory.summary, directory.opening
     if summary["test_score"] is None:
         return Check("test", "ok", "sealed")
@@ -130,7 +153,7 @@ def _test(directory: RunDirectory) -> Check:
     return Check("test", "ok", f"opened {opening.get('opened', '')}")
 
 
-_LOOKS: Mapping[str, Callable[[RunDirectory], Check]] = {
+_LOOKS: Mapping[str, Callable[[_Run], Check]] = {
     "manifest": _manifest,
     "configuration": _configuration,
     "rounds": _rounds,

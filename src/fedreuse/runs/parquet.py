@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import BytesIO
+from itertools import pairwise
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -37,7 +38,33 @@ def to_parquet(rows: list[dict[str, Any]], table: Literal["ledger", "events"]) -
 def from_parquet(data: bytes) -> list[dict[str, Any]]:
     """The rows again; a ValueError if these are not the bytes of such a file."""
     try:
-        rows: list[dict[str, Any]] = pq.read_table(BytesIO(data)).to_pylist(maps_as_pydicts="strict")
+        table = pq.read_table(BytesIO(data))
+        columns = [_plain(column.combine_chunks()) for column in table.columns]
     except (pa.ArrowException, OSError, KeyError) as error:
         raise ValueError(f"not a table: {error}") from None
-    return rows
+    names = table.column_names
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(column: pa.Array) -> list[Any]:
+    """A column as Python objects, as `to_pylist` gives it, whose way cell by cell takes ten times as long."""
+    kind = column.type
+    if column.null_count:
+        there = column.is_valid().to_numpy(zero_copy_only=False).tolist()
+        known = iter(_plain(column.drop_null()))
+        return [next(known) if is_there else None for is_there in there]
+    if pa.types.is_struct(kind):
+        names, parts = [part.name for part in kind], (_plain(part) for part in column.flatten())
+        return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
+    if pa.types.is_map(kind):
+        pairs, ends = list(zip(_plain(column.keys), _plain(column.items), strict=True)), _plain(column.offsets)
+        maps = [dict(pairs[begin:end]) for begin, end in pairwise(ends)]
+        if sum(map(len, maps)) != len(pairs):
+            raise KeyError("a map has the same key twice")
+        return maps
+    if pa.types.is_string(kind):
+        coded = column.dictionary_encode()
+        words = coded.dictionary.to_pylist()
+        return [words[place] for place in _plain(coded.indices)]
+    plain: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return plain
