@@ -4,6 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# what pytest makes of the tests is kept for the next call, whatever the shell says
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help demo test test-long test-deploy test-browser fast check fuzz damage kill clean docs tables hashes
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10

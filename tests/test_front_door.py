@@ -44,6 +44,7 @@ def test_dir_shows_the_public_names_and_nothing_else() -> None:
         _ = fedreuse.nothing_like_it
 
 
+@pytest.mark.slow
 def test_nothing_is_imported_before_it_is_used() -> None:
     program = (
         "import sys, fedreuse; dir(fedreuse); fedreuse.Tensors; fedreuse.Message; fedreuse.describe\n"

@@ -21,6 +21,7 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=ROOT)
 
 
+@pytest.mark.slow
 def test_the_core_works_without_torch() -> None:
     # torch, torchvision and scikit-learn are not merely not imported: importing them fails
     script = f"""
@@ -38,6 +39,7 @@ print(session.round_number)
     assert (done.stdout, done.returncode) == ("2\n", 0), done.stderr
 
 
+@pytest.mark.slow
 def test_reports_are_rebuilt_without_engine_learning_or_methods() -> None:
     script = """
 import importlib, pkgutil, sys
@@ -56,6 +58,7 @@ def test_the_package_itself_is_light() -> None:
     assert done.stdout == "False False\n", done.stderr
 
 
+@pytest.mark.slow
 def test_the_import_contract_holds() -> None:
     program = Path(sys.executable).parent / "lint-imports"
     if not program.exists():

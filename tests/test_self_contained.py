@@ -25,11 +25,13 @@ def lines() -> Iterator[tuple[str, str]]:
                     yield f"{path.relative_to(ROOT)}:{number}", line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pattern", [ELSEWHERE, MACHINE], ids=["documents", "paths"])
 def test_nothing_is_cited_that_a_reader_does_not_have(pattern: re.Pattern[str]) -> None:
     assert [f"{place}: {line.strip()}" for place, line in lines() if pattern.search(line)] == []
 
 
+@pytest.mark.slow
 def test_the_patterns_find_what_they_are_for() -> None:
     assert ELSEWHERE.search("as in METHODS" + " 16.2")
     assert ELSEWHERE.search("see DESIGN" + ".md")

@@ -124,6 +124,7 @@ def golomb_bytes(schema: Schema, p: float) -> float:
     return sum(kept_count(spec.size, p) for spec in schema) * per_kept / 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "about"), [("cnn", 49_500), ("resnet18", 1_310_000)])
 def test_the_row_of_stc(network: str, about: int) -> None:
     found = upload(network, {"name": "error_feedback", "codec": {"name": "ternary", "ratio": 0.2}}, "dense")
@@ -133,6 +134,7 @@ def test_the_row_of_stc(network: str, about: int) -> None:
     assert 100 * (1 - used / (4 * network_schema(network).weights.size)) == pytest.approx(97.07, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("network", "buffers"), [("cnn", 784), ("resnet18", 38_560)])
 def test_dense_buffers(network: str, buffers: int) -> None:
     assert upload(network, "qsgd", "dense").group_bytes("buffers", "counters") == buffers

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from opacus.accountants import RDPAccountant
-from opacus.accountants.analysis import rdp
 
 from fedreuse.accounting import privacy
 from fedreuse.accounting.ledger import EventRow
@@ -27,6 +25,8 @@ def test_the_client_that_was_selected_most_counts() -> None:
 
 @pytest.mark.parametrize("noise", [0.7, 2.0, 5.0])
 def test_epsilon_is_the_accountants_for_whole_releases(noise: float) -> None:
+    from opacus.accountants import RDPAccountant
+
     accountant = RDPAccountant()
     for _ in range(6):
         accountant.step(noise_multiplier=noise, sample_rate=1.0)
@@ -35,6 +35,8 @@ def test_epsilon_is_the_accountants_for_whole_releases(noise: float) -> None:
 
 
 def test_reuse_is_bounded_by_composing_its_mechanisms_one_by_one() -> None:
+    from opacus.accountants.analysis import rdp
+
     # fresh, then reused at ages 1, 2, 3 with rho 0.7: four mechanisms of sensitivity 0.7^age, composed by the library
     noise, factors = 2.0, [0.7**age for age in range(4)]
     one_by_one = sum(

@@ -12,6 +12,7 @@ from fedreuse.core.errors import DataError
 from fedreuse.learning.task import Task
 
 
+@pytest.mark.slow
 def test_every_codec_has_a_row() -> None:
     rows = bench.run(["tiny"], repeats=2)
     assert {row["codec"] for row in rows} >= set(codecs.names())
@@ -23,6 +24,7 @@ def test_every_codec_has_a_row() -> None:
     assert "4 steps on digits" in table.legend
 
 
+@pytest.mark.slow
 def test_a_model_that_is_large_enough_has_the_codecs_of_lean() -> None:
     large, tiny = (configure(name, 1) for name in ("reference", "tiny"))
     schema = bench.initial_network(large.network, (1, 28, 28), 10, 0).schema

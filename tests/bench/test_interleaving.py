@@ -27,6 +27,7 @@ def player(code: str = PLAYER) -> Command:
     return Command([sys.executable, "-c", code], ours("contender").environment)
 
 
+@pytest.mark.slow
 def test_every_contender_plays_every_round() -> None:
     told: list[str] = []
     taken = take_turns({"a": player(), "b": player()}, rounds=2, warm_up=1, tell=told.append)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fedreuse.bench import intervals
 from fedreuse.bench.report import fill
 from fedreuse.bench.results import read
 
 
+@pytest.mark.slow
 def test_every_case_has_a_row_and_a_line() -> None:
     told: list[str] = []
     rows = intervals.run(4, tell=told.append)

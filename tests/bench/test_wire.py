@@ -32,6 +32,7 @@ def test_entropy_by_hand() -> None:
     assert entropy_bytes(None, ones[:0], TensorSpec("t", (0,))) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedavg", "dg_fedreuse"])
 def test_the_parts_are_the_whole_and_the_run_is_the_same(tmp_path: Path, method: str) -> None:
     config = tiny(method={"name": method}, uplink={"update": PACKED}, rounds={"count": 2})

@@ -52,6 +52,7 @@ DATA_COMMANDS = ["list", "fetch", "check", "show", "split"]
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [[name] for name in COMMANDS]

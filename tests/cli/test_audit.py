@@ -24,6 +24,7 @@ def improved(complete: Path, tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_a_run_as_it_was_written_passes(invoke: Invoke, complete: Path) -> None:
     shown = invoke("audit", complete, "--json")
     assert shown.exit_code == 0, shown.stderr
@@ -43,6 +44,7 @@ def test_an_edited_summary_is_red(invoke: Invoke, improved: Path) -> None:
     assert "1 audit: 1 red" in words
 
 
+@pytest.mark.slow
 def test_tables_leave_it_out_or_mark_it(invoke: Invoke, complete: Path, improved: Path) -> None:
     for command in ("show", "compare"):
         shown = invoke(command, complete, improved)

@@ -40,6 +40,7 @@ def test_results_go_to_a_file_with_provenance(invoke: Invoke, in_folder: Path) -
     assert results.provenance["python"]
 
 
+@pytest.mark.slow
 def test_codecs_and_their_report(invoke: Invoke, in_folder: Path) -> None:
     shown = invoke("bench", "codecs", "--workload", "tiny", "--repeats", "1")
     assert shown.exit_code == 0, shown.output

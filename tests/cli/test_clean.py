@@ -22,6 +22,7 @@ def runs(complete: Path, incomplete: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_it_shows_first_and_removes_when_asked(invoke: Invoke, runs: Path) -> None:
     before = sorted(runs.rglob("*"))
     shown = json.loads(invoke("clean", runs, "--json").stdout)
@@ -36,6 +37,7 @@ def test_it_shows_first_and_removes_when_asked(invoke: Invoke, runs: Path) -> No
     assert "nothing to remove in 2 run directories" in invoke("clean", runs).stdout
 
 
+@pytest.mark.slow
 def test_a_sealed_run_keeps_what_its_opening_needs(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     assert invoke("run", tiny, "rounds.count=1", "test=sealed", "--out", tmp_path / "sealed").exit_code == 0
     assert invoke("clean", tmp_path / "sealed", "--yes").exit_code == 0

@@ -34,6 +34,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
     return path, folder / "out", said.stdout
 
 
+@pytest.mark.slow
 def test_a_plan_is_registered_run_and_answered(done: tuple[Path, Path, str]) -> None:
     _, out, shown = done
     assert "Claims (test accuracy, points; 5 seeds)" in shown

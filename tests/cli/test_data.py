@@ -30,6 +30,7 @@ def test_the_digits_are_good(invoke: Invoke) -> None:
     assert "digits: good" in invoke("data", "check", "digits").stdout
 
 
+@pytest.mark.slow
 def test_absent_damaged_or_unknown(invoke: Invoke, tmp_path: Path) -> None:
     absent = invoke("data", "check", "mnist", "--folder", tmp_path)
     assert absent.exit_code == 2
@@ -55,6 +56,7 @@ def test_nothing_to_fetch_and_no_such_source(invoke: Invoke) -> None:
     assert "did you mean 'official'?" in shown.stderr
 
 
+@pytest.mark.slow
 def test_a_fetch_tells_what_it_gets_and_what_it_got(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,6 +77,7 @@ def test_a_fetch_tells_what_it_gets_and_what_it_got(
     assert asked.stderr == "fetching digits.zip\n"
 
 
+@pytest.mark.slow
 def test_what_a_reader_has_met_is_told_and_what_to_pin(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     from fedreuse.learning.datasets.facts import FACTS
 

@@ -23,6 +23,7 @@ def test_a_federation_is_shown_in_a_table_a_figure_and_as_json(invoke: Invoke, t
     assert told["label_distance"]["mean"] > 0.4
 
 
+@pytest.mark.slow
 def test_a_split_is_written_with_the_configuration_that_reads_it(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     shown = invoke("data", "split", tiny, "--out", tmp_path / "fed")
     assert shown.exit_code == 0, shown.output
@@ -37,6 +38,7 @@ def test_a_split_is_written_with_the_configuration_that_reads_it(invoke: Invoke,
     assert "is not empty" in again.stderr
 
 
+@pytest.mark.slow
 def test_tokens_are_shown_by_what_they_stand_for(invoke: Invoke, tmp_path: Path) -> None:
     rows = [f"{who},{text * 9} {turn}" for who, text in (("ann", "aab"), ("bo", "xyz")) for turn in range(8)]
     (tmp_path / "t.csv").write_text("\n".join(["who,text", *rows]))

@@ -41,6 +41,7 @@ def test_an_app_folder_is_written_and_the_next_step_named(tmp_path: Path, config
     assert "\ndeploy.timeout_seconds = 60.0\n" in project
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "reason"),
     [

@@ -14,6 +14,7 @@ from fedreuse.runs.device_check import DeviceCheck
 from tests.cli.conftest import Invoke
 
 
+@pytest.mark.slow
 def test_everything_is_looked_at_and_absence_is_no_error(invoke: Invoke, in_folder: Path) -> None:
     told = {one["what"]: one for one in json.loads(invoke("doctor", "--json").stdout)}
     for what in ("fedreuse", "torch", "extra deploy", "cores", "memory", "disk here", "data digits", "data mnist",

@@ -36,6 +36,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_run_compare_and_deploy_tell_the_same(files: Path) -> None:
     one = told("run", "one.yaml", "--bandwidth", "10mbit")
     assert (one["runs"], one["bandwidth_bits_per_second"]) == (1, 10_000_000.0)
@@ -60,6 +61,7 @@ def test_runs_that_differ_in_the_seed_are_told_once(files: Path) -> None:
     assert [(one.name, one.count) for one in of_study(load_study(files / "study.yaml"))] == [("fedavg", 3), ("mifa", 3)]
 
 
+@pytest.mark.slow
 def test_for_people(files: Path) -> None:
     result = CliRunner().invoke(app, ["run", "one.yaml", "--dry-run", "--bandwidth", "1mbit"])
     assert result.exit_code == 0

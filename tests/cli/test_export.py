@@ -79,6 +79,7 @@ def test_a_model_that_is_not_the_tested_one_is_refused(invoke: Invoke, complete:
     assert "model.safetensors does not hold the model that was tested" in shown.stderr
 
 
+@pytest.mark.slow
 def test_a_network_that_branches_on_values_has_weights_alone(
     invoke: Invoke, tiny: Path, in_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

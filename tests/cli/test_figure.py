@@ -10,12 +10,14 @@ import pytest
 from tests.cli.conftest import Invoke
 
 
+@pytest.mark.slow
 def test_one_run_as_svg(invoke: Invoke, stopped: Path, tmp_path: Path) -> None:
     shown = invoke("figure", stopped, "--out", tmp_path / "one.svg")
     assert shown.exit_code == 0, shown.stderr
     assert "selected clients" in (tmp_path / "one.svg").read_text()
 
 
+@pytest.mark.slow
 def test_several_runs_or_some_of_them(invoke: Invoke, complete: Path, stopped: Path, tmp_path: Path) -> None:
     told = json.loads(invoke("figure", complete, stopped, "--out", tmp_path / "two.pdf", "--json").stdout)
     assert told["runs"] == [str(complete), str(stopped)]

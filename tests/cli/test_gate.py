@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 from typer.testing import CliRunner
 
@@ -14,6 +15,7 @@ from tests.studies.test_gate_study import SMALL
 RUNNER = CliRunner(env={"COLUMNS": "160"})
 
 
+@pytest.mark.slow
 def test_tables_and_json(tmp_path: Path) -> None:
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(SMALL))
@@ -27,6 +29,7 @@ def test_tables_and_json(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]  # nothing is left behind
 
 
+@pytest.mark.slow
 def test_what_was_found_is_stored_with_a_figure_and_shown_again(tmp_path: Path) -> None:
     path, out = tmp_path / "small.yaml", tmp_path / "gate"
     path.write_text(yaml.safe_dump(SMALL))

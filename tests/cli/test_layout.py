@@ -83,6 +83,7 @@ def test_long_texts_fold_between_words() -> None:
     assert all(word in told for word in text.split())
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     width=st.integers(24, 120),

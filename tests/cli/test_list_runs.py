@@ -35,6 +35,7 @@ def test_a_run_in_a_study_is_named_by_its_place_in_the_folder(invoke: Invoke, ru
     assert "one" in invoke("list", "runs", runs / "study" / "one").stdout
 
 
+@pytest.mark.slow
 def test_filter_and_sort(invoke: Invoke, runs: Path) -> None:
     def found(*words: str) -> list[str]:
         told = json.loads(invoke("list", "runs", runs, "--json", *words).stdout)

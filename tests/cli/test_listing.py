@@ -12,6 +12,7 @@ from fedreuse.core.catalog import registries
 from tests.cli.conftest import Invoke
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", registries)
 def test_every_kind_is_listed_with_a_summary(invoke: Invoke, kind: str) -> None:
     told = json.loads(invoke("list", kind, "--json").stdout)
@@ -22,6 +23,7 @@ def test_every_kind_is_listed_with_a_summary(invoke: Invoke, kind: str) -> None:
     assert all(entry["name"] in shown.stdout for entry in told)
 
 
+@pytest.mark.slow
 def test_an_unknown_kind_or_name(invoke: Invoke) -> None:
     assert "did you mean 'methods'?" in invoke("list", "metods").stderr
     assert "did you mean 'top_k'?" in invoke("describe", "topk").stderr
@@ -51,6 +53,7 @@ def test_a_part_without_fields(invoke: Invoke) -> None:
     assert "It has no fields." in invoke("describe", "resnet18").stdout
 
 
+@pytest.mark.slow
 def test_runs_are_listed(invoke: Invoke, complete: Path, in_folder: Path) -> None:
     empty = invoke("list", "runs")
     assert empty.exit_code == 0
@@ -61,6 +64,7 @@ def test_runs_are_listed(invoke: Invoke, complete: Path, in_folder: Path) -> Non
     assert len(json.loads(invoke("list", "runs", complete.parent, "--json").stdout)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["methods", "links", "codecs"])
 def test_paper_kind_and_cost_of_everything_with_a_card(invoke: Invoke, kind: str) -> None:
     told = json.loads(invoke("list", kind, "--json").stdout)

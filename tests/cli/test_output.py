@@ -61,6 +61,7 @@ def test_one_is_not_many() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["show_lines('x' * 99)", "show_json(['x' * 99])", "say('x' * 99)"])
 def test_when_nobody_reads_any_more_the_program_ends_quietly(call: str) -> None:
     script = f"from fedreuse.cli.output import say, show_json, show_lines\nwhile True:\n    {call}\n"

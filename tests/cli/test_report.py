@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Invoke
 
 
+@pytest.mark.slow
 def test_a_page_about_one_run(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "report.html"
     done = invoke("report", complete, "--out", out, "--target", "50", "--json")
@@ -17,6 +20,7 @@ def test_a_page_about_one_run(invoke: Invoke, complete: Path, tmp_path: Path) ->
     assert "Up to validation accuracy 50.00 %" in out.read_text()
 
 
+@pytest.mark.slow
 def test_tables_without_a_page(invoke: Invoke, complete: Path, in_folder: Path) -> None:
     for form, sign in (("latex", r"\toprule"), ("csv", "# Runs\nrun,variant"), ("md", "**Runs**")):
         done = invoke("report", complete, "--tables", form)
@@ -31,6 +35,7 @@ def test_a_run_that_was_interrupted(invoke: Invoke, stopped: Path, tmp_path: Pat
     assert "1 not complete" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.slow
 def test_mistakes(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for words, told in (

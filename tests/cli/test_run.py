@@ -16,6 +16,7 @@ from tests.cli.conftest import Invoke
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
 
 
+@pytest.mark.slow
 def test_a_run_ends_in_a_summary_and_a_directory(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     shown = invoke("run", tiny, "--out", tmp_path / "run")
     assert shown.exit_code == 0, shown.stderr
@@ -55,6 +56,7 @@ def test_json_is_pure_and_complete(invoke: Invoke, tiny: Path, tmp_path: Path) -
     assert "round 1/2" in shown.stderr
 
 
+@pytest.mark.slow
 def test_resume_goes_on_and_gives_the_same_model(invoke: Invoke, tiny: Path, incomplete: Path, complete: Path) -> None:
     refused = invoke("run", tiny, "--out", incomplete)
     assert refused.exit_code == 2
@@ -218,6 +220,7 @@ def test_a_module_that_is_allowed_and_absent(invoke: Invoke, tiny: Path, tmp_pat
     assert "run from the folder" in shown.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["serial", "{name: pool, workers: 1}"])
 def test_an_error_in_their_network_names_their_file_and_line(
     invoke: Invoke, tiny: Path, in_folder: Path, executor: str
@@ -236,6 +239,7 @@ def test_an_error_in_their_network_names_their_file_and_line(
     assert "Traceback" not in shown.stderr
 
 
+@pytest.mark.slow
 def test_a_pipe_that_is_closed_ends_the_run_quietly_and_it_can_go_on(tiny: Path, tmp_path: Path) -> None:
     words = [*FEDREUSE, "run", str(tiny), "rounds.count=400", "--out", str(tmp_path / "run")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -257,6 +261,7 @@ class AfterOne(Listener):
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_a_listener_stopped_says_how_to_go_on(
     invoke: Invoke, tiny: Path, in_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +282,7 @@ def test_a_refused_configuration_is_told_before_anything_else(invoke: Invoke, ti
     assert not (in_folder / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_configuration_of_a_stranger_runs_no_shell(invoke: Invoke, tiny: Path, in_folder: Path) -> None:
     (in_folder / "elsewhere").mkdir()
     stranger = in_folder / "elsewhere" / "theirs.yaml"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Invoke
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
 
+@pytest.mark.slow
 def test_each_schema_is_printed(invoke: Invoke) -> None:
     run, study = json.loads(invoke("schema", "--run").stdout), json.loads(invoke("schema", "--study").stdout)
     assert "method" in run["properties"]

@@ -56,6 +56,7 @@ def test_a_run_that_has_only_begun(invoke: Invoke, complete: Path, tmp_path: Pat
     assert "no round is complete yet" in shown.stdout
 
 
+@pytest.mark.slow
 def test_a_folder_of_runs_is_a_table(invoke: Invoke, complete: Path, stopped: Path, tmp_path: Path) -> None:
     (tmp_path / "one").symlink_to(complete)
     (tmp_path / "two").symlink_to(stopped)
@@ -81,6 +82,7 @@ def test_a_damaged_list_of_a_study(invoke: Invoke, tmp_path: Path) -> None:
     assert "study.json is not the list of a study's runs" in shown.stderr
 
 
+@pytest.mark.slow
 def test_personal_models_are_shown_beside_their_controls(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(complete, tmp_path / "run"))
     own = {"score": 0.5, "mean_score": 0.25, "worst_decile": 0.125, "loss": 1.0, "clients": 6, "examples": 10}
@@ -95,6 +97,7 @@ def test_personal_models_are_shown_beside_their_controls(invoke: Invoke, complet
     assert json.loads(invoke("show", place, "--json").stdout)["personal_test"]["own"]["score"] == 0.5
 
 
+@pytest.mark.slow
 def test_several_runs_are_a_table_and_each_stands_there_once(invoke: Invoke, complete: Path, stopped: Path) -> None:
     shown = invoke("show", complete, stopped, complete)
     assert shown.exit_code == 0
@@ -102,6 +105,7 @@ def test_several_runs_are_a_table_and_each_stands_there_once(invoke: Invoke, com
     assert len(json.loads(invoke("show", complete, stopped, "--json").stdout)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["0.05", "5", "5%", "5.0%"])
 def test_a_target_may_be_a_share_or_percent(invoke: Invoke, complete: Path, text: str) -> None:
     told = json.loads(invoke("show", complete, "--target", text, "--json").stdout)["target"]

@@ -6,11 +6,14 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Invoke
 
 SPACE = Path(__file__).parents[2] / "configs" / "tune" / "digits" / "fedprox.yaml"
 
 
+@pytest.mark.slow
 def test_a_search_ends_in_a_table_and_a_configuration(invoke: Invoke, tmp_path: Path) -> None:
     words = ("tune", SPACE, "rounds.count=1", "tune.space={method.mu: {choice: [0.0, 0.1]}}", "--jobs", "1")
     shown = invoke(*words, "--out", tmp_path / "out")

@@ -20,6 +20,7 @@ def study(invoke: Invoke, tiny: Path, tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
+@pytest.mark.slow
 def test_one_run_then_a_refusal_then_the_count(invoke: Invoke, study: Path) -> None:
     first, second = sorted(place.parent for place in study.glob("*/COMPLETE"))
     shown = invoke("unseal", first)

@@ -59,6 +59,7 @@ def test_an_interrupted_run_at_this_moment(invoke: Invoke, incomplete: Path) -> 
     assert (told["run"], told["state"], told["rounds"]) == ("incomplete", "interrupted", 1)
 
 
+@pytest.mark.slow
 def test_runs_of_a_study_bear_the_names_it_gave_them(tmp_path: Path) -> None:
     assert list(standings([write_planned(tmp_path)]))[:2] == ["s401 A", "s402 A"]
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Invoke
 
 
+@pytest.mark.slow
 def test_a_line_per_round_and_kind_of_message(invoke: Invoke, tiny: Path) -> None:
     shown = invoke("wire", tiny, "--round", "1", "--round", "2")
     assert shown.exit_code == 0, shown.stderr
@@ -15,6 +18,7 @@ def test_a_line_per_round_and_kind_of_message(invoke: Invoke, tiny: Path) -> Non
         assert text in shown.stdout
 
 
+@pytest.mark.slow
 def test_as_data_tensor_by_tensor(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     packed = "uplink.update={name: packed, codec: {name: top_k, ratio: 0.2}}"
     shown = invoke("wire", tiny, packed, "--round", "2", "--out", tmp_path / "run", "--json")

@@ -91,6 +91,7 @@ def test_any_number_goes_to_a_neighbouring_power(values: np.ndarray, seed: int) 
     assert np.isin(np.abs(found)[~is_normal], (0, 2.0**-126)).all()
 
 
+@pytest.mark.slow
 @given(arrays(np.float32, st.integers(1, 40), elements=every_float), damages())
 @settings(max_examples=100, deadline=None)
 def test_damage_ends_in_a_wire_error_or_in_tensors(values: np.ndarray, damage: list[tuple[float, int]]) -> None:

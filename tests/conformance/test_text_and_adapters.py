@@ -61,6 +61,7 @@ def config(case: Case, kind: str, table: Path, wire: str) -> RunConfig:
     })  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "kind"), PAIRS)
 def test_every_method(case: Case, kind: str, table: Path, tmp_path: Path) -> None:
     runs = [run(config(case, kind, table, wire), tmp_path / wire) for wire in ("fast", "strict")]

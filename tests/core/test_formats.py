@@ -46,6 +46,7 @@ def test_a_journal_tells_its_version(tmp_path: Path) -> None:
         Journal(path)
 
 
+@pytest.mark.slow
 def test_a_journal_from_before_the_numbers_is_read_and_stays_as_it_is(tmp_path: Path) -> None:
     path = Path(shutil.copy(STORED / "killed-fedadam" / "checkpoint.sqlite", tmp_path / "j.sqlite"))
     old = Journal(path)

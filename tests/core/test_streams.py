@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,7 @@ from fedreuse.core.randomness import stream
 from fedreuse.core.streams import first_numbers
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(0, 2**63), st.text(max_size=12), st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 40))))
 def test_they_are_the_streams_bit_for_bit(seed: int, purpose: str, asked: list[tuple[int, int]]) -> None:
@@ -19,6 +21,7 @@ def test_they_are_the_streams_bit_for_bit(seed: int, purpose: str, asked: list[t
     assert found.tobytes() == np.concatenate([np.empty(0), *wanted]).tobytes()
 
 
+@pytest.mark.slow
 def test_ten_thousand_clients() -> None:
     # enough of them to meet every carry and every rotation
     clients = range(10_000)

@@ -69,6 +69,7 @@ trees = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(trees)
 @settings(max_examples=80, deadline=None)
 def test_any_plain_tree_comes_back(tree: Any) -> None:

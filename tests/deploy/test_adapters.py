@@ -69,6 +69,7 @@ def check_adapters_alone(directory: RunDirectory) -> None:
     assert max(row.value_bytes for row in directory.ledger()) <= sum(array.nbytes for array in model.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedavg", "dg_fedreuse", "flasc"])
 def test_the_bits_of_the_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     monkeypatch.chdir(pretrain(tmp_path, 1))

@@ -57,6 +57,7 @@ def check_same(directory: RunDirectory, simulated: RunDirectory) -> None:
     assert directory.summary["test_score"] == simulated.summary["test_score"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedavg", "dg_fedreuse"])
 def test_the_bits_of_a_simulation_with_nobody_having_all_data(tmp_path: Path, method: str) -> None:
     parts = {"method": {"name": method}, "rounds": {"count": 3, "cohort": 6, "evaluate_every": 1}}
@@ -70,6 +71,7 @@ def test_the_bits_of_a_simulation_with_nobody_having_all_data(tmp_path: Path, me
     assert "by class" not in log  # nobody agreed to tell
 
 
+@pytest.mark.slow
 def test_nodes_that_do_not_fit_are_refused_with_a_line_and_the_run_goes_on(tmp_path: Path) -> None:
     _, home, folders = split(tmp_path, rounds={"count": 2, "cohort": 6})
     with np.load(folders[1] / "train.npz") as known:
@@ -89,6 +91,7 @@ def test_nodes_that_do_not_fit_are_refused_with_a_line_and_the_run_goes_on(tmp_p
     assert events == {(0, "fresh"), (5, "fresh"), (1, "lost"), (2, "lost"), (3, "lost"), (4, "lost")}
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_the_beginning_and_bounded(tmp_path: Path) -> None:
     _, home, folders = split(tmp_path, rounds={"count": 2, "cohort": 6}, max_examples=20)
     flat = to_flat(home, Deployment(out=str(tmp_path / "out"), min_clients=5, wait_seconds=0.01))
@@ -108,6 +111,7 @@ def test_counts_are_those_of_the_beginning_and_bounded(tmp_path: Path) -> None:
     assert "but here it is 0; " in log
 
 
+@pytest.mark.slow
 def test_own_test_splits_are_looked_at_once(tmp_path: Path) -> None:
     _, home, folders = split(tmp_path, rounds={"count": 1, "cohort": 6})
     plain_home = home.to_plain()
@@ -122,6 +126,7 @@ def test_own_test_splits_are_looked_at_once(tmp_path: Path) -> None:
     assert '"round 1"' in record.read_text()
 
 
+@pytest.mark.slow
 def test_personal_models_are_tested_where_they_live(tmp_path: Path) -> None:
     _, home, folders = split(tmp_path, method={"name": "ditto"}, rounds={"count": 1, "cohort": 6})
     plain_home = home.to_plain()

@@ -48,6 +48,7 @@ def outcomes(directory: RunDirectory, client: int) -> list[str]:
     return [event.outcome for event in directory.events() if event.client == client]
 
 
+@pytest.mark.slow
 def test_the_roster_decides_whom_a_node_plays(tmp_path: Path, authority: Authority) -> None:
     lines = authority.roster.read_text().splitlines()
     swapped = [lines[1].replace("1 ", "0 ", 1), lines[0].replace("0 ", "1 ", 1), *lines[2:6]]
@@ -59,6 +60,7 @@ def test_the_roster_decides_whom_a_node_plays(tmp_path: Path, authority: Authori
     assert "challenge" not in log_of(directory)
 
 
+@pytest.mark.slow
 def test_an_impostor_with_a_key_of_its_own_is_refused(tmp_path: Path, authority: Authority) -> None:
     grid, flat = grid_of(tmp_path, authority)
     contexts = grid.contexts
@@ -83,6 +85,7 @@ def at_round(number: int, act: Callable[[], object]) -> Spoil:
     return spoil
 
 
+@pytest.mark.slow
 def test_a_key_is_revoked_while_the_run_goes_on(tmp_path: Path, authority: Authority) -> None:
     grid, flat = grid_of(tmp_path, authority)
     kept = [line for line in authority.roster.read_text().splitlines() if not line.startswith("2 ")]
@@ -92,6 +95,7 @@ def test_a_key_is_revoked_while_the_run_goes_on(tmp_path: Path, authority: Autho
     assert "node 1002 is refused: its key" in log_of(directory)
 
 
+@pytest.mark.slow
 def test_a_key_is_rotated_while_the_run_goes_on(tmp_path: Path, authority: Authority) -> None:
     grid, flat = grid_of(tmp_path, authority)
     fresh = authority.node_public_key(7).read_text()
@@ -113,6 +117,7 @@ def test_a_key_is_rotated_while_the_run_goes_on(tmp_path: Path, authority: Autho
     assert outcomes(again, 2) == ["fresh"] * 3
 
 
+@pytest.mark.slow
 def test_a_node_without_a_key_and_without_a_number_is_refused(tmp_path: Path, authority: Authority) -> None:
     grid, flat = grid_of(tmp_path, authority)
     del grid.contexts[FIRST_NODE].node_config["key-path"]
@@ -124,6 +129,7 @@ def test_a_node_without_a_key_and_without_a_number_is_refused(tmp_path: Path, au
     assert "it does not say which client it plays" in log_of(serve(grid, flat))
 
 
+@pytest.mark.slow
 def test_what_clients_remember_is_theirs_alone(tmp_path: Path, authority: Authority) -> None:
     grid, flat = grid_of(tmp_path, authority)
     flat |= to_flat(tiny(method={"name": "fed_ef"}, rounds={"count": 1, "cohort": 6}), Deployment()) | {

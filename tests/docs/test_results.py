@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*(ROOT / "docs" / "results").glob("*.md"), ROOT / "README.md"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_documents_show_what_the_results_say(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
@@ -46,6 +47,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "small"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stored")
 @pytest.mark.parametrize(
     ("kind", "shown"),
@@ -79,6 +81,7 @@ def test_what_crossed_is_compared_with_the_measured_first_variant(
     assert "| lean | 50.00 | 0.00 | 0.00 | 0.00 | 0.00 | 95.00 | 95.00 | 95.00 | 0.5 | 0.4 | 2 |" in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stored")
 def test_a_table_of_measured_bytes_needs_a_meter() -> None:
     with pytest.raises(ValueError, match="a: a number is missing"):
@@ -89,12 +92,14 @@ def test_probes_of_a_gate_have_tables() -> None:
     assert "**Reliability of the gate's score**" in results.tables("gate", "gate")
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_is_in_no_document(stored: Path) -> None:
     (stored / "a-1" / "test-opened.json").write_text(json.dumps({"result": {"score": 0.1}}))
     with pytest.raises(ValueError, match="results/small: left out: a, seed 1"):
         results.tables("small", "runs")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stored")
 def test_the_two_axes_of_a_study_are_crossed(stored: Path) -> None:
     content = json.loads((stored / "study.json").read_text())
@@ -104,6 +109,7 @@ def test_the_two_axes_of_a_study_are_crossed(stored: Path) -> None:
     assert "| x | 50.0 | 50.0 |\n| y | 62.5 | 62.5 |" in results.tables("small", "crossed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["comparison", "runs", "frontier", "costs", "paired"])
 def test_a_study_that_lacks_runs_says_so_below_every_table(stored: Path, kind: str) -> None:
     shutil.rmtree(stored / "b-2")

@@ -26,6 +26,7 @@ def places(entries: list) -> list[str]:
     return flat
 
 
+@pytest.mark.slow
 def test_every_page_has_one_place_and_every_place_a_page(made: dict[str, str]) -> None:
     listed = [place for part in pages.navigation(made) for inner in part.values() for place in places(inner)]
     assert sorted(listed) == sorted(made)

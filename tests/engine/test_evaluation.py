@@ -85,6 +85,7 @@ def test_some_clients_may_be_asked() -> None:
 # looking changes nothing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", parameters(CASES))
 def test_no_method_notices_an_evaluation(case: Case) -> None:
     looked, plain = (Session(federation(), case.build(), Setting(faults=RandomFaults(0.1, 0.1))) for _ in range(2))

@@ -40,6 +40,7 @@ def test_random_cuts_one_draw_of_the_named_stream_at_lost_and_lost_plus_late() -
         assert plan.fate(5, 7, 2, client) == expected
 
 
+@pytest.mark.slow
 def test_random_shares() -> None:
     # 10,000 draws: standard deviations below 0.005, so 0.02 is four of them
     plan = RandomFaults(lost=0.2, late=0.1)

@@ -86,6 +86,7 @@ def apart(one: Session, other: Session) -> float:
     return float(np.linalg.norm(one.model.weights.values - other.model.weights.values))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_every_rule_withstands_a_scaled_update(rule: Aggregator) -> None:
     clean = play(Averaging())
@@ -93,6 +94,7 @@ def test_every_rule_withstands_a_scaled_update(rule: Aggregator) -> None:
     assert apart(play(Averaging(aggregate=rule), scaled(-20.0)), clean) < spoilt / 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)
 def test_every_rule_sees_what_is_reused_so_that_a_poisoned_cache_does_not_win(rule: Aggregator) -> None:
     config = DgFedReuse(gate=Proxy(quota=0.0), mu=0.0)
@@ -106,6 +108,7 @@ def test_every_rule_sees_what_is_reused_so_that_a_poisoned_cache_does_not_win(ru
         assert HOSTILE not in guarded.record.state.cache
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("group", "number"), [("update", 1e38), ("update", -1e300), ("buffers", 1e30)])
 def test_an_impossible_number_is_a_lost_reply(group: str, number: float) -> None:
     attacked = play(Averaging(), one_number(group, number))
@@ -119,6 +122,7 @@ def test_an_impossible_number_is_a_lost_reply(group: str, number: float) -> None
     }
 
 
+@pytest.mark.slow
 def test_large_statistics_that_are_still_possible_are_for_the_rules() -> None:
     for rule in RULES:
         session = play(Averaging(aggregate=rule), one_number("buffers", 1e11))
@@ -126,6 +130,7 @@ def test_large_statistics_that_are_still_possible_are_for_the_rules() -> None:
     assert np.abs(play(Averaging(), one_number("buffers", 1e11)).model.buffers.values).max() > 1e9
 
 
+@pytest.mark.slow
 def test_an_impossible_per_step_does_not_end_scaffold() -> None:
     config = Scaffold(wire="derived")
     clean = play(config)

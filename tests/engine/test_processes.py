@@ -30,6 +30,7 @@ def sleep(connection):
     time.sleep(600)
 
 
+@pytest.mark.slow
 def test_it_calls_a_function_and_talks():
     process = Process(echo, "hello")
     assert process.connection.recv() == ("hello", process.pid)
@@ -49,6 +50,7 @@ def test_ctrl_c_is_not_for_it():
     process.end()
 
 
+@pytest.mark.slow
 def test_one_that_heeds_nobody_is_killed():
     process = Process(sleep)
     process.connection.recv()
@@ -56,6 +58,7 @@ def test_one_that_heeds_nobody_is_killed():
     assert process.exit_code() == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_a_death_is_an_end_of_the_connection():
     process = Process(sleep)
     process.connection.recv()

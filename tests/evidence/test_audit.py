@@ -29,6 +29,7 @@ def failed(audits: list[Audit]) -> dict[str, str]:
     return {check.name: check.said for one in audits for check in one.checks if check.verdict == "failed"}
 
 
+@pytest.mark.slow
 def test_a_study_and_its_runs_are_green_as_they_were_written(whole: Path) -> None:
     audits = audit(whole)
     assert [one.kind for one in audits] == ["study"] + ["run"] * 10
@@ -51,6 +52,7 @@ def test_what_is_made_again_is_the_same(run: Path) -> None:
     assert "data is " in failed(audit(run, rebuild=True))["data and initial model"]
 
 
+@pytest.mark.slow
 def test_runs_from_before_the_checksums_are_never_green() -> None:
     complete = [one for one in audit(STORED) if not one.path.name.startswith("killed")]
     assert {one.verdict for one in complete} == {"unverified"}

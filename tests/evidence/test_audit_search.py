@@ -27,6 +27,7 @@ def edit(path: Path, spoil: Callable[[Any], object]) -> None:
     path.write_text(json.dumps(with_check(content) if "check" in content else content))
 
 
+@pytest.mark.slow
 def test_a_search_says_what_it_is(search: Path) -> None:
     found = checks(search)
     assert {check.verdict for check in found.values()} == {"ok"}, found

@@ -30,6 +30,7 @@ def made(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     return export_results(whole, tmp_path_factory.mktemp("results") / "small")
 
 
+@pytest.mark.slow
 def test_it_holds_no_model_and_audits_green(made: Evidence) -> None:
     assert (made.runs, made.unverified) == (10, ())
     names = {file.name for file in made.path.rglob("*") if file.is_file()}
@@ -40,6 +41,7 @@ def test_it_holds_no_model_and_audits_green(made: Evidence) -> None:
     assert "export" in {check.name for check in audits[0].checks}
 
 
+@pytest.mark.slow
 def test_tables_are_those_of_the_study(whole: Path, made: Evidence) -> None:
     study, export = read_runs(whole), read_runs(made.path)
     assert [{**plain(one), "directory": ""} for one in study] == [{**plain(one), "directory": ""} for one in export]
@@ -124,6 +126,7 @@ TAMPERING: dict[str, tuple[str, str, Callable[[Path], object]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", TAMPERING)
 def test_a_tampered_copy_is_red_and_says_why(made: Evidence, tmp_path: Path, what: str) -> None:
     name, words, spoil = TAMPERING[what]
@@ -135,6 +138,7 @@ def test_a_tampered_copy_is_red_and_says_why(made: Evidence, tmp_path: Path, wha
     assert words in " ".join(check.said for check in failed if check.name == name)
 
 
+@pytest.mark.slow
 def test_a_part_of_a_study_is_exported_when_asked_and_called_partial(whole: Path, tmp_path: Path) -> None:
     study = Path(shutil.copytree(whole, tmp_path / "study"))
     gone = first_run(study).path.name
@@ -160,6 +164,7 @@ def test_a_study_without_a_complete_run_has_no_evidence(whole: Path, tmp_path: P
         export_results(tmp_path / "none", tmp_path / "out", admit_partial=True)
 
 
+@pytest.mark.slow
 def test_a_search_is_exported_with_the_runs_of_its_trials_and_no_model(search: Path, tmp_path: Path) -> None:
     made = export_results(search, tmp_path / "out")
     names = {str(file.relative_to(made.path)) for file in made.path.rglob("*") if file.is_file()}
@@ -171,6 +176,7 @@ def test_a_search_is_exported_with_the_runs_of_its_trials_and_no_model(search: P
     assert "outcome.json was changed" in audit(made.path)[0].checks[-1].said
 
 
+@pytest.mark.slow
 def test_what_fails_is_not_exported_and_nothing_is_written_over(whole: Path, made: Evidence, tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="is there already, and nothing is written over"):
         export_results(whole, made.path)

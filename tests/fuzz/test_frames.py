@@ -34,6 +34,7 @@ def test_what_is_nested_too_deep_is_refused(depth: int) -> None:
     assert not check_frame(b"\0\x93" + start + b"\x81\xa8examples" + nested(depth))
 
 
+@pytest.mark.slow
 def test_changes_of_seeds_are_refused_or_hold_what_they_claim() -> None:
     rng = np.random.default_rng(3)
     inputs = list(frame_seeds().values())

@@ -20,6 +20,7 @@ INPUTS = sorted(CORPUS.iterdir())
 RUNS = 30_000
 
 
+@pytest.mark.slow
 def test_every_seed_is_a_message_and_in_the_corpus() -> None:
     for name, data in seeds().items():
         assert check(data), name

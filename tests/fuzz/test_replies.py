@@ -50,6 +50,7 @@ def conversation(link: object) -> tuple[ServerPort, Envelope]:
     return server, reply
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("link", LINKS, ids=lambda link: link["name"] if link else "dense")
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)

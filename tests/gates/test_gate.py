@@ -44,6 +44,7 @@ def test_the_quota_in_floating_point(quota: float, selected: int, wanted: int) -
     assert len(promote({}, dict.fromkeys(range(selected), 0.0), 0, quota, cohort)) == wanted
 
 
+@pytest.mark.slow
 @given(st.integers(1, 30), st.floats(0, 1), st.data())
 @settings(max_examples=80, deadline=None)
 def test_the_quota_is_always_met_and_never_exceeded(selected: int, quota: float, data: st.DataObject) -> None:

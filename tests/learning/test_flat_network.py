@@ -64,6 +64,7 @@ def bits(model: Model) -> list[bytes]:
     return [part.values.tobytes() for part in parts(model)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
 def test_order_and_values_are_the_modules_own(name: str) -> None:
     module = MODULES[name]()
@@ -84,6 +85,7 @@ def test_order_and_values_are_the_modules_own(name: str) -> None:
     assert network.read().weights.values.tobytes() == flat.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODULES)
 def test_what_is_loaded_is_read_bit_for_bit(name: str) -> None:
     network = FlatNetwork(MODULES[name]())

@@ -54,6 +54,7 @@ def test_a_new_optimiser_remembers_nothing() -> None:
     assert steps(rule, 1.0, 1.0, 1) == steps(rule, 1.0, 1.0, 1) == [0.9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_one_flat_step_is_torchs_step_on_the_unmodified_module(name: str) -> None:
     """Fused on one vector against torch's plain optimiser on a list of tensors, step by step."""

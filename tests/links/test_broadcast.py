@@ -154,6 +154,7 @@ def test_a_receiver_that_holds_something_else_says_so_and_is_sent_everything(min
     assert heard(link, shared, None, mine, initial=None)[2].values[:2].tolist() == [5, 2]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sets(st.integers(0, 5)), st.sets(st.integers(0, 5))), max_size=12), st.integers(1, 4))
 @settings(max_examples=60, deadline=None)
 def test_both_ends_hold_the_same_whatever_got_lost(rounds: list[tuple[set[int], set[int]]], last: int) -> None:
@@ -182,6 +183,7 @@ def test_one_receiver_is_the_delta_link() -> None:
         assert (parcel.body_bytes, parcel.notes) == (wanted.body_bytes, wanted.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", [1, 5])
 @pytest.mark.parametrize("codec", [top_k(0.3), "nonzero"])
 def test_with_everybody_in_every_round_it_is_the_delta_link(codec: object, last: int) -> None:
@@ -242,6 +244,7 @@ def test_a_client_that_lost_its_memory_and_one_with_another_are_mended() -> None
     check_ends(session)
 
 
+@pytest.mark.slow
 def test_the_servers_memory_does_not_grow_with_clients() -> None:
     def held(link: str, clients: int) -> int:
         method = build("fedavg", downlink={"name": link, "codec": top_k(0.3)})

@@ -66,6 +66,7 @@ def test_what_is_not_a_number_is_sent_and_arrives_as_such() -> None:
         assert not np.isfinite(Laq(4).receive(parcel, state.estimate, context(line(1, 2).schema))[0].values).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(arrays(np.float64, 10, elements=st.floats(-1e6, 1e6)), arrays(np.float64, 10, elements=st.floats(-1e6, 1e6)),
        st.integers(1, 16))  # fmt: skip

@@ -45,6 +45,7 @@ def test_a_line_per_round(tmp_path: Path) -> None:
     assert steps == directory.summary["work"]["training_steps"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("torn", [0, 7])
 def test_every_round_stands_there_once_after_a_crash(tmp_path: Path, torn: int) -> None:
     path = tmp_path / "run" / "table.csv"

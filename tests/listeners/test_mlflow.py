@@ -17,13 +17,13 @@ from tests.listeners.test_csv import Crash, CrashAfter
 from tests.runs.test_launch import StopAfter
 from tests.tiny import plain, tiny
 
-pytest.importorskip("mlflow", reason="the extra `track` is not installed")
 # alembic and SQLAlchemy, which keep MLflow's tables, warn about each other
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    pytest.importorskip("mlflow", reason="the extra `track` is not installed")
     return f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'mlflow.db'}"
 
 

@@ -103,6 +103,7 @@ def test_the_score_knows_no_scale_but_the_small_term(norm: float, tolerance: flo
 # reductions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "gate",
     [
@@ -418,6 +419,7 @@ def test_only_a_gate_that_looks_at_gradients_needs_them() -> None:
 GATE = {"name": "proxy", "tau_start": 0.3, "tau_floor": 0.1, "decay": 0.2, "max_age": 3, "quota": 0.7, "batches": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_weights", [False, True], ids=["dense", "as_weights"])
 @pytest.mark.parametrize("switch", ["plain", "renormalise", "drop"])
 def test_equals_the_reference(as_weights: bool, switch: str) -> None:

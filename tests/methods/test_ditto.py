@@ -94,6 +94,7 @@ def test_the_shared_model_is_fedavgs_bit_for_bit(pull: float, link: object) -> N
         assert is_same(one, other)
 
 
+@pytest.mark.slow
 def test_without_a_pull_a_personal_model_depends_on_its_own_data_alone() -> None:
     one = QuadraticFederation.draw(training=NOISY)
     visits = {i: sum(i in one.cohort(number, 3).clients for number in range(1, 9)) for i in range(8)}

@@ -194,6 +194,7 @@ def test_a_client_that_lost_its_memory_gets_the_model() -> None:
     assert {event.outcome for event in session.ledger.events if event.round_number == 5} == {"fresh"}
 
 
+@pytest.mark.slow
 def test_faults_never_leave_a_client_with_another_anchor() -> None:
     federation = QuadraticFederation.draw(5, NOISY)
     setting = Setting(faults=RandomFaults(lost=0.25, late=0.25))

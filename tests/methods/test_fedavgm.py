@@ -58,6 +58,7 @@ def test_heavy_ball_and_nesterov_differ() -> None:
     assert not is_same(plain.model, ahead.model)
 
 
+@pytest.mark.slow
 def test_without_momentum_a_network_trains_as_with_fedavg_bit_for_bit(tmp_path: Path) -> None:
     plain = run(tiny("rounds.count=2"), tmp_path / "fedavg")
     mine = run(tiny("rounds.count=2", "method={name: fedavgm, server_lr: 1.0, beta: 0.0}"), tmp_path / "fedavgm")

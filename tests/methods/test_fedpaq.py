@@ -68,6 +68,7 @@ def test_more_levels_approach_fedavg() -> None:
     assert away[-1] < away[0] / 20
 
 
+@pytest.mark.slow
 def test_right_on_average_over_many_seeds() -> None:
     # the first round's step, averaged over the quantiser's draws alone, is FedAvg's
     federation = QuadraticFederation.draw(has_buffers=False)

@@ -23,6 +23,7 @@ def model_of(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "left", "right"),
     [
@@ -49,6 +50,7 @@ def test_the_same_bits(count: int, left: list[Any], right: list[Any], tmp_path: 
     assert model_of(tmp_path / "left", count, *left) == model_of(tmp_path / "right", count, *right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "left", "right"),
     [
@@ -63,6 +65,7 @@ def test_other_bits(count: int, left: dict[str, Any], right: dict[str, Any], tmp
     assert model_of(tmp_path / "left", count, left) != model_of(tmp_path / "right", count, right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mifa", "fedvarp", "fedstale"])
 def test_a_cosine_that_ends_at_zero(name: str, tmp_path: Path) -> None:
     # the last round's learning rate is exactly 0: nothing is divided by it

@@ -236,6 +236,7 @@ def test_on_a_network_q_one_is_proxskip_bit_for_bit(mode: str, tmp_path: Path) -
     assert sides["gradskip"] == sides["proxskip"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gradskip", "proxskip"])
 @pytest.mark.parametrize("mode", ["faithful", "partial"])
 def test_a_cosine_that_ends_at_zero(name: str, mode: str, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_a_budget_by_hand() -> None:
     assert found.method == Averaging(step=MovingAverageStep(0.7))
 
 
+@pytest.mark.slow
 def test_what_a_message_may_take_decides_its_codec() -> None:
     # at 0.02 a reply has 1 % of the dense bytes and a request 3 %; at 0.05 2.5 and 7.5 %
     def rounded(budget: float, way: str) -> str | None:
@@ -159,6 +160,7 @@ def test_the_memory_of_the_server_is_part_of_the_run_only_if_it_is_shared() -> N
     assert Lean(1.0, server_memory="shared").resolve(SCOPE) == Lean(1.0).resolve(SCOPE)
 
 
+@pytest.mark.slow
 def test_smaller_budgets_send_no_more() -> None:
     sizes = [
         tuple(codec_of(link).bytes for link in (found.uplink["update"], found.downlink["model"]))
@@ -168,6 +170,7 @@ def test_smaller_budgets_send_no_more() -> None:
     assert [size[1] for size in sizes] == sorted(size[1] for size in sizes)
 
 
+@pytest.mark.slow
 def test_budget_1_is_dense_fedavg(tmp_path: Path) -> None:
     assert assemble(tiny(method={"name": "lean", "budget": 1})).recipe == Recipe(FedAvg())
     dense, same = (run(tiny(method=method), tmp_path / str(number)) for number, method in enumerate(("fedavg", FULL)))
@@ -179,6 +182,7 @@ def test_budget_1_is_dense_fedavg(tmp_path: Path) -> None:
 FULL = {"name": "lean", "budget": 1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [0.0, 0.001, -1.0, 1.01, float("nan")])
 def test_a_budget_out_of_reach_names_the_smallest(budget: float) -> None:
     scope = Scope(SCOPE.schema, 50, 10, 60, shares_initial=False)
@@ -288,6 +292,7 @@ def test_every_executor_ends_in_the_same_bits_and_a_run_goes_on(tmp_path: Path) 
     assert serial.summary["communication"] == pool.summary["communication"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [0.75, 0.9])
 def test_it_equals_the_links_that_it_stands_for(budget: float) -> None:
     scope = Scope(quadratic_schema(), 6, 3, 7)
@@ -299,6 +304,7 @@ def test_it_equals_the_links_that_it_stands_for(budget: float) -> None:
     assert [row.total_bytes for row in session.ledger.rows] == [row.total_bytes for row in by_hand.ledger.rows]
 
 
+@pytest.mark.slow
 def test_equals_the_reference() -> None:
     found = Lean(0.75).resolve(Scope(quadratic_schema(), 6, 3, 7))
     federation = QuadraticFederation.draw(6, NOISY)

@@ -109,6 +109,7 @@ def test_a_coin_that_always_falls_is_gradient_descent() -> None:
         np.testing.assert_allclose(model.weights.values, w, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_weighted_sum_of_all_shifts_stays_zero() -> None:
     played = federation()
     session = Session(played, build("proxskip", p=0.3), EVERYBODY)

@@ -372,6 +372,7 @@ def test_groups_that_may_have_a_link() -> None:
 # one round of a convolutional network in float32
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["{option: I}", "{wire: derived}", "{momentum: outside}"])
 def test_the_first_round_of_a_network_is_fedavgs_bit_for_bit(options: str, tmp_path: Path) -> None:
     plain = run(tiny("rounds.count=1"), tmp_path / "fedavg")
@@ -379,6 +380,7 @@ def test_the_first_round_of_a_network_is_fedavgs_bit_for_bit(options: str, tmp_p
     assert results(mine)["model"] == results(plain)["model"]
 
 
+@pytest.mark.slow
 def test_both_wires_train_a_network_alike(tmp_path: Path) -> None:
     literal, derived = (
         run(tiny(f"method={{name: scaffold, wire: {wire}}}"), tmp_path / wire) for wire in ("literal", "derived")

@@ -125,6 +125,7 @@ def test_settings_that_cannot_be(fields: dict[str, float]) -> None:
         StcUpDown(**fields)
 
 
+@pytest.mark.slow
 def test_a_network_in_float32_saves_on_the_way_down(tmp_path: Path) -> None:
     directory = run(
         tiny("rounds.count=8", method={"name": "stc_updown", "ratio": 0.05, "server_ratio": 0.01}), tmp_path / "stc"

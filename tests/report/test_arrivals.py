@@ -37,6 +37,7 @@ def test_a_round_without_an_evaluation_reaches_nothing(tmp_path: Path) -> None:
     assert arrivals(result, 0.0, "messages", "both")["rounds"] == Arrival(2, True)
 
 
+@pytest.mark.slow
 def test_runs_that_never_arrive_are_counted_in_full(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     late = place / "b-401"

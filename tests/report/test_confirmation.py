@@ -107,6 +107,7 @@ def test_a_contrast_that_came_later_is_marked(tmp_path: Path) -> None:
     assert [answer.is_first for answer in confirm(place).answers] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_missing_run_is_refused(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     shutil.rmtree(place / "b-403")
@@ -133,6 +134,7 @@ def test_a_score_that_was_changed_is_refused(tmp_path: Path) -> None:
         confirm(place)
 
 
+@pytest.mark.slow
 def test_a_changed_plan_is_refused(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     path = place / "plan.json"

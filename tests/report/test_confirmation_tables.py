@@ -28,6 +28,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Confirmation:
     return confirm(write_planned(tmp_path_factory.mktemp("study"), plan=plan))
 
 
+@pytest.mark.slow
 def test_the_claims_come_first_then_every_observation(found: Confirmation) -> None:
     claims, observations, differences, *targets = confirmation_tables(found)
     assert claims.rows[0][0] == "A - B: equivalence within 0.05"

@@ -37,6 +37,7 @@ def test_where_nothing_was_evaluated_there_is_no_point(tmp_path: Path) -> None:
     np.testing.assert_allclose(crossed, [76e-6])
 
 
+@pytest.mark.slow
 def test_a_png_with_labels_units_and_the_boundary(
     results: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,6 +68,7 @@ def test_mistakes(results: list[Result], tmp_path: Path) -> None:
         accuracy_figure([replace(result, is_complete=False) for result in results], tmp_path / "x.png")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ending", "begins"), [("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_other_forms_by_ending(results: list[Result], tmp_path: Path, ending: str, begins: bytes) -> None:
     written = accuracy_figure(results, tmp_path / f"figure.{ending}").read_bytes()
@@ -76,6 +78,7 @@ def test_other_forms_by_ending(results: list[Result], tmp_path: Path, ending: st
         accuracy_figure(results, tmp_path / "figure.gif")
 
 
+@pytest.mark.slow
 def test_many_variants_are_spread_over_rows_and_none_shares_its_look(
     results: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def results(tmp_path: Path) -> list[Result]:
     return found
 
 
+@pytest.mark.slow
 def test_runs_beside_the_published_numbers(results: list[Result]) -> None:
     *_, round90, symmetric = like_paper(results)
     row = round90.rows[0]
@@ -47,6 +48,7 @@ def test_runs_beside_the_published_numbers(results: list[Result]) -> None:
     assert symmetric.rows[0] == ("MNIST", "partial: 1, 2", "40.50", "38.44", "40.50", "41.68", "0.00", "3.24")
 
 
+@pytest.mark.slow
 def test_retention_is_against_the_ratio_1(results: list[Result]) -> None:
     dense = replace(results[1], uplink="dense", validation_score=0.8)
     table = like_paper([dense, replace(results[1], validation_score=0.6), results[0]])[2]
@@ -62,6 +64,7 @@ def test_another_uplink_has_no_place_in_the_papers_tables(results: list[Result])
     assert like_paper(others)[3].rows[0][3] == "-"
 
 
+@pytest.mark.slow
 def test_a_part_of_the_papers_seeds_is_said_and_the_whole_is_not_called_partial(results: list[Result]) -> None:
     runs = [replace(one, seed=seed) for one in results[:2] for seed in (101, 202, 303)]
     whole = like_paper(runs)[3]
@@ -76,6 +79,7 @@ def test_a_part_of_the_papers_seeds_is_said_and_the_whole_is_not_called_partial(
     assert sealed.rows[0][2:4] == ("-", "-"), "a sealed run has no place in a mean of test scores"
 
 
+@pytest.mark.slow
 def test_the_gain_compares_the_same_seeds(results: list[Result]) -> None:
     other = replace(results[2].savings["symmetric_fields"], both=0.9)  # of a seed that DG-FedReuse does not have
     better = replace(results[2], savings={**results[2].savings, "symmetric_fields": other})
@@ -83,6 +87,7 @@ def test_the_gain_compares_the_same_seeds(results: list[Result]) -> None:
     assert (row[2], row[4], row[6]) == ("65.25", "40.50", "0.00")  # (40.5 + 90) / 2; 40.5 - 40.5
 
 
+@pytest.mark.slow
 def test_retention_compares_the_same_seeds(results: list[Result]) -> None:
     dense = replace(results[1], uplink="dense", validation_score=0.8)
     other = replace(results[1], seed=7, validation_score=0.1)  # no dense run has this seed

@@ -21,6 +21,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_planned(tmp_path_factory.mktemp("study"), cells, plan, axes=("method", "codec"))
 
 
+@pytest.mark.slow
 def test_cells_are_labels_without_the_seed(place: Path) -> None:
     results = read_runs(place)
     assert axes_of(results) == {"method": ["A", "B"], "codec": ["x"]}
@@ -31,6 +32,7 @@ def test_cells_are_labels_without_the_seed(place: Path) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "value"),
     [
@@ -49,12 +51,14 @@ def test_every_metric_is_read(place: Path, settings: dict[str, str], value: floa
     assert value_of(plan)(read_runs(place)[0]) == value
 
 
+@pytest.mark.slow
 def test_a_number_that_is_not_there_is_told(place: Path) -> None:
     plan = Plan((Contrast("A", "B"),), metric="bytes", boundary="interface")
     with pytest.raises(RunDirectoryError, match=r"has no bytes \(interface\), which the plan compares"):
         value_of(plan)(read_runs(place)[0])
 
 
+@pytest.mark.slow
 def test_accuracy_is_shown_in_points(place: Path) -> None:
     assert unit_of("test", read_runs(place)) == ("test accuracy, points", 100.0)
     assert unit_of("bytes", []) == ("MB", 1e-6)

@@ -12,6 +12,7 @@ from fedreuse.report.results import read_runs
 from tests.report.planned import SCORES, write_planned
 
 
+@pytest.mark.slow
 def test_every_variant_is_compared_with_the_first(tmp_path: Path) -> None:
     results = read_runs(write_planned(tmp_path, {"B": SCORES["B"], "A": SCORES["A"], "C": SCORES["A"]}))
     pairs = paired_differences(results)
@@ -24,6 +25,7 @@ def test_every_variant_is_compared_with_the_first(tmp_path: Path) -> None:
     assert json.loads(json.dumps(paired_plain(results)))[0]["by_seed"]["404"] == pytest.approx(0.02)
 
 
+@pytest.mark.slow
 def test_only_true_pairs_count(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     for seed in (401, 402):
@@ -35,6 +37,7 @@ def test_only_true_pairs_count(tmp_path: Path) -> None:
     assert list(pairs["A"][1].by_seed if "A" in pairs else pairs["B"][1].by_seed) == [403, 404, 405]
 
 
+@pytest.mark.slow
 def test_other_data_are_not_compared(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     for config in place.glob("b-*/config.yaml"):

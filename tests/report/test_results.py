@@ -47,6 +47,7 @@ def test_scores_events_and_work(tmp_path: Path) -> None:
     assert json.loads(json.dumps(plain(result), allow_nan=False))["directory"] == str(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_links_that_a_method_chose_for_the_federation_are_named(tmp_path: Path) -> None:
     result = read_run(run(tiny(method={"name": "lean", "budget": 0.9}), tmp_path / "run"))
     assert result.uplink.startswith("error_feedback(fit ")
@@ -95,6 +96,7 @@ def test_a_studys_runs_bear_its_names(tmp_path: Path) -> None:
         read_runs(tmp_path)
 
 
+@pytest.mark.slow
 def test_what_must_be_equal_is_compared_within_a_seed(tmp_path: Path) -> None:
     same = [read_run(write_run(tmp_path / name)) for name in ("a", "b")]
     assert compared_alike(same) == []

@@ -41,6 +41,7 @@ class StopAfter(Listener):
         return Stop("enough") if event.row["round"] == self._number else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack["name"])
 def test_a_stopped_run_goes_on_with_the_same_lies_and_bytes_tell_the_same_as_objects(
     tmp_path: Path, attack: dict[str, Any]
@@ -95,6 +96,7 @@ def test_a_claim_changes_the_weights_and_the_bound_takes_it_back() -> None:
     assert assemble(tiny(attack=claim, max_examples=10)).population.ratio_weights(range(6))[bad] <= 1 / 5
 
 
+@pytest.mark.slow
 def test_a_backdoor_tells_its_success_rate_and_others_have_none(tmp_path: Path) -> None:
     directory = run(tiny(attack=TRIGGER), tmp_path / "trigger")
     federation = assemble(tiny(attack=TRIGGER))

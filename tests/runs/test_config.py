@@ -375,6 +375,7 @@ def test_overrides_that_are_refused(override: str, message: str) -> None:
         tiny(override)
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(count=st.integers(1, 10**6), lr=st.floats(1e-9, 1e3), seed=st.integers(0, 2**63 - 1))
 def test_numbers_survive_an_override(count: int, lr: float, seed: int) -> None:

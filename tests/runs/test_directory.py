@@ -184,6 +184,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     second.release()
 
 
+@pytest.mark.slow
 def test_a_writer_that_died_holds_nothing(tmp_path: Path) -> None:
     script = "import os, sys; from fedreuse import RunDirectory; RunDirectory(sys.argv[1]).lock(); os._exit(9)"
     assert subprocess.run([sys.executable, "-c", script, str(tmp_path / "run")], check=False).returncode == 9

@@ -22,6 +22,7 @@ OTHERS = ("confirm/", "tune/")
 PLAIN: dict[str, Any] = {"task": {"name": "digits"}}
 
 
+@pytest.mark.slow
 def test_they_are_schemas() -> None:
     Draft202012Validator.check_schema(run_schema())
     Draft202012Validator.check_schema(study_schema())
@@ -38,6 +39,7 @@ def test_every_shipped_file_is_valid(name: str) -> None:
     assert FILE.is_valid(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in shipped_configs() if not name.startswith(OTHERS)])
 def test_every_shipped_file_leads_an_editor_to_the_shipped_schema(name: str) -> None:
     file: Path = shipped_configs()[name]

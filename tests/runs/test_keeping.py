@@ -50,6 +50,7 @@ def falling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scores.Scores, "after_round", after_round)
 
 
+@pytest.mark.slow
 def test_models_states_and_the_last_checkpoints_are_files(sealed: RunDirectory) -> None:
     names = {str(file.relative_to(sealed.path)) for name in KEPT for file in (sealed.path / name).iterdir()}
     assert names == {
@@ -58,12 +59,14 @@ def test_models_states_and_the_last_checkpoints_are_files(sealed: RunDirectory) 
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_keeping_changes_no_bit_and_a_kept_model_is_that_of_a_shorter_run(sealed: RunDirectory, tmp_path: Path) -> None:
     short = run(tiny(rounds={**ROUNDS, "count": 3}, test="sealed"), tmp_path / "short")
     kept = load_file(sealed.path / "models" / "round-00003.safetensors")
     assert all(np.array_equal(kept[name], array) for name, array in short.model().items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 4])
 def test_going_back_ends_in_the_same_bits(sealed: RunDirectory, number: int, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(sealed.path, tmp_path / "copy"))
@@ -82,6 +85,7 @@ def test_where_nobody_can_go_back(sealed: RunDirectory, tmp_path: Path) -> None:
         go_back(copy, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("falling")
 def test_stopping_by_validation_returns_the_model_that_was_best(tmp_path: Path) -> None:
     rounds = {**ROUNDS, "patience": 2}
@@ -94,6 +98,7 @@ def test_stopping_by_validation_returns_the_model_that_was_best(tmp_path: Path) 
     assert last.summary["model_digest"] != best.summary["model_digest"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("falling")
 def test_the_best_model_survives_a_stop(tmp_path: Path) -> None:
     config = tiny(rounds=ROUNDS, keep={"model": "best"}, checkpoint_every=2)

@@ -110,6 +110,7 @@ def test_a_run_leaves_everything_that_is_needed_to_tell_it(go: Go) -> None:
     assert "round 4:" in (directory.path / "log.txt").read_text()
 
 
+@pytest.mark.slow
 def test_the_digest_is_that_of_the_stored_model(go: Go) -> None:
     model = go().model()
     weights = [array for name, array in model.items() if not name.endswith(("mean", "var", "tracked"))]
@@ -139,6 +140,7 @@ def test_partition_and_schedule_are_frozen_to_files(go: Go) -> None:
     assert selected == {(t, client) for t, cohort in enumerate(schedule.cohorts, start=1) for client in cohort}
 
 
+@pytest.mark.slow
 def test_methods_with_one_seed_share_data_partition_schedule_and_start(go: Go) -> None:
     first, second = go().provenance["digests"], go(method=DG, uplink=TOP_K).provenance["digests"]
     assert first == second
@@ -152,6 +154,7 @@ def test_the_same_configuration_ends_in_the_same_bits(go: Go, tmp_path: Path) ->
         assert results(run(tiny(**parts), tmp_path / str(len(parts)))) == results(go(**parts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [{}, {"method": DG, "uplink": TOP_K, "buffers": "as_weights"}, {"uplink": EF}])
 def test_messages_as_objects_or_as_bytes_make_no_difference(go: Go, parts: dict[str, Any]) -> None:
     assert results(go(**parts)) == results(go(**parts, executor={"name": "serial", "mode": "strict"}))
@@ -209,6 +212,7 @@ def test_without_a_place_it_goes_below_runs(tmp_path: Path, monkeypatch: pytest.
     assert (tmp_path / "runs" / config.label / "COMPLETE").exists()
 
 
+@pytest.mark.slow
 def test_a_path_or_a_mapping_will_do(tmp_path: Path, go: Go) -> None:
     parts = {"rounds": {"count": 1}}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(plain(**parts)))
@@ -218,6 +222,7 @@ def test_a_path_or_a_mapping_will_do(tmp_path: Path, go: Go) -> None:
     assert results(run(plain(**parts), tmp_path / "mapping")) == wanted
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(tiny(rounds={"count": 2}), tmp_path / "run", progress=True)
     assert "round 2/2  validation accuracy" in capsys.readouterr().out
@@ -246,6 +251,7 @@ class StopAfter(Listener):
         self.ends.append("finished")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("number", [0, 1, 2, 4])
 def test_a_stopped_run_is_not_complete_and_resumes_to_the_same_bits(
@@ -266,6 +272,7 @@ def test_a_stopped_run_is_not_complete_and_resumes_to_the_same_bits(
     assert results(done) == results(go(**parts))
 
 
+@pytest.mark.slow
 def test_a_listener_that_fails_is_reported_once_and_the_run_goes_on(
     go: Go, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -294,6 +301,7 @@ def test_a_failure_is_told(tmp_path: Path) -> None:
     assert told == [caught.value]
 
 
+@pytest.mark.slow
 def test_listeners_are_named_in_the_configuration_and_are_no_part_of_the_run(go: Go, tmp_path: Path) -> None:
     config = tiny(listeners=["csv", {"name": "csv", "file": "more/again.csv"}])
     assert config.run_id == tiny().run_id
@@ -309,6 +317,7 @@ def test_listeners_are_named_in_the_configuration_and_are_no_part_of_the_run(go:
 # what others see while it goes on, and what is left of a run that is refused
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 3])
 def test_metrics_are_appended_as_rounds_become_safe(tmp_path: Path, every: int) -> None:
     seen: list[int] = []
@@ -325,6 +334,7 @@ def test_metrics_are_appended_as_rounds_become_safe(tmp_path: Path, every: int) 
     assert len(directory.metrics()) == 5
 
 
+@pytest.mark.slow
 def test_metrics_that_a_crash_left_behind_are_mended(go: Go, tmp_path: Path) -> None:
     out = stopped(tmp_path / "run")
     path = out / "metrics.jsonl"
@@ -452,6 +462,7 @@ SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAME)
 def test_the_same_bits(go: Go, name: str) -> None:
     left, right = (go(**parts) for parts in SAME[name])
@@ -586,6 +597,7 @@ def test_runs_with_faults_go_on_and_both_modes_agree(go: Go, parts: dict[str, An
         assert {"reused", "lost"} <= outcomes
 
 
+@pytest.mark.slow
 def test_a_round_in_which_nobody_answers_moves_nothing(go: Go) -> None:
     cohorts = Schedule.load(go().path / "schedule.json").cohorts
     entries = [
@@ -601,6 +613,7 @@ def test_a_round_in_which_nobody_answers_moves_nothing(go: Go) -> None:
     assert second["down_bytes (messages)"] > 0  # the requests were sent
 
 
+@pytest.mark.slow
 def test_only_those_present_are_selected(tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     trace.write_text(json.dumps({"rounds": [[0, 3], [], [1, 2, 4, 5]]}))
@@ -635,6 +648,7 @@ def without_identity(found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "summary": summary}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parts", [{"uplink": EF}, {"method": DG, "uplink": TOP_K}, {"method": DG, "faults": LOSSES}])
 def test_client_memories_on_disk_are_those_in_memory(go: Go, parts: dict[str, Any]) -> None:
     kept, stored = go(**parts), go(**parts, client_store="disk")
@@ -702,6 +716,7 @@ def test_stopped_in_the_middle_of_a_round(go: Go, tmp_path: Path, monkeypatch: p
 SLOW = {"optimizer": {"name": "sgd", "lr": 1e-12, "momentum": 0.0, "weight_decay": 0.0}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("patience", "every", "last"), [(1, 1, 2), (2, 1, 3), (1, 2, 2), (2, 2, 4), (2, 3, 6)])
 def test_patience_stops_when_nothing_gets_better(go: Go, patience: int, every: int, last: int) -> None:
     # with such a learning rate the score stays: the evaluation of round 1 is the best; the next ones are stale
@@ -728,6 +743,7 @@ def test_patience_stops_at_the_same_round_after_an_interruption(go: Go, tmp_path
             assert results(run(config, out, resume=True)) == results(whole)
 
 
+@pytest.mark.slow
 def test_patience_waits_while_it_gets_better(go: Go) -> None:
     directory = go(rounds={"count": 6, "patience": 5, "evaluate_every": 1})
     assert directory.summary["rounds"] == 6
@@ -858,6 +874,7 @@ def test_a_complete_run_is_not_run_again(go: Go) -> None:
     assert results(directory) == before
 
 
+@pytest.mark.slow
 def test_going_on_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(Crash):
         run(tiny(), tmp_path / "run", listeners=[CrashAfter(1)])
@@ -868,6 +885,7 @@ def test_going_on_is_asked_for(tmp_path: Path) -> None:
     assert run(tiny(), tmp_path / "run", resume=True).is_complete
 
 
+@pytest.mark.slow
 def test_another_configuration_is_told_apart(go: Go, tmp_path: Path) -> None:
     with pytest.raises(Crash):
         run(tiny(), tmp_path / "run", listeners=[CrashAfter(1)])
@@ -880,6 +898,7 @@ def test_another_configuration_is_told_apart(go: Go, tmp_path: Path) -> None:
     assert results(run(strict, tmp_path / "run", resume=True)) == results(go())  # how it is carried out may change
 
 
+@pytest.mark.slow
 def test_changed_data_are_noticed(own: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(Crash):
         run(tiny(**own), tmp_path / "run", listeners=[CrashAfter(2)])
@@ -918,6 +937,7 @@ def test_a_file_of_another_kind_is_no_checkpoint(tmp_path: Path) -> None:
         run(tiny(), out, resume=True)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
     mine = stopped(tmp_path / "mine")
     other = stopped(tmp_path / "other", network={"name": "mlp"})
@@ -926,6 +946,7 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path: Path) -> None:
         run(tiny(), mine, resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["server", "server.state.cache", "clients"])
 def test_a_damaged_checkpoint_is_refused(tmp_path: Path, place: str) -> None:
     out = stopped(tmp_path / "run", method=DG, uplink=TOP_K)
@@ -945,6 +966,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, place: str) -> None:
     assert run(tiny(method=DG, uplink=TOP_K), out, resume=True).is_complete
 
 
+@pytest.mark.slow
 def test_a_damaged_client_file_is_refused(tmp_path: Path) -> None:
     parts: dict[str, Any] = {"uplink": EF, "client_store": "disk", "rounds": {"cohort": 6}}
     out = stopped(tmp_path / "run", **parts)
@@ -956,6 +978,7 @@ def test_a_damaged_client_file_is_refused(tmp_path: Path) -> None:
         run(tiny(**parts), out, resume=True)
 
 
+@pytest.mark.slow
 def test_a_client_file_that_is_gone_is_missed(tmp_path: Path) -> None:
     parts: dict[str, Any] = {"uplink": EF, "client_store": "disk", "rounds": {"cohort": 6}}
     out = stopped(tmp_path / "run", **parts)
@@ -964,6 +987,7 @@ def test_a_client_file_that_is_gone_is_missed(tmp_path: Path) -> None:
         run(tiny(**parts), out, resume=True)
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     mine, other = stopped(tmp_path / "mine"), stopped(tmp_path / "other", seed=6)
     shutil.copy(other / "checkpoint.sqlite", mine / "checkpoint.sqlite")
@@ -971,6 +995,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
         run(tiny(), mine, resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["config.yaml", "partition.npz", "validation.npz", "provenance.json"])
 def test_what_a_run_rests_on_may_not_change(tmp_path: Path, name: str) -> None:
     out = stopped(tmp_path / "run")
@@ -1031,6 +1056,7 @@ def test_the_test_split_is_opened_once(go: Go, tmp_path: Path) -> None:
     assert not RunDirectory.open(out).is_complete
 
 
+@pytest.mark.slow
 def test_a_look_that_was_recorded_is_not_taken_again(go: Go, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = results(go())
     out = stopped(tmp_path / "run", rounds={"count": 4})

@@ -22,6 +22,7 @@ DIGITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uplink", [None, {"name": "top_k", "ratio": 0.1}, {"name": "qsgd", "bits": 4}])
 def test_sizes_that_do_not_depend_on_numbers_are_exact(uplink: object, tmp_path: Path) -> None:
     config = tiny(uplink={"update": uplink})
@@ -33,6 +34,7 @@ def test_sizes_that_do_not_depend_on_numbers_are_exact(uplink: object, tmp_path:
     assert found.rounds * config.rounds.cohort == found.visits
 
 
+@pytest.mark.slow
 def test_memories_grow_with_the_clients_that_were_met(tmp_path: Path) -> None:
     link = {"name": "delta", "codec": {"name": "top_k", "ratio": 0.1}}
     config = tiny(method="mifa", downlink={"model": link}, uplink={"update": {"name": "error_feedback"}})
@@ -42,7 +44,8 @@ def test_memories_grow_with_the_clients_that_were_met(tmp_path: Path) -> None:
     assert found.client_memory_bytes * met == done["clients.all"]
 
 
-@pytest.mark.parametrize("budget", [0.02, pytest.param(0.1, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [0.02, 0.1])
 def test_a_budget_is_predicted_within_a_tenth(budget: float, tmp_path: Path) -> None:
     config = load({**DIGITS, "method": {"name": "lean", "budget": budget}})
     found, told = predict(config), run(config, tmp_path / "run").summary["communication"]["messages"]
@@ -61,6 +64,7 @@ def test_time_on_a_line_by_hand() -> None:
     assert found.to_plain()["share"] == 0.1
 
 
+@pytest.mark.slow
 def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     predict(tiny())

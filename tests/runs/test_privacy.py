@@ -44,6 +44,7 @@ def test_where_the_mathematics_does_not_hold_it_is_refused(parts: dict[str, Any]
         tiny(**parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [AVERAGING, AGED, PROXY], ids=["averaging", "by age", "by score"])
 def test_epsilon_is_told_and_a_stopped_run_repeats_its_noise(tmp_path: Path, method: dict[str, Any]) -> None:
     config = tiny(method=method)
@@ -69,6 +70,7 @@ def test_weights_and_lost_replies_do_not_change_what_others_count_for(tmp_path: 
     assert directory.summary["privacy"]["releases"] == 1
 
 
+@pytest.mark.slow
 def test_real_clients_are_hidden_by_a_secret_that_a_resumed_server_finds_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +93,7 @@ def test_real_clients_are_hidden_by_a_secret_that_a_resumed_server_finds_again(
     assert secret.read_bytes().hex().encode() not in text
 
 
+@pytest.mark.slow
 def test_a_run_that_lost_its_secret_cannot_go_on(tmp_path: Path) -> None:
     config, place = tiny(method=AVERAGING), tmp_path / "server"
     run(config, place, listeners=[StopAfter(2)], executor=Serial())
@@ -99,6 +102,7 @@ def test_a_run_that_lost_its_secret_cannot_go_on(tmp_path: Path) -> None:
         run(config, place, resume=True, executor=Serial())
 
 
+@pytest.mark.slow
 def test_nobody_goes_back_to_use_the_same_noise_twice(tmp_path: Path) -> None:
     config, kept = tiny(method=AVERAGING, keep={"checkpoints": 3}), {"listeners": [StopAfter(3)]}
     place = run(config, tmp_path / "server", executor=Serial(), **kept).path
@@ -112,12 +116,14 @@ def test_nobody_goes_back_to_use_the_same_noise_twice(tmp_path: Path) -> None:
     assert run(config, simulated, resume=True).is_complete
 
 
+@pytest.mark.slow
 def test_rounds_are_stored_before_they_are_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="checkpoint_every is 2"):
         run(tiny(method=AVERAGING, checkpoint_every=2), tmp_path / "server", executor=Serial())
     assert run(tiny(method=AVERAGING, checkpoint_every=2), tmp_path / "simulated").is_complete
 
 
+@pytest.mark.slow
 def test_the_noise_is_in_the_model(tmp_path: Path) -> None:
     loud = run(tiny(method={"name": "averaging", "aggregate": {**MEAN, "noise": 50.0}}), tmp_path / "loud")
     norm = np.sqrt(sum(float(np.sum(np.square(array.astype(float)))) for array in loud.model().values()))

@@ -15,6 +15,7 @@ from tests.tiny import tiny
 DELTA = {"name": "delta", "codec": {"name": "top_k", "ratio": 0.1}}
 
 
+@pytest.mark.slow
 def test_dense_messages_cost_the_same_in_every_round() -> None:
     federation = assemble(tiny())
     found, dense = rehearse(federation), dense_reference(federation.schema)
@@ -25,6 +26,7 @@ def test_dense_messages_cost_the_same_in_every_round() -> None:
     assert found.seconds_per_step > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["dense", "initial"])
 def test_first_contacts_are_told_apart(start: str) -> None:
     federation = assemble(tiny(downlink={"model": {**DELTA, "start": start}}))
@@ -38,6 +40,7 @@ def test_first_contacts_are_told_apart(start: str) -> None:
     assert (found.server_bytes_per_client, found.client_bytes) == (weights, weights)
 
 
+@pytest.mark.slow
 def test_what_a_missed_round_costs_is_told_apart() -> None:
     link = {"name": "broadcast", "codec": {"name": "top_k", "ratio": 0.02}}
     federation = assemble(tiny(downlink={"model": link}))
@@ -51,6 +54,7 @@ def test_what_a_missed_round_costs_is_told_apart() -> None:
     assert found.client_bytes == weights
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mifa", "dg_fedreuse", "scaffold", "docofl"])
 def test_every_kind_of_conversation_can_be_rehearsed(method: str) -> None:
     found = rehearse(assemble(tiny(method=method)))

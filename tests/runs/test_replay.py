@@ -25,6 +25,7 @@ class Notes(Listener):
         self.heard.append(event)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedavg", "ditto", "dg_fedreuse"])
 def test_what_was_heard_is_heard_again(tmp_path: Path, method: str) -> None:
     notes = Notes()

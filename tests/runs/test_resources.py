@@ -39,6 +39,7 @@ class StopAfterTwo(Listener):
         return Stop("enough") if event.round_number == 2 else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["memory", "disk"])
 def test_a_run_has_the_peak_of_its_caches_whether_it_was_resumed_or_not(tmp_path: Path, store: str) -> None:
     gate = {"name": "age_only", "max_age": 2}

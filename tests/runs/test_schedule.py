@@ -37,6 +37,7 @@ def test_registered_names() -> None:
     assert availabilities.parse({"name": "probability", "p": 0.5}, "rounds.availability") == Probability(p=0.5)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(sizes, st.integers(1, 8), st.integers(0, 2**40))
 def test_cohorts_are_ascending_distinct_and_of_the_asked_size(size: tuple[int, int], count: int, seed: int) -> None:

@@ -47,6 +47,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     return run(tiny(task=METRICS), tmp_path_factory.mktemp("several") / "run")
 
 
+@pytest.mark.slow
 def test_every_metric_has_its_columns(several: RunDirectory, tmp_path: Path) -> None:
     plainly = run(tiny(), tmp_path / "run")
     assert several.summary["model_digest"] == plainly.summary["model_digest"]
@@ -64,11 +65,13 @@ def test_every_metric_has_its_columns(several: RunDirectory, tmp_path: Path) -> 
     }
 
 
+@pytest.mark.slow
 def test_metrics_are_the_same_bits_on_workers(several: RunDirectory, tmp_path: Path) -> None:
     config = tiny(task=METRICS, executor={"name": "pool", "workers": 2})
     assert results(run(config, tmp_path / "run")) == results(several)
 
 
+@pytest.mark.slow
 def test_metrics_are_the_same_bits_after_a_stop(several: RunDirectory, tmp_path: Path) -> None:
     class Once(Listener):
         def round_done(self, event: RoundDone) -> Stop | None:
@@ -78,6 +81,7 @@ def test_metrics_are_the_same_bits_after_a_stop(several: RunDirectory, tmp_path:
     assert results(run(tiny(task=METRICS), tmp_path / "run", resume=True)) == results(several)
 
 
+@pytest.mark.slow
 def test_clients_send_the_states_of_their_metrics(tmp_path: Path) -> None:
     task = {**METRICS, "metric": "accuracy", "metrics": ["macro_f1", {"name": "auc", "bins": 20}]}
     directory = run(tiny(task=task, method="ditto", rounds={"count": 2, "evaluate_every": 1}), tmp_path / "several")

@@ -93,6 +93,7 @@ def test_every_folder_has_facts_and_the_killed_ones_hold_every_state_of_their_ti
     assert len(named) == 26
 
 
+@pytest.mark.slow
 @every(COMPLETE)
 def test_a_complete_run_is_shown_and_exported_as_it_was(copy: RunDirectory) -> None:
     whole = FACTS[copy.path.name]["whole"]
@@ -104,6 +105,7 @@ def test_a_complete_run_is_shown_and_exported_as_it_was(copy: RunDirectory) -> N
     assert run(config_of(copy), copy.path, resume=True).summary == copy.summary
 
 
+@pytest.mark.slow
 @every(KILLED)
 def test_an_interrupted_run_is_shown_as_it_was_and_goes_on_to_the_same_bits(copy: RunDirectory) -> None:
     name, stored = copy.path.name, FACTS[copy.path.name]["stored"]
@@ -116,6 +118,7 @@ def test_an_interrupted_run_is_shown_as_it_was_and_goes_on_to_the_same_bits(copy
     assert_repeated(resumed, name)
 
 
+@pytest.mark.slow
 @every(list(FACTS))
 def test_the_same_configuration_has_the_same_run_id_and_ends_in_the_same_bits(
     copy: RunDirectory, tmp_path: Path

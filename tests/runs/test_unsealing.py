@@ -14,6 +14,7 @@ from fedreuse.runs.unsealing import unseal
 from tests.tiny import results, tiny
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fedavg", "ditto"])
 def test_a_sealed_run_that_is_opened_is_the_run_that_was_never_sealed(method: str, tmp_path: Path) -> None:
     (tmp_path / LEDGER_FILE).touch()
@@ -33,6 +34,7 @@ def test_a_sealed_run_that_is_opened_is_the_run_that_was_never_sealed(method: st
         unseal(sealed.path)
 
 
+@pytest.mark.slow
 def test_an_opening_that_was_interrupted_is_finished_by_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = tiny(test="sealed", rounds={"count": 1})
     sealed = run(config, tmp_path / "run")

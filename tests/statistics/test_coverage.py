@@ -22,6 +22,7 @@ def test_t_is_nominal_on_normal_differences(num_pairs, record_property) -> None:
         assert rates.sign_flip_claims == 0.0  # 1/16 is the smallest p
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_rates() -> None:
     assert simulate("skewed", 5, 10) == simulate("skewed", 5, 10) != simulate("skewed", 5, 10, seed=2)
 

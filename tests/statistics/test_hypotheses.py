@@ -16,6 +16,7 @@ def test_students_sleep_data_give_the_published_p() -> None:
     assert t_p(SLEEP, Hypothesis(better="lower")) == pytest.approx(1 - 0.002833 / 2, abs=5e-7)
 
 
+@pytest.mark.slow
 def test_fishers_count_of_sign_flips() -> None:
     # Fisher (1935), section 21: 863 of 32,768 totals are at least 314, so 1,726 in both tails
     assert sign_flip_p(MAIZE, Hypothesis(better="higher")) == 863 / 32768

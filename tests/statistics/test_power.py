@@ -21,6 +21,7 @@ def test_thirty_four_pairs_for_half_a_standard_deviation() -> None:
     assert detectable(1.0, 34, Hypothesis()) < 0.5 < detectable(1.0, 33, Hypothesis())
 
 
+@pytest.mark.slow
 def test_the_margin_of_equivalence_has_at_least_the_power_it_promises() -> None:
     margin = detectable(1.0, 5, Hypothesis("equivalence", 0.1))
     rng, hypothesis = np.random.default_rng(3), Hypothesis("equivalence", margin)

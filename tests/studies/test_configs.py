@@ -16,6 +16,7 @@ FILES = sorted(CONFIGS.rglob("*.yaml"))
 PAPER = ["mnist", "fashion_mnist", "emnist_balanced", "pathmnist", "cifar10", "cifar100"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CONFIGS)))
 def test_every_file_parses(file: Path) -> None:
     keys = yaml.safe_load(file.read_text())

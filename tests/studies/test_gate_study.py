@@ -22,6 +22,7 @@ SMALL: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_the_first_repeat_is_the_score_that_the_run_takes(tmp_path: Path) -> None:
     config = load(SMALL)
     events = [event for event in run(config, tmp_path / "run").events() if event.score is not None]

@@ -22,6 +22,7 @@ from tests.studies.test_study import BASE, METHODS
 from tests.tiny import results
 
 
+@pytest.mark.slow
 def test_what_is_incomplete_runs_and_a_report_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = expand({"base": BASE, "axes": {"method": METHODS}}, "s")
     seen: list[tuple[int, str]] = []

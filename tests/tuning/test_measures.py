@@ -19,6 +19,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     return run(tiny(test="sealed"), tmp_path_factory.mktemp("runs") / "run")
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_the_run(done: RunDirectory) -> None:
     scores = done.metric("validation_score")[1]
     assert Measure("validation").of([done]) == scores[-1]

@@ -42,6 +42,7 @@ def test_the_twin_of_a_search_of_the_paper_ends_in_a_configuration(name: str, tm
     assert not (tmp_path / LEDGER_FILE).exists()
 
 
+@pytest.mark.slow
 def test_a_search_that_is_killed_goes_on_with_the_same_trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     space = load_space(TWINS / "gate.yaml", ["rounds.count=1", "tune.trials=3"])
     whole = search(space, tmp_path / "whole")

@@ -30,6 +30,7 @@ def formula(mode: str, size: int, kept: int, width: int) -> int:
     return {"dense": size * width, "pairs": kept * (width + 4), "bitmap": kept * width + ceil(size / 8)}[mode]
 
 
+@pytest.mark.slow
 @given(st.integers(1, 3000), st.data(), st.sampled_from(["float32", "float64", "int64"]))
 @settings(max_examples=150, deadline=None)
 def test_the_mode_is_the_brute_force_minimum(size: int, data: st.DataObject, dtype: str) -> None:

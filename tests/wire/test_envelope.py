@@ -161,6 +161,7 @@ def survives(data: bytes) -> None:
             parcel.decode(SCHEMA.of_group(group))
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_with_a_repaired_checksum_is_refused_or_valid() -> None:
     body = example().to_bytes()[START.size :]
     for at in range(len(body)):
@@ -170,6 +171,7 @@ def test_a_flipped_bit_with_a_repaired_checksum_is_refused_or_valid() -> None:
             survives(signed(bytes(flipped)))
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=80), st.integers(0, 90))
 @settings(max_examples=300, deadline=None)
 def test_noise_is_refused_or_valid(noise: bytes, header: int) -> None:

@@ -113,6 +113,7 @@ def test_every_codec(name: str, sent: Tensors, seed: int) -> None:
         assert present[is_kept].tobytes() == sent.values[kept][is_kept].tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", codecs.names())
 @given(tensors(), st.sets(st.integers(0, 8), min_size=1, max_size=4))
 @settings(max_examples=25, deadline=None)
@@ -127,6 +128,7 @@ def test_every_codec_about_some_rows(name: str, sent: Tensors, gone: set[int]) -
             assert there.tobytes() == some[spec.name].tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", ["fp16", "bf16", "int8", "int4"])
 @given(tensors(), st.sampled_from(["dense", "nonzero", "top_k"]), st.booleans())
 @settings(max_examples=40, deadline=None)

@@ -154,6 +154,7 @@ def test_lists_that_claim_more_than_they_hold_allocate_no_more_than_the_limits_s
     assert peak < 1024 * (8 * limits.entries + 100) + 3 * len(data) + 100_000
 
 
+@pytest.mark.slow
 def test_decoding_does_not_depend_on_what_was_imported() -> None:
     """A program that imports nothing but the envelope knows every mode of the format."""
     program = "from fedreuse.wire import envelope, header; print(sorted(header.MODES))"

@@ -24,6 +24,7 @@ def there_and_back(marks: np.ndarray) -> bytes:
     return coded
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from([(0,), (1,), (7,), (300,), (70_000,), (3, 5), (40, 9), (64, 300), (128, 1000), (5, 3, 3, 3)]),
     st.sampled_from([0.0, 0.001, 0.03, 0.2, 0.9, 1.0]),

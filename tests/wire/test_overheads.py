@@ -45,11 +45,13 @@ def overhead(envelope: Envelope) -> int:
     return len(envelope.to_bytes()) - arrays + heads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", SCHEMAS)
 def test_framing_and_header_of_a_top_k_update(network: str) -> None:
     assert overhead(message(SCHEMAS[network], TOP_K)) < MOST[network]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("packed" not in codecs.names(), reason="there is no packed codec")
 @pytest.mark.parametrize("network", SCHEMAS)
 def test_framing_header_and_heads_of_a_packed_update(network: str) -> None:

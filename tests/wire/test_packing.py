@@ -22,6 +22,7 @@ from fedreuse.wire.packing import (
 SPEC = TensorSpec("layer.weight", (5,))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 32), st.data())
 @settings(max_examples=200, deadline=None)
 def test_every_width_comes_back(width: int, data: st.DataObject) -> None:

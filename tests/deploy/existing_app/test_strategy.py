@@ -85,6 +85,7 @@ def bits(arrays: dict[str, np.ndarray]) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", parameters(case for case in CASES if is_possible(case)))
 def test_every_method_that_needs_only_the_trained_model_ends_in_the_same_bits(case: Case, tmp_path: Path) -> None:
     strategy = strategy_of(case, min_available_nodes=4, fraction_evaluate=0.0)
@@ -146,6 +147,7 @@ def test_part_of_the_nodes_trains_in_a_round(tmp_path: Path) -> None:
     assert [sum(event.round_number == number for event in strategy.ledger.events) for number in (1, 2, 3)] == [2, 2, 2]
 
 
+@pytest.mark.slow
 def test_a_lost_reply_is_a_lost_client_to_the_bit(tmp_path: Path) -> None:
     strategy = FedReuseStrategy("clag", seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
 
@@ -159,6 +161,7 @@ def test_a_lost_reply_is_a_lost_client_to_the_bit(tmp_path: Path) -> None:
     assert strategy.ledger.events == ledger.events
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["everything", "the memory"])
 def test_a_client_that_lost_its_disk_starts_over(tmp_path: Path, what: str) -> None:
     strategy = FedReuseStrategy("clag", seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
@@ -260,6 +263,7 @@ def torch_app() -> ClientApp:
 GATE = {"name": "proxy", "tau_start": 0.3, "tau_floor": 0.05, "max_age": 3, "batches": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [

@@ -49,6 +49,7 @@ def test_the_same_bits_as_a_simulation_with_a_lost_and_a_late_reply(tmp_path: Pa
     assert json.loads((directory.path / STATE_FILE).read_text())["state"] == "finished"
 
 
+@pytest.mark.slow
 def test_a_failure_is_told_in_the_state_file(tmp_path: Path) -> None:
     flat = to_flat(tiny(), Deployment(out=str(tmp_path / "out"), wait_seconds=0.01))
     with pytest.raises(RunError, match="5 of 6 clients said hello"):

@@ -28,6 +28,7 @@ def test_as_many_nodes_as_clients() -> None:
         check_nodes(tiny(), 3)
 
 
+@pytest.mark.slow
 def test_a_directory_that_is_not_free_is_refused_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,6 +54,7 @@ def state(place: Path, **told: Any) -> None:
     (place / STATE_FILE).write_text(json.dumps({"process": os.getpid(), "error": "", **told}))
 
 
+@pytest.mark.slow
 def test_rounds_are_told_once_each_and_only_after_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # the server app says nothing, then runs, with two rounds there already, then two more come
     directory = run(tiny(), tmp_path / "out")

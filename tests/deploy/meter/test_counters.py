@@ -29,6 +29,7 @@ def test_a_level_that_nobody_counts_is_absent(tmp_path: Path) -> None:
     assert Counters.open(tmp_path / "counters").levels == ("transport",)
 
 
+@pytest.mark.slow
 def test_another_process_sees_what_is_added(tmp_path: Path) -> None:
     counters = Counters.create(tmp_path / "counters", 3, ["transport"])
     reader = Counters.open(tmp_path / "counters")

@@ -89,6 +89,7 @@ def test_without_namespaces_a_relay_stands_in_and_says_so(tmp_path: Path, monkey
     assert meter.counters.read(0, "up") == {"transport": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["relay", pytest.param("namespace", marks=needs_namespaces)])
 def test_a_cable_can_be_pulled(tmp_path: Path, kind: transport_meter.MeterKind) -> None:
     with counting_server() as server:

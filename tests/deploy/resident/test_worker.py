@@ -32,6 +32,7 @@ def test_refusals_and_other_apps(kept: Keeper, ask: Ask, tmp_path: Path, monkeyp
     assert worker.wait() == 1
 
 
+@pytest.mark.slow
 def test_changed_code_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "resident_code.py"
     file.write_text("x = 1\n")

@@ -59,6 +59,7 @@ def test_an_address_where_nobody_is_is_told():
             _connect(_import_ray(), address, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
 def test_somebody_who_is_not_ray_is_told_at_once(answer: bytes, capfd: pytest.CaptureFixture[str]):
     def serve(listening: socket.socket) -> None:

@@ -28,6 +28,7 @@ def test_the_entries_are_consistent(name: str) -> None:
         assert all(count % facts.num_classes == 0 for count in facts.examples.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mnist", "fashion_mnist", "cifar10", "cifar100", "pathmnist", "emnist_balanced"])
 def test_the_published_data(name: str) -> None:
     if not available(name, REAL_HOME):

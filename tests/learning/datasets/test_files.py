@@ -144,6 +144,7 @@ def test_fractions_are_scaled_only_if_the_data_say_so(tmp_path: Path) -> None:
     assert set(COLUMNS) == {"age", "dose", "label", "site", "day"}
 
 
+@pytest.mark.slow
 def test_mapped_data_and_workers_that_map_them_end_in_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from tests.learning.files.written import COLUMNS, NAMES
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.mark.slow
 def test_a_saved_dataset_and_its_splits(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     whole = datasets.Dataset.from_dict(COLUMNS)

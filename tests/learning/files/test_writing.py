@@ -27,6 +27,7 @@ def without_names(found: dict[str, Any]) -> dict[str, Any]:
     return {**found, "summary": summary, "digests": digests}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "method"),
     [

@@ -18,7 +18,6 @@ from fedreuse.learning.networks.hugging_face import HuggingFace, folder_of
 from fedreuse.learning.networks.network import networks
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # transformers takes seconds to import
-transformers = pytest.importorskip("transformers")
 TOKENS = torch.tensor([[3, 5, 4, 0]])
 
 
@@ -33,6 +32,7 @@ def nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A language model of two layers with tied embeddings."""
+    transformers = pytest.importorskip("transformers")
     torch.default_generator.manual_seed(1)
     config = transformers.LlamaConfig(
         vocab_size=20, hidden_size=8, intermediate_size=16, num_hidden_layers=2, num_attention_heads=2,
@@ -49,7 +49,7 @@ def built(path: Path | str, **settings: Any) -> nn.Module:
 
 def test_the_same_scores_as_the_library(folder: Path) -> None:
     module = built(folder)
-    theirs = transformers.LlamaForCausalLM.from_pretrained(folder)
+    theirs = pytest.importorskip("transformers").LlamaForCausalLM.from_pretrained(folder)
     assert module.eval()(TOKENS).equal(theirs(TOKENS, attention_mask=(TOKENS != 0).long()).logits)
     assert FlatNetwork(module).schema.head() == ("model.model.embed_tokens.weight",)  # tied
 

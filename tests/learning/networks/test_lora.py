@@ -75,6 +75,7 @@ LORA: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_a_run_sends_and_counts_adapters_alone(tmp_path: Path) -> None:
     config = tiny(network=LORA)
     federation = assemble(config)

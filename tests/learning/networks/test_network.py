@@ -109,6 +109,7 @@ def test_options_may_replace_what_is_passed() -> None:
 #   dense d * b        bitmap k * b + ceil(d / 8)        pairs k * (b + 4)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(size=st.integers(1, 3000), share=st.floats(0, 1), width=st.sampled_from([4, 8]))
 def test_the_mode_is_the_smallest_of_the_three(size: int, share: float, width: int) -> None:

@@ -18,6 +18,7 @@ def schema() -> ModelSchema:
     return schema_for("resnet18", FACTS["cifar10"].shape, FACTS["cifar10"].num_classes)
 
 
+@pytest.mark.slow
 def test_published_sizes(schema: ModelSchema) -> None:
     # the head is 512 * C + C numbers of 4 bytes: 20,520 for 10 classes, 205,200 for 100
     assert sizes(schema) == (11_181_642, 44_765_128, 20_520, 122, 20)
@@ -26,6 +27,7 @@ def test_published_sizes(schema: ModelSchema) -> None:
     assert schema.head() == ("fc.weight", "fc.bias")
 
 
+@pytest.mark.slow
 def test_an_upload_at_a_fifth_as_the_paper_counts_it(schema: ModelSchema) -> None:
     sent = upload(schema, "as_weights")
     assert sent.field_bytes == array_bytes(sent) == 10_351_858
@@ -33,6 +35,7 @@ def test_an_upload_at_a_fifth_as_the_paper_counts_it(schema: ModelSchema) -> Non
     assert modes(sent) == {"update": {"bitmap"}, "buffers": {"bitmap"}, "counters": {"dense"}}
 
 
+@pytest.mark.slow
 def test_an_upload_at_a_fifth_with_dense_buffers(schema: ModelSchema) -> None:
     sent = upload(schema, "dense")
     assert sent.parcels["update"].field_bytes == 10_342_898  # type: ignore[union-attr]
@@ -55,6 +58,7 @@ def test_the_usual_layout(schema: ModelSchema) -> None:
     assert not [name for name in names if "conv" in name and name.endswith("bias")]
 
 
+@pytest.mark.slow
 def test_a_small_image_shrinks_to_one_pixel() -> None:
     # 32 -> 16 (stem) -> 8 (pool) -> 8 -> 4 -> 2 -> 1: BatchNorm cannot train on a batch of one
     module = ResNet18().build((3, 32, 32), 10)

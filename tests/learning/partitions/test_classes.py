@@ -12,6 +12,7 @@ from fedreuse.learning.partitions.classes import Classes
 from tests.learning.partitions.dealt import LABELS, of, rng
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.integers(1, 10), st.integers(1, 30), st.integers(0, 99))
 def test_everybody_has_as_many_classes_and_classes_are_shared_evenly(per_client: int, clients: int, seed: int) -> None:

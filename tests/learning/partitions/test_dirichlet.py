@@ -83,6 +83,7 @@ def test_a_huge_alpha_is_even(alpha: float) -> None:
     assert Dirichlet(alpha).split(of(LABELS), 7, rng()).sizes.tolist() == [80, 90, 80, 90, 80, 90, 90]
 
 
+@pytest.mark.slow
 def test_dirichlet_sizes_are_those_of_the_method_sheet() -> None:
     # 10 x 6000 over 50 clients at 0.5: smallest client 341 in the median, largest 2638
     draws = [Dirichlet(0.5).split(of(TEN_BY_SIX_THOUSAND), 50, rng(seed)).sizes for seed in range(40)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fedreuse.learning.partitions.iid import Iid
 from tests.learning.partitions.dealt import LABELS, of, rng
@@ -18,6 +19,7 @@ def test_iid_ignores_labels() -> None:
     assert Iid().split(of(LABELS), 7, rng()).digest == Iid().split(of(other), 7, rng()).digest
 
 
+@pytest.mark.slow
 def test_a_million_clients() -> None:
     labels = np.arange(1_200_000) % 10
     index = Iid().split(of(labels), 1_000_000, rng())

@@ -49,6 +49,7 @@ drawn_partitions = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     drawn_partitions,

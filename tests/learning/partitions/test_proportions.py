@@ -56,6 +56,7 @@ def naive_move(sizes: list[int], min_examples: int) -> list[int]:
     return left
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=12), st.integers(1, 8))
 def test_moving_takes_one_by_one_from_the_largest(sizes: list[int], min_examples: int) -> None:

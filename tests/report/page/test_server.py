@@ -35,6 +35,7 @@ def _ask(port: int, path: str, way: str = "GET", host: str = "localhost") -> tup
         asked.close()
 
 
+@pytest.mark.slow
 def test_the_page_follows_its_runs(port: int, tmp_path: Path) -> None:
     answer, body = _ask(port, "/")
     assert answer.status == 200

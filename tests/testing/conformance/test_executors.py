@@ -28,6 +28,7 @@ class _Hasty(ExecutorWrapper):
             yield replace(reply, status="in_time")
 
 
+@pytest.mark.slow
 def test_broken_executors_are_caught() -> None:
     EXECUTOR_CHECKS["equals the reference"](Hasty())
     with pytest.raises(AssertionError):

@@ -25,6 +25,7 @@ from fedreuse.testing.conformance.sessions import (
 FEEDBACK = Case("fedavg", uplink={"name": "error_feedback", "codec": {"name": "top_k", "ratio": 0.3}})
 
 
+@pytest.mark.slow
 def test_a_session_equals_itself_and_no_other() -> None:
     assert_equal(play(FEEDBACK), play(FEEDBACK))
     with pytest.raises(AssertionError, match="the models differ after round 1"):

@@ -36,5 +36,6 @@ def test_broken_stores_are_caught(check: str, store: Any) -> None:
         STORE_CHECKS[check](store)
 
 
+@pytest.mark.slow
 def test_an_honest_store_passes_everything() -> None:
     check_store(MemoryStore)

@@ -69,6 +69,7 @@ def test_what_does_not_fit_arrives_as_not_finite(bad: float) -> None:
     assert not np.isfinite(decoded(np.array([1.0, bad, 2.0]), 4)).any()
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from([np.float32, np.float64]).flatmap(

@@ -51,6 +51,7 @@ def test_where_they_are(kind: Kind, size: int, count: int, where: int) -> None:
     there(positions, values, size, kind)
 
 
+@pytest.mark.slow
 @given(
     arrays(np.float32, st.integers(1, 40), elements=st.floats(-1e3, 1e3, width=32)),
     st.sampled_from(KINDS),

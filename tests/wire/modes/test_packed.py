@@ -89,6 +89,7 @@ def test_some_rows_of_a_tensor() -> None:
         assert is_equal(arrived(packed, SCHEMA).decode(SCHEMA), plain.decode(SCHEMA))
 
 
+@pytest.mark.slow
 @given(
     st.sampled_from(["float32", "float64", "float16", "int64", "int32"]),
     st.sampled_from([(), (0,), (1,), (9,), (5, 7), (3, 0), (2, 3, 4)]),

@@ -57,6 +57,7 @@ def test_nothing_left_is_an_empty_group() -> None:
     assert carried(Dense().encode(nothing, SCHEMA, np.random.default_rng(0))).decode(SCHEMA).values.size == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", codecs.names())
 @given(st.sets(st.integers(0, 9), min_size=1, max_size=9), st.integers(0, 100))
 @settings(max_examples=25, deadline=None)
