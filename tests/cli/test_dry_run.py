@@ -69,3 +69,15 @@ def test_for_people(files: Path) -> None:
     assert "1 run: " in result.stdout
     wrong = CliRunner().invoke(app, ["run", "one.yaml", "--dry-run", "--bandwidth", "fast"])
     assert wrong.exit_code != 0
+
+
+def test_bad_members_and_faults_do_not_make_another_rehearsal(files: Path) -> None:
+    axes = {
+        "attack": {"none": {}, "flip": {"attack": {"name": "sign_flip", "bad": 0.5}}},
+        "faults": {"none": {}, "lost": {"faults": {"name": "random", "lost": 0.5}}},
+    }
+    (files / "bad.yaml").write_text(yaml.safe_dump({"base": plain(), "axes": axes}))
+    shown = CliRunner().invoke(app, ["compare", "bad.yaml", "--dry-run"])
+    assert shown.exit_code == 0, shown.output
+    assert shown.stderr.count("rehearsing ") == 1
+    assert "4 runs:" in shown.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -58,10 +59,14 @@ def tell_costs(planned: Sequence[Planned], bandwidth: str | None, as_json: bool)
     from fedreuse.runs.prediction import predict
 
     speed = Conditions.parse(bandwidth).bits_per_second
+    rehearsed: dict[str, Prediction] = {}
     found = []
     for one in planned:
-        say(f"rehearsing {one.name}", err=True)
-        found.append(predict(one.config))
+        asked = _foreseen(one.config)
+        if asked not in rehearsed:
+            say(f"rehearsing {one.name}", err=True)
+            rehearsed[asked] = predict(one.config)
+        found.append(rehearsed[asked])
     totals = _totals(planned, found)
     if as_json:
         rows = [
@@ -72,6 +77,12 @@ def tell_costs(planned: Sequence[Planned], bandwidth: str | None, as_json: bool)
         return
     _show(planned, found, speed)
     _show_totals(totals)
+
+
+def _foreseen(config: RunConfig) -> str:
+    """What a prediction depends on: runs that differ in their faults or bad members alone cost the same."""
+    plain = config.to_plain()
+    return json.dumps({key: plain[key] for key in plain.keys() - {"attack", "faults"}}, sort_keys=True)
 
 
 def _line(costs: Prediction, speed: float | None) -> dict[str, float]:
