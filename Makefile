@@ -39,8 +39,8 @@ test-browser: $(STAMP)  ## install Chromium, its driver and axe-core where they 
 	test -e build/node_modules/axe-core || npm install --no-save --prefix build axe-core@4.14.0
 	$(BIN)/python -m pytest -rs tests/report/page/test_browser.py tests/report/page/test_live_in_browser.py
 
-fast: $(STAMP)  ## run what costs little: no test marked slow, and of those with many cases four
-	$(PYTEST) -m 'not slow and not long and not deploy' --sample 4
+fast: $(STAMP)  ## run what costs little: no test marked slow, and of those with many cases three
+	$(PYTEST) -m 'not slow and not long and not deploy' --sample 3
 
 check: $(STAMP) docs  ## format, lint, types (strict), import contract, documentation site
 	$(BIN)/ruff format --check src tests docs/site benchmarks

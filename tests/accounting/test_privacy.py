@@ -23,6 +23,7 @@ def test_the_client_that_was_selected_most_counts() -> None:
     assert releases([]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.7, 2.0, 5.0])
 def test_epsilon_is_the_accountants_for_whole_releases(noise: float) -> None:
     from opacus.accountants import RDPAccountant

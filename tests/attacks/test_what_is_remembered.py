@@ -30,6 +30,7 @@ def attacked(name: str, max_norm: float | None = None, **options: Any) -> Sessio
     return Session(FEDERATION, under_attack(method, ATTACK, frozenset({BAD})), Setting(cohort=10, faults=GONE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mifa", "fedvarp", "fedstale"])
 def test_a_poisoned_entry_of_server_memory_stays_until_its_client_answers_and_the_bound_keeps_it_out(name: str) -> None:
     free = attacked(name).advance(1)

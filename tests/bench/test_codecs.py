@@ -36,6 +36,7 @@ def test_a_model_that_is_large_enough_has_the_codecs_of_lean() -> None:
     assert not bench._lean(bench.initial_network(tiny.network, (1, 8, 8), 10, 0).schema)
 
 
+@pytest.mark.slow
 def test_an_update_is_trained_minus_received() -> None:
     given = bench.real_or_generated(configure("tiny", 1), steps=2)
     data = bench._write(codecs.parse("dense", "codec"), given)

@@ -38,6 +38,7 @@ def test_the_engine_stops_when_no_round_is_wanted(turn: Told) -> None:
     assert all(facts["examples"] > 0 and facts["client_seconds"] > 0 for facts in turn.facts)
 
 
+@pytest.mark.slow
 def test_the_floor_tells_its_model(turn: Told) -> None:
     play_floor(turn, configure("tiny", 9), workers=0)  # type: ignore[arg-type]
     assert len({facts["digest"] for facts in turn.facts}) == 2

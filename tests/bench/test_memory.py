@@ -25,6 +25,7 @@ def test_everybody_is_cached_and_then_reused() -> None:
     assert table.rows[0][:4] == ("mlp", "25", "0.2", "disk")
 
 
+@pytest.mark.slow
 def test_large_caches_lie_in_files() -> None:
     disk, memory = (
         run(Caches(clients=4, network="cnn", store=store, reuse_rounds=1))[0] for store in ("disk", "memory")

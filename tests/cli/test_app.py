@@ -66,6 +66,7 @@ def test_every_command_has_help_with_an_example_and_speaks_json(invoke: Invoke, 
     assert "--json" in shown.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

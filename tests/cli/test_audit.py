@@ -33,6 +33,7 @@ def test_a_run_as_it_was_written_passes(invoke: Invoke, complete: Path) -> None:
     assert {check["verdict"] for check in told["audits"][0]["checks"]} <= {"ok", "recorded", "unverified"}
 
 
+@pytest.mark.slow
 def test_an_edited_summary_is_red(invoke: Invoke, improved: Path) -> None:
     shown = invoke("audit", improved)
     assert shown.exit_code == 1

@@ -44,6 +44,7 @@ def test_a_sealed_run_keeps_what_its_opening_needs(invoke: Invoke, tiny: Path, t
     assert invoke("unseal", tmp_path / "sealed").exit_code == 0
 
 
+@pytest.mark.slow
 def test_a_run_at_work_is_left_alone(invoke: Invoke, runs: Path) -> None:
     busy = RunDirectory(runs / "done")
     busy.lock()
@@ -56,6 +57,7 @@ def test_a_run_at_work_is_left_alone(invoke: Invoke, runs: Path) -> None:
     assert (runs / "done" / "server").exists()
 
 
+@pytest.mark.slow
 def test_no_runs(invoke: Invoke, in_folder: Path) -> None:
     assert invoke("clean").exit_code == 2
     assert invoke("clean", in_folder).exit_code == 2

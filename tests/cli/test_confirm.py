@@ -92,6 +92,7 @@ def test_runs_that_were_there_before_the_plan_are_told(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -23,6 +23,7 @@ def test_every_dataset_is_listed(invoke: Invoke, tmp_path: Path) -> None:
     assert max(map(len, shown.stdout.splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_the_digits_are_good(invoke: Invoke) -> None:
     told = json.loads(invoke("data", "check", "digits", "--json").stdout)
     assert told["examples"] == {"train": 1442, "test": 355}
@@ -47,6 +48,7 @@ def test_absent_damaged_or_unknown(invoke: Invoke, tmp_path: Path) -> None:
     assert "did you mean 'mnist'?" in unknown.stderr
 
 
+@pytest.mark.slow
 def test_nothing_to_fetch_and_no_such_source(invoke: Invoke) -> None:
     shown = invoke("data", "fetch", "digits")
     assert shown.exit_code == 2

@@ -81,6 +81,7 @@ def test_plain_text_is_not_slipped_into(words: list[str]) -> None:
     assert (done.returncode, "insecure" in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.slow
 def test_superlink_and_supernode_say_what_they_start(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def test_run_compare_and_deploy_tell_the_same(files: Path) -> None:
     assert sorted(path.name for path in files.iterdir()) == ["one.yaml", "space.yaml", "study.yaml"]
 
 
+@pytest.mark.slow
 def test_a_search_is_counted_by_trials_and_seeds(files: Path) -> None:
     pytest.importorskip("optuna")
     from fedreuse.tuning.space import load_space
@@ -71,6 +72,7 @@ def test_for_people(files: Path) -> None:
     assert wrong.exit_code != 0
 
 
+@pytest.mark.slow
 def test_bad_members_and_faults_do_not_make_another_rehearsal(files: Path) -> None:
     axes = {
         "attack": {"none": {}, "flip": {"attack": {"name": "sign_flip", "bad": 0.5}}},

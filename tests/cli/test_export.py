@@ -65,6 +65,7 @@ def test_the_printed_lines_load_the_network(invoke: Invoke, tiny: Path, in_folde
     assert (in_folder / "mine.safetensors").read_bytes() == (in_folder / "run.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_the_tested_one_is_refused(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
     place = Path(shutil.copytree(complete, tmp_path / "copy"))
     arrays = RunDirectory.open(place).model()
@@ -107,6 +108,7 @@ def test_ones_own_network(invoke: Invoke, tiny: Path, in_folder: Path, monkeypat
     run_example(told, in_folder)
 
 
+@pytest.mark.slow
 def test_counters_keep_their_shape(tiny: Path, tmp_path: Path) -> None:
     place = run(load(tiny, ["network={name: cnn, width: 2, hidden: 4}", "rounds.count=1"]), tmp_path / "run").path
     counters = [array for name, array in RunDirectory.open(place).model().items() if name.endswith("batches_tracked")]
@@ -122,6 +124,7 @@ def test_an_incomplete_run_has_nothing_to_export(invoke: Invoke, stopped: Path, 
     assert list(in_folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_not_a_run_and_not_a_place(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
     assert "is not a run directory" in invoke("export", tmp_path).stderr
     assert "name a file .safetensors" in invoke("export", complete, "--to", "mine.pt2").stderr

@@ -24,6 +24,7 @@ def test_several_runs_or_some_of_them(invoke: Invoke, complete: Path, stopped: P
     assert (tmp_path / "two.pdf").read_bytes().startswith(b"%PDF")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["--only", "absent"], ["--out", "x.gif"], ["--boundary", "message"]])
 def test_mistakes(invoke: Invoke, complete: Path, in_folder: Path, words: list[str]) -> None:
     assert invoke("figure", complete, *words).exit_code == 2

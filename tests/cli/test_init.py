@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from fedreuse import load
@@ -28,6 +29,7 @@ def test_options_ask_nothing_and_data_is_fetched_first(invoke: Invoke, in_folder
     assert load("my file.yaml").to_plain()["network"]["name"] == "resnet18"
 
 
+@pytest.mark.slow
 def test_nothing_is_overwritten_and_a_wrong_name_leaves_nothing(invoke: Invoke, in_folder: Path) -> None:
     (in_folder / "config.yaml").write_text("mine")
     words = ["--dataset", "digits", "--rounds", "3"]

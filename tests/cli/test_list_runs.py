@@ -17,6 +17,7 @@ def runs(complete: Path, incomplete: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_row_has_state_score_bytes_size_and_date(invoke: Invoke, runs: Path) -> None:
     told = {Path(one["directory"]).name: one for one in json.loads(invoke("list", "runs", runs, "--json").stdout)}
     assert told["complete"]["state"] == "complete"
@@ -29,6 +30,7 @@ def test_a_row_has_state_score_bytes_size_and_date(invoke: Invoke, runs: Path) -
     assert "fedavg, top_k 0.2" in shown
 
 
+@pytest.mark.slow
 def test_a_run_in_a_study_is_named_by_its_place_in_the_folder(invoke: Invoke, runs: Path) -> None:
     shutil.copytree(runs / "complete", runs / "study" / "one")
     assert "study/one" in invoke("list", "runs", runs).stdout

@@ -29,6 +29,7 @@ def test_tables_without_a_page(invoke: Invoke, complete: Path, in_folder: Path) 
     assert not list(in_folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted(invoke: Invoke, stopped: Path, tmp_path: Path) -> None:
     done = invoke("report", stopped, "--out", tmp_path / "r.html")
     assert done.exit_code == 0, done.output

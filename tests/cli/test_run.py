@@ -35,6 +35,7 @@ def test_a_run_ends_in_a_summary_and_a_directory(invoke: Invoke, tiny: Path, tmp
     assert f"fedreuse show {tmp_path / 'run'}" in shown.stdout
 
 
+@pytest.mark.slow
 def test_the_default_directory_bears_the_runs_name(invoke: Invoke, tiny: Path, in_folder: Path) -> None:
     from fedreuse import load
 
@@ -44,6 +45,7 @@ def test_the_default_directory_bears_the_runs_name(invoke: Invoke, tiny: Path, i
     assert (in_folder / expected / "COMPLETE").exists()
 
 
+@pytest.mark.slow
 def test_json_is_pure_and_complete(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     shown = invoke("run", tiny, "--out", tmp_path / "run", "--json")
     told = json.loads(shown.stdout)
@@ -65,6 +67,7 @@ def test_resume_goes_on_and_gives_the_same_model(invoke: Invoke, tiny: Path, inc
     assert (incomplete / "model.safetensors").read_bytes() == (complete / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "place", "way_out"),
     [
@@ -112,6 +115,7 @@ def test_a_study_is_pointed_to_compare(invoke: Invoke, tmp_path: Path) -> None:
     assert "fedreuse compare" in invoke("run", tmp_path / "study.yaml").stderr
 
 
+@pytest.mark.slow
 def test_absent_data_says_how_to_get_it_and_leaves_nothing_in_the_way(
     invoke: Invoke, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,6 +147,7 @@ def test_a_directory_in_use_is_left_alone(invoke: Invoke, tiny: Path, tmp_path: 
     assert "choose another --out" in shown.stderr
 
 
+@pytest.mark.slow
 def test_a_complete_directory_is_not_run_again(invoke: Invoke, tiny: Path, complete: Path) -> None:
     before = (complete / "summary.json").read_bytes()
     shown = invoke("run", tiny, "--out", complete)
@@ -153,6 +158,7 @@ def test_a_complete_directory_is_not_run_again(invoke: Invoke, tiny: Path, compl
     assert (complete / "summary.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_another_configuration_does_not_go_on_here(
     invoke: Invoke, tiny: Path, incomplete: Path, complete: Path
 ) -> None:
@@ -172,6 +178,7 @@ def test_a_foreign_checkpoint_is_refused(invoke: Invoke, tiny: Path, incomplete:
     assert (incomplete / "checkpoint.sqlite").read_text().startswith("my shopping list"), "it is not ours to touch"
 
 
+@pytest.mark.slow
 def test_the_journal_of_another_network_is_refused(
     invoke: Invoke, tiny: Path, incomplete: Path, tmp_path: Path
 ) -> None:
@@ -207,6 +214,7 @@ def test_resume_where_nothing_began_is_refused_with_the_nearest_run(
     assert not mistyped.exists()
 
 
+@pytest.mark.slow
 def test_one_round_and_paths_that_can_be_copied(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     shown = invoke("run", tiny, "rounds.count=1", "--out", tmp_path / "a b")
     assert ": 1 round into " in shown.stdout

@@ -68,6 +68,7 @@ def test_a_folder_of_runs_is_a_table(invoke: Invoke, complete: Path, stopped: Pa
     assert [run["is_complete"] for run in json.loads(invoke("show", tmp_path, "--json").stdout)] == [True, False]
 
 
+@pytest.mark.slow
 def test_nothing_there(invoke: Invoke, tmp_path: Path) -> None:
     for place, text in ((tmp_path, "no run directory here"), (tmp_path / "absent", "no such directory")):
         shown = invoke("show", place)
@@ -115,6 +116,7 @@ def test_a_target_may_be_a_share_or_percent(invoke: Invoke, complete: Path, text
     assert "Up to validation accuracy 5.00 %" in invoke("show", complete, "--target", text).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["8000", "0", "-1", "101%", "nan", "much", ""])
 def test_other_targets_are_refused(invoke: Invoke, complete: Path, text: str) -> None:
     shown = invoke("show", complete, f"--target={text}")

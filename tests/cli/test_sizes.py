@@ -81,6 +81,7 @@ def test_every_dataset_is_named_in_full_beside_every_codec(invoke: Invoke) -> No
         assert len(rows) == (0 if codec == "top_k" else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "text"),
     [

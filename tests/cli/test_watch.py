@@ -50,6 +50,7 @@ def test_what_is_over_is_told_once_and_the_command_ends(invoke: Invoke, complete
     assert "0 lost, 0 refused" in line
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_at_this_moment(invoke: Invoke, incomplete: Path) -> None:
     (incomplete / "LOCK").write_text("999999999")
     done = invoke("watch", incomplete, "--once")

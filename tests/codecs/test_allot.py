@@ -43,6 +43,7 @@ def test_a_tensor_below_the_threshold_keeps_its_largest() -> None:
     assert to_dense(parcel.decode(SCHEMA)).values.tolist() == [0, 0, 3, 0, 0, 0, 9, 8, 0, 0]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**31), st.floats(0.05, 1))
 def test_it_keeps_what_top_k_of_everything_in_one_tensor_keeps(seed: int, ratio: float) -> None:
     values = np.random.default_rng(seed).normal(size=SCHEMA.size).astype(np.float32)

@@ -35,6 +35,7 @@ def test_positions_follow_from_the_seed_alone() -> None:
 PINNED = [3, 4, 6, 11, 12]
 
 
+@pytest.mark.slow
 def test_every_position_is_as_likely_as_any_other() -> None:
     counts = np.zeros(12)
     for seed in range(6000):

@@ -136,6 +136,7 @@ def test_memory() -> None:
 finite = st.floats(-1e6, 1e6, width=32)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.booleans(), finite), min_size=7, max_size=7), st.lists(finite, min_size=7, max_size=7), finite
 )

@@ -32,6 +32,7 @@ def test_every_page_has_one_place_and_every_place_a_page(made: dict[str, str]) -
     assert sorted(listed) == sorted(made)
 
 
+@pytest.mark.slow
 def test_every_method_has_its_row_and_its_card(made: dict[str, str]) -> None:
     for name in registries["methods"].names():
         assert f"[{name}]({name}.md)" in made["methods/index.md"]

@@ -42,6 +42,7 @@ def test_a_study_and_its_runs_are_green_as_they_were_written(whole: Path) -> Non
     assert json.loads(json.dumps(told)) == told
 
 
+@pytest.mark.slow
 def test_what_is_made_again_is_the_same(run: Path) -> None:
     (made,) = audit(run, rebuild=True)
     assert made.checks[-1].verdict == "ok"

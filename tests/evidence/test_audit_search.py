@@ -93,6 +93,7 @@ SPOILERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", SPOILERS)
 def test_a_search_that_was_spoilt_is_red(search: Path, tmp_path: Path, what: str) -> None:
     name, words, spoil = SPOILERS[what]

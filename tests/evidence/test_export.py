@@ -50,6 +50,7 @@ def test_tables_are_those_of_the_study(whole: Path, made: Evidence) -> None:
     assert [table.rows for table in answers[0]] == [table.rows for table in answers[1]]
 
 
+@pytest.mark.slow
 def test_there_is_a_row_for_each_run(made: Evidence) -> None:
     with (made.path / ROWS_FILE).open() as file:
         rows = list(csv.DictReader(file))

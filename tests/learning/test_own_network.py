@@ -96,6 +96,7 @@ def test_a_pull_and_a_shift_enter_every_step() -> None:
     assert (steps.count, steps.lr, steps.momentum) == (2, 0.1, 0.0)
 
 
+@pytest.mark.slow
 def test_after_the_momentum_buffer() -> None:
     # the shift of 1 moves each weight by -lr after each step and never enters the buffer:
     # a: v = 1, a = 1 - 0.1 - 0.1 = 0.8; v = 0.5 + 0.8 = 1.3, a = 0.8 - 0.13 - 0.1 = 0.57

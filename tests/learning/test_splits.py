@@ -151,6 +151,7 @@ def test_which_examples_of_a_class_go_is_drawn() -> None:
     assert first.indices.tolist() != list(range(10))
 
 
+@pytest.mark.slow
 def test_no_share_holds_out_nothing_and_draws_nothing_for_a_million() -> None:
     def never(clients: Sequence[int], counts: np.ndarray) -> np.ndarray:
         raise AssertionError(clients, counts)

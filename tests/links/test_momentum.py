@@ -38,6 +38,7 @@ def test_what_arrives_is_the_moving_average_if_nothing_is_lost() -> None:
         np.testing.assert_allclose(arrived, average, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_the_noise_of_updates_is_averaged_out_before_it_is_compressed() -> None:
     # updates x + noise: the estimate of EF21 swings with them, the average's error is eta / (2 - eta) of theirs
     rng, x = np.random.default_rng(2), np.linspace(-1, 1, 10)

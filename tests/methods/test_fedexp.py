@@ -80,6 +80,7 @@ def test_equals_the_reference(ratio: float | None) -> None:
         assert not np.allclose(fedexp(problem, 0.05, ratio, wrong)[-1].weights, wanted[-1].weights, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_network_trains(tmp_path: Path) -> None:
     plain = run(tiny("rounds.count=1"), tmp_path / "fedavg")
     mine = run(tiny("rounds.count=1", "method={name: fedexp, eps: 1e9}"), tmp_path / "fedexp")

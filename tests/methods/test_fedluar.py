@@ -197,6 +197,7 @@ class _Wrong(LuarServer):
         return super()._draw(state, cohort)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "differs_after"), [("forgets U", 2), ("renews all scores", 8), ("recycles in round 1", 1), ("right", None)]
 )
@@ -319,6 +320,7 @@ def test_values_out_of_range_are_refused(field: str, value: float) -> None:
         FedLuar(**{field: value})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "uplink",
     [

@@ -122,6 +122,7 @@ def test_a_network_at_ratio_one_is_the_dense_one_bit_for_bit(tmp_path: Path) -> 
         assert results(whole)["model"] == results(dense)["model"]
 
 
+@pytest.mark.slow
 def test_yogi_begins_a_network_as_adam_does(tmp_path: Path) -> None:
     adam, yogi = (
         run(tiny(f"method={{name: {name}, v0: 0.0}}", "rounds.count=1"), tmp_path / name)

@@ -46,6 +46,7 @@ def test_beta_zero_is_fedavg_bit_for_bit(weights: str, uplink: object) -> None:
     assert all(is_same(*pair) for pair in zip(stale.models, plain.models, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uplink", [None, top_k(0.3)], ids=["dense", "top_k"])
 @pytest.mark.parametrize("weights", ["ratio", "ht"])
 def test_beta_one_is_fedvarp_bit_for_bit(weights: str, uplink: object) -> None:

@@ -36,6 +36,7 @@ def test_three_rounds_by_hand(weights: str, wanted: list[float]) -> None:
     assert seen == wanted
 
 
+@pytest.mark.slow
 def test_with_everybody_it_is_fedavg_and_mifa() -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     setting = Setting(cohort=8)

@@ -70,6 +70,7 @@ def test_with_q_one_it_is_proxskip_bit_for_bit(mode: str) -> None:
     assert all(np.array_equal(shifts(mine)[i], shifts(theirs)[i]) for i in shifts(mine))
 
 
+@pytest.mark.slow
 def test_the_weighted_sum_of_all_shifts_stays_zero() -> None:
     played = federation()
     alpha = played.examples / played.examples.sum()
@@ -137,6 +138,7 @@ class _Truncated(GradSkipClient):
         return difference(trained.model, received), self.rate(trained, request.values["steps"])
 
 
+@pytest.mark.slow
 def test_stopping_without_taking_the_gradient_for_the_shift_is_another_method() -> None:
     played = federation()
     right = build("gradskip", p=0.2, q=0.9)

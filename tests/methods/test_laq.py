@@ -26,6 +26,7 @@ def test_a_round_by_hand() -> None:
         np.testing.assert_allclose(moved, -np.sign(w[part]) * largest, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("agg", "name"), [("participants", "fedavg"), ("all", "mifa")])
 def test_many_bits_and_no_movement_are_fedavg_or_mifa(agg: str, name: str) -> None:
     federation = QuadraticFederation.draw(training=NOISY)
@@ -62,6 +63,7 @@ def test_the_first_participation_uploads() -> None:
     assert len(told) == len(set(told))  # and with such a movement it is the only one
 
 
+@pytest.mark.slow
 def test_movement_makes_clients_lazier() -> None:
     federation = QuadraticFederation.draw(6, CALM)
     counts = [

@@ -73,6 +73,7 @@ def test_a_lossless_link_with_residual_is_fedavg_too() -> None:
     assert is_same(mine.model, federation.play(build("fedavg"), 5).model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("granularity", ["tensor", "model"])
 def test_from_one_on_each_client_sends_one_update_in_full(granularity: str) -> None:
     session = QuadraticFederation.draw(6, NOISY).play(build("lbgm", threshold=1.0, granularity=granularity), 20)
@@ -111,6 +112,7 @@ def test_server_and_client_hold_the_same_look_back(faults: RandomFaults) -> None
     assert any(any(pieces) and not all(pieces) for pieces in recycled(session).values())
 
 
+@pytest.mark.slow
 def test_what_arrived_and_what_waits_are_all_updates() -> None:
     # per client: sum of what the server decoded + residual = sum of its updates, at any time
     federation = QuadraticFederation.draw(5, NOISY)
@@ -209,6 +211,7 @@ def test_one_list_for_both_residuals_is_no_codec_at_all() -> None:
         assert one[3] == other[3]
 
 
+@pytest.mark.slow
 def test_separate_residuals_without_loss_are_one_residual_bit_for_bit() -> None:
     federation = QuadraticFederation.draw(5, NOISY)
     one, two = (federation.play(build("lbgm", threshold=0.7, residual=form), 8) for form in (True, "separate"))

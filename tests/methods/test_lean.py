@@ -105,6 +105,7 @@ def test_what_is_allowed_adds_up_to_the_budget(budget: float, shares_initial: bo
     assert total - (scope.num_requests * 2 + 10) * header <= used <= total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", ["per_client", "shared"])
 @pytest.mark.parametrize("budget", [0.02, 0.3, 0.49])
 def test_in_one_round_nothing_but_replies_costs(memory: Literal["per_client", "shared"], budget: float) -> None:
@@ -197,6 +198,7 @@ def test_a_budget_out_of_reach_names_the_smallest(budget: float) -> None:
         Lean(smallest - 1e-4).resolve(scope)
 
 
+@pytest.mark.slow
 def test_links_of_ones_own_are_refused() -> None:
     config = tiny(method={"name": "lean", "budget": 0.9}, uplink={"update": {"name": "top_k"}})
     with pytest.raises(ConfigError, match=r"uplink\.update: method lean chooses its links itself; drop uplink"):

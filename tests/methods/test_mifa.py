@@ -48,6 +48,7 @@ def test_a_full_start_by_hand() -> None:
     assert weight(server, state) == 13.5
 
 
+@pytest.mark.slow
 def test_with_everybody_it_is_fedavg() -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     for how in ("zero", "full", "seen"):

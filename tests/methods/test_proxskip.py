@@ -100,6 +100,7 @@ def test_a_missed_broadcast_counts_as_the_mean_of_the_moves() -> None:
 # identities
 
 
+@pytest.mark.slow
 def test_a_coin_that_always_falls_is_gradient_descent() -> None:
     played = federation()
     session = played.play(build("proxskip", p=1.0), 20, EVERYBODY)
@@ -274,6 +275,7 @@ def test_a_silent_round_is_no_move() -> None:
     np.testing.assert_allclose(session.model.weights.values, wanted[-1][0], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_faithful_runs_are_the_same_in_strict_mode_and_after_a_resume() -> None:
     played = federation()
     whole = played.play(build("proxskip", p=0.3), 6, EVERYBODY)

@@ -252,6 +252,7 @@ def test_outside_the_buffer_clients_count_by_their_amplification() -> None:
         assert bool(np.abs(found - optimum(problem, shares)).max() > 0.2) is is_amplified
 
 
+@pytest.mark.slow
 def test_dividing_by_k_inside_the_buffer_diverges() -> None:
     training = QuadraticTraining(lr=0.02, momentum=0.9)
     federation = replace(QuadraticFederation.draw(5, training), steps=np.full(5, 30))
@@ -392,6 +393,7 @@ def test_both_wires_train_a_network_alike(tmp_path: Path) -> None:
         assert one - other == 4 * 3 * per_client  # four rounds of three clients
 
 
+@pytest.mark.slow
 def test_links_of_both_groups_are_configured_by_name(tmp_path: Path) -> None:
     config = tiny("method=scaffold", uplink={"update": top_k(0.2), "control_change": top_k(0.2)})
     traffic = run(config, tmp_path / "run").traffic()["update_fields"]

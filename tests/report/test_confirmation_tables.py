@@ -45,6 +45,7 @@ def test_the_claims_come_first_then_every_observation(found: Confirmation) -> No
     assert targets[4].rows[0][1:4] == ("0 of 5", "-", "-")
 
 
+@pytest.mark.slow
 def test_json_holds_the_same(found: Confirmation) -> None:
     plain = json.loads(json.dumps(confirmation_plain(found), allow_nan=False))
     assert plain["digest"] == found.record.current.digest

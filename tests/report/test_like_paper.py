@@ -59,6 +59,7 @@ def test_retention_is_against_the_ratio_1(results: list[Result]) -> None:
     assert retained([dense], 0.05) == (0, None, None)
 
 
+@pytest.mark.slow
 def test_another_uplink_has_no_place_in_the_papers_tables(results: list[Result]) -> None:
     others = [replace(one, uplink="dense") for one in results]
     assert like_paper(others)[3].rows[0][3] == "-"

@@ -82,6 +82,7 @@ def test_not_reached_is_kept_in_the_table(directory: RunDirectory) -> None:
     assert at == {"update_fields", "symmetric_fields", "all_fields", "messages", "transport"}
 
 
+@pytest.mark.slow
 def test_the_way_over_seeds_censors_runs_that_never_arrive(tmp_path: Path) -> None:
     scores = {1: (0.4, 0.6), 2: (0.6, 0.7), 3: (0.4, 0.5)}  # they arrive in rounds 2 and 1, and not at all
     results = [read_run(write_run(tmp_path / str(seed), seed=seed, scores=scores[seed]), "v") for seed in scores]

@@ -81,6 +81,7 @@ def test_not_a_number_is_null(tmp_path: Path) -> None:
     assert plain(result)["test_score"] is None
 
 
+@pytest.mark.slow
 def test_a_studys_runs_bear_its_names(tmp_path: Path) -> None:
     write_run(tmp_path / "a")
     write_run(tmp_path / "b")

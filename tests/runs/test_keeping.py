@@ -76,6 +76,7 @@ def test_going_back_ends_in_the_same_bits(sealed: RunDirectory, number: int, tmp
     assert results(again) == results(sealed)
 
 
+@pytest.mark.slow
 def test_where_nobody_can_go_back(sealed: RunDirectory, tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="the state of round 3 was not kept; rounds 2, 4, 5 are there"):
         go_back(sealed.path, 3)

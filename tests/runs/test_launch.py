@@ -127,6 +127,7 @@ def test_the_digest_is_that_of_the_stored_model(go: Go) -> None:
     assert digest_of(*flat) == go().summary["model_digest"]
 
 
+@pytest.mark.slow
 def test_partition_and_schedule_are_frozen_to_files(go: Go) -> None:
     directory = go()
     digests = directory.provenance["digests"]
@@ -177,6 +178,7 @@ def test_a_name_or_a_class_is_no_listener(tmp_path: Path, one: Any) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_listeners_are_told_in_order(tmp_path: Path) -> None:
     told: list[object] = []
 
@@ -205,6 +207,7 @@ def test_listeners_are_told_in_order(tmp_path: Path) -> None:
     assert told == [(5, "run", 1), (1, scores), 1, (2, scores), 2, "finished", "closed"]
 
 
+@pytest.mark.slow
 def test_without_a_place_it_goes_below_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config = tiny(rounds={"count": 1})
@@ -909,6 +912,7 @@ def test_changed_data_are_noticed(own: dict[str, Any], tmp_path: Path) -> None:
     assert run(tiny(**own), tmp_path / "run", resume=True).is_complete
 
 
+@pytest.mark.slow
 def test_a_changed_schedule_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(Crash):
         run(tiny(), tmp_path / "run", listeners=[CrashAfter(1)])
@@ -1018,6 +1022,7 @@ def test_a_complete_run_is_verified_when_it_is_resumed(go: Go, tmp_path: Path) -
         run(tiny(), out, resume=True)
 
 
+@pytest.mark.slow
 def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     seen: list[str] = []
 
@@ -1041,6 +1046,7 @@ def test_training_that_diverges_says_so_and_loses_nothing(tmp_path: Path, parts:
     assert len(directory.metrics()) == int(str(caught.value)[6]) - 1  # the rounds before are there
 
 
+@pytest.mark.slow
 def test_the_test_split_is_opened_once(go: Go, tmp_path: Path) -> None:
     directory = go()
     record = json.loads((directory.path / "test-opened.json").read_text())

@@ -59,6 +59,7 @@ def test_a_line_that_a_crash_tore_goes_and_a_damaged_one_is_refused(study: Path)
         note_opening(study / "run", CONFIG, "id", "digest", "c")
 
 
+@pytest.mark.slow
 def test_a_ledger_that_cannot_be_written_keeps_the_split_closed(study: Path) -> None:
     (study / LEDGER_FILE).mkdir()
     with pytest.raises(RunDirectoryError, match="so it stays closed"):

@@ -34,6 +34,7 @@ MESSAGES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(MESSAGES))
 def test_columns_are_read_as_the_library_reads_cells(rows: list[dict[str, Any]]) -> None:
     data = to_parquet(rows, "ledger")

@@ -63,6 +63,7 @@ def test_epsilon_is_told_and_a_stopped_run_repeats_its_noise(tmp_path: Path, met
     assert "privacy" not in run(tiny(), tmp_path / "open").summary
 
 
+@pytest.mark.slow
 def test_weights_and_lost_replies_do_not_change_what_others_count_for(tmp_path: Path) -> None:
     lost = {"name": "listed", "entries": [{"round": 1, "client": client, "fate": "lost"} for client in range(5)]}
     directory = run(tiny(method=AVERAGING, faults=lost, rounds={"count": 1, "cohort": 6}), tmp_path / "lost")

@@ -36,6 +36,7 @@ def test_the_first_repeat_is_the_score_that_the_run_takes(tmp_path: Path) -> Non
     assert probes == {(one.round_number, one.client): one for one in gate_study(config, [2, 3, 4], repeats=3)}
 
 
+@pytest.mark.slow
 def test_every_usable_cache_is_looked_at_not_only_the_selected(tmp_path: Path) -> None:
     probes = gate_study(load(SMALL), [3], repeats=2)
     assert len(probes) > 4  # more than the cohort

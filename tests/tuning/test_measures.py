@@ -31,6 +31,7 @@ def test_numbers_are_those_of_the_run(done: RunDirectory) -> None:
     assert Measure("saving", "messages", "up").of([done]) == told["up_saving"]
 
 
+@pytest.mark.slow
 def test_bytes_to_a_target_end_with_the_round_that_reaches_it(done: RunDirectory) -> None:
     assert Measure("bytes_to_target", target=0.0).of([done]) == bytes_of(done, "messages", "both", 1)
     assert Measure("bytes_to_target", target=2.0).of([done]) == inf

@@ -20,6 +20,7 @@ def there_and_back(data: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> b
     return coded
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=40), st.integers(0, 2**32 - 1))
 @settings(max_examples=60, deadline=None)
 def test_rows_of_any_length_come_back(lengths: list[int], seed: int) -> None:

@@ -69,6 +69,7 @@ def _other(frame: Frame) -> Frame:
     return replace(frame, body=replace(envelope, kind="score").to_bytes())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -108,6 +108,7 @@ def start(
     return strategy.start(grid, record_of(federation), ROUNDS, timeout=0.5, **options)
 
 
+@pytest.mark.slow
 def test_dense_fedavg_is_flowers_fedavg_to_rounding(tmp_path: Path) -> None:
     # the decorated app answers Flower's own strategy as before; no buffers, for Flower makes fractions of counters
     plain = dataclasses.replace(FEDERATION, has_buffers=False)
@@ -122,12 +123,14 @@ def test_dense_fedavg_is_flowers_fedavg_to_rounding(tmp_path: Path) -> None:
             assert dict(getattr(ours, told)[number]) == pytest.approx(metrics, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_metrics_of_the_app_are_averaged_by_its_examples(tmp_path: Path) -> None:
     result = start(tmp_path, FedReuseStrategy(min_available_nodes=4))
     by_hand = float((FEDERATION.examples * FEDERATION.steps).sum() / FEDERATION.examples.sum())
     assert result.train_metrics_clientapp[1]["steps"] == pytest.approx(by_hand)
 
 
+@pytest.mark.slow
 def test_the_apps_own_evaluation_function_is_called_as_flower_does(tmp_path: Path) -> None:
     seen = []
 
@@ -291,6 +294,7 @@ def test_with_network_and_loss_methods_that_need_gradients_are_the_engines_own(m
         assert {event.outcome for event in ledger.events} == {"fresh", "reused"}  # otherwise this shows little
 
 
+@pytest.mark.slow
 def test_a_private_mean_draws_a_secret_of_its_own_and_tells_epsilon(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

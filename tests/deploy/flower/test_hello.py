@@ -33,6 +33,7 @@ def hello(folder: Path, told: dict[int, dict[str, Any]], **options: Any) -> tupl
     return Hello(grid, Deployment(**options), "run", Roster(lambda client: {}, log.append)), log
 
 
+@pytest.mark.slow
 def test_who_cannot_take_part_says_why_and_nobody_waits_for_it(tmp_path: Path, clock: Clock) -> None:
     said, log = hello(tmp_path, {2: {"refused": "no data\nhere"}, 3: {"examples": -1}, 4: {}}, min_clients=3)
     said.gather(6, for_all=True)
@@ -51,6 +52,7 @@ def test_a_census_takes_its_time_for_who_may_still_come(tmp_path: Path, clock: C
     assert sorted(said.roster.nodes) == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_too_few_end_the_wait_with_their_names(tmp_path: Path) -> None:
     said, _ = hello(tmp_path, {0: {"refused": "no"}}, wait_seconds=1.0)
     with pytest.raises(RunError, match=r"5 of 6 clients said hello within 1 s; missing: \[0\]"):

@@ -82,6 +82,7 @@ def test_a_server_app_that_died_is_noticed(tmp_path: Path) -> None:
         list(follow(LocalFederation(tmp_path, 1), RunDirectory(tmp_path), tiny(), Listeners([])))
 
 
+@pytest.mark.slow
 def test_a_server_app_that_never_began_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0)
     federation, answers = LocalFederation(tmp_path, 1), [False, True]

@@ -70,6 +70,7 @@ def test_lost_packets_are_sent_again_and_counted(open_line: Open) -> None:
     assert line.num_lost["down"] == 0
 
 
+@pytest.mark.slow
 def test_the_rate_is_kept(open_line: Open) -> None:
     line, _ = open_line(up=Conditions.parse("10mbit", "20ms"))
     began = monotonic()
@@ -77,6 +78,7 @@ def test_the_rate_is_kept(open_line: Open) -> None:
     assert monotonic() - began >= 0.2 + 0.02  # 250,000 bytes take 0.2 s
 
 
+@pytest.mark.slow
 def test_a_cut_line_loses_everything(open_line: Open) -> None:
     line, _ = open_line()
     with line.door.call(lambda: socket.create_server((DOOR_ADDRESS, 0))) as server:

@@ -53,6 +53,7 @@ def test_bytes_arrive_as_they_were_sent(relays: Relays) -> None:
     assert got == sent
 
 
+@pytest.mark.slow
 def test_a_rate_and_a_delay_cost_at_least_their_time(relays: Relays) -> None:
     # 250,000 bytes at 10 Mbit/s are 0.2 s; the handshake and the way itself 0.1 s each
     with counting_server() as server:
@@ -62,6 +63,7 @@ def test_a_rate_and_a_delay_cost_at_least_their_time(relays: Relays) -> None:
         assert monotonic() - began >= 0.4
 
 
+@pytest.mark.slow
 def test_two_connections_share_one_line(relays: Relays) -> None:
     # twice 125,000 bytes at 10 Mbit/s: 0.2 s together
     with counting_server() as server:
@@ -75,6 +77,7 @@ def test_two_connections_share_one_line(relays: Relays) -> None:
         assert monotonic() - began >= 0.2
 
 
+@pytest.mark.slow
 def test_a_cut_cable_lets_nothing_through_until_it_is_mended(relays: Relays) -> None:
     with counting_server() as server:
         relay, _ = open_to(relays, server)

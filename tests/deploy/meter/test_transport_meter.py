@@ -24,6 +24,7 @@ def talk(meter: TransportMeter, node: int, num_bytes: int) -> None:
     assert int(said) == num_bytes
 
 
+@pytest.mark.slow
 def test_nodes_are_counted_apart_and_since_the_last_look(tmp_path: Path) -> None:
     with counting_server() as server:
         meter = TransportMeter("relay", server, 2, tmp_path / "counters")
@@ -61,6 +62,7 @@ def test_the_ledger_asks_once_per_exchange(tmp_path: Path) -> None:
     assert (down.direction, down.fields, down.total_bytes) == ("down", {"transport": 20}, 0)
 
 
+@pytest.mark.slow
 @needs_namespaces
 def test_a_namespace_counts_payload_and_packets(tmp_path: Path) -> None:
     with counting_server() as server:

@@ -34,6 +34,7 @@ def play(executor) -> Session:
     return session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", range(0, 30, 3))
 def test_the_crew_may_take_over_anywhere(delay):
     executor = Impatient(0.0, delay)

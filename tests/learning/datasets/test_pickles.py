@@ -142,6 +142,7 @@ def test_every_truncation_is_refused() -> None:
             read_pickled_batch(content[:length])
 
 
+@pytest.mark.slow
 def test_every_changed_byte_gives_a_batch_or_a_refusal() -> None:
     content = published_batch(PIXELS[:1, :8], [1, 2])
     for position in range(len(content)):

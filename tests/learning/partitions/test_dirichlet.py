@@ -91,6 +91,7 @@ def test_dirichlet_sizes_are_those_of_the_method_sheet() -> None:
     assert np.median([sizes.max() for sizes in draws]) == pytest.approx(2638, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_thousand_clients_at_a_hundredth_end_at_once_either_way() -> None:
     with pytest.raises(ConfigError, match=r"alpha 0\.01 over 1000 clients .* in all 101 draws"):
         Dirichlet(0.01).split(of(TEN_BY_SIX_THOUSAND), 1000, rng())

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from fedreuse.report.page.paper import beside_the_paper
 from fedreuse.report.page.shown import Shown
 from fedreuse.report.results import read_run
 from tests.report.runs import write_run
 
 
+@pytest.mark.slow
 def test_published_points_and_runs_beside_them(tmp_path: Path) -> None:
     runs = [
         replace(read_run(write_run(tmp_path / f"{method}{seed}", seed=seed, test_score=score)), method=method,

@@ -51,6 +51,7 @@ def test_the_page_follows_its_runs(port: int, tmp_path: Path) -> None:
     assert "2 runs" in _ask(port, "/")[1].decode()
 
 
+@pytest.mark.slow
 def test_it_is_read_only_and_for_this_machine(port: int, tmp_path: Path) -> None:
     before = sorted(path.name for path in tmp_path.rglob("*"))
     for way in ("POST", "PUT", "DELETE"):
