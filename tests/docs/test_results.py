@@ -34,6 +34,16 @@ def test_what_is_said_of_reuse_are_the_differences_of_its_plan() -> None:
     assert [each for each in wanted if each not in said] == []
 
 
+def test_what_is_said_of_the_factorial_are_its_effects() -> None:
+    text = (ROOT / "docs" / "results" / "what-we-found.md").read_text(encoding="utf-8")
+    section = text.partition("## Do reuse and Top-K add up?")[2].partition("\n## ")[0]
+    said, effects = " ".join(section.partition("<!--")[0].split()), section.partition("| effect |")[2]
+    rows = [line.split(" | ") for line in effects.splitlines() if line.startswith(("| reuse", "| codec"))]
+    assert len(rows) == 3
+    assert [row for row in rows if f"{row[1]} ({row[2]})" not in said] == []
+    assert f"a mean effect of {rows[0][5].rstrip(' |')} points" in said
+
+
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(results, "STORED", tmp_path)
