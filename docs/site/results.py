@@ -97,8 +97,7 @@ def _comparison(place: Path) -> str:
 
 
 def _answers(place: Path) -> str:
-    _results(place)
-    found = confirm(place)
+    found = confirm(place, _results(place))
     return "\n\n".join([_in_markdown(confirmation_tables(found)), *in_words(found)])
 
 

@@ -65,8 +65,12 @@ class Confirmation:
     code: str
 
 
-def confirm(folder: str | Path) -> Confirmation:
+def confirm(folder: str | Path, known: Sequence[Result] | None = None) -> Confirmation:
     """The answers to the plan of a study, from its folder alone.
+
+    Args:
+        folder: The study's.
+        known: Its runs, where `read_runs` has just read them.
 
     Raises:
         RunDirectoryError: No plan, a missing run, runs of two code versions, or a result that is not the recorded one.
@@ -76,7 +80,7 @@ def confirm(folder: str | Path) -> Confirmation:
     record = read_plan(place)
     if record is None:
         raise RunDirectoryError(f"{place} has no plan; write one into the study, and start it with `fedreuse confirm`")
-    results = _whole(place)
+    results = _whole(place, read_runs(place) if known is None else known)
     plan = record.current.plan
     cells = by_cell(results)
     read = value_of(plan)
@@ -165,9 +169,8 @@ def _factorials(
     return tuple(answers)
 
 
-def _whole(place: Path) -> list[Result]:
+def _whole(place: Path, found: Sequence[Result]) -> list[Result]:
     """Every run of the study, complete and with the result that was recorded when its test split was opened."""
-    found = read_runs(place)
     results = [result for result in found if result.is_complete]
     there = {result.directory.name for result in results}
     missing = [folder for folder in planned_runs(place) if folder not in there]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.accounting.breakdown import breakdown
-from fedreuse.accounting.traffic import savings
 
 if TYPE_CHECKING:
     from fedreuse.accounting.breakdown import Share
@@ -50,11 +49,10 @@ class History:
         count, rows = len(snapshot.metrics), snapshot.ledger
         if not count:
             return cls.of_nothing()
-        reference = snapshot.directory.reference
         return cls(
             snapshot.metrics,
             snapshot.events,
-            savings(rows, snapshot.events, reference, count),
+            snapshot.traffic,
             breakdown(rows, count),
             _flops(rows, count),
         )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.saving import Saving
-from fedreuse.accounting.work import total_work
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.history import History
 from fedreuse.runs.consistency import failures
@@ -137,7 +136,7 @@ def _read_run(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]
         reuse_share=sum(event.outcome == "reused" for event in events) / len(events) if events else None,
         lost_share=sum(event.outcome == "lost" for event in events) / len(events) if events else None,
         counts=summary.get("counts", {}),
-        work=asdict(total_work(snapshot.ledger)) if metrics else {},
+        work=asdict(snapshot.work) if metrics else {},
         memory_bytes=summary.get("memory_bytes"),
         measured_joules=summary.get("energy", {}).get("processor_joules"),
         seconds=sum(row["seconds"] for row in metrics),

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.saving import Saving
-from fedreuse.accounting.traffic import evaluation_bytes, savings
-from fedreuse.accounting.work import total_work
+from fedreuse.accounting.traffic import evaluation_bytes
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.identity import run_id_of
+from fedreuse.runs.snapshot import take_snapshot
 
 if TYPE_CHECKING:
-    from fedreuse.accounting.ledger import EventRow, LedgerRow
     from fedreuse.runs.directory import RunDirectory
     from fedreuse.runs.snapshot import Snapshot
 
@@ -58,18 +57,14 @@ def same(name: str, found: object, told: object) -> None:
 
 
 class _Run:
-    """A complete run whose ledger and events, which are long, are read once for all looks."""
+    """A complete run; its ledger and events are long, and are read once for all looks."""
 
     def __init__(self, directory: RunDirectory, known: Snapshot | None) -> None:
         self.directory, self._known = directory, known
 
     @cached_property
-    def ledger(self) -> Sequence[LedgerRow]:
-        return self.directory.ledger() if self._known is None else self._known.ledger
-
-    @cached_property
-    def events(self) -> Sequence[EventRow]:
-        return self.directory.events() if self._known is None else self._known.events
+    def read(self) -> Snapshot:
+        return take_snapshot(self.directory) if self._known is None else self._known
 
 
 def _ask(name: str, look: Callable[[_Run], Check], run: _Run) -> Check:
@@ -112,22 +107,21 @@ def _rounds(run: _Run) -> Check:
 
 
 def _ledger(run: _Run) -> Check:
-    rows, summary, metrics = run.ledger, run.directory.summary, run.directory.metrics()
-    traffic = savings(rows, run.events, run.directory.reference, len(metrics))
+    rows, summary, metrics = run.read.ledger, run.directory.summary, run.directory.metrics()
     told = summary.get("communication", {})
-    for name, drawn in traffic.items():
+    for name, drawn in run.read.traffic.items():
         _same_where_told(told.get(name, {}), f" ({name})", **Saving.of(drawn).to_plain())
         for way, numbers in (("up", drawn.up), ("down", drawn.down)):
             key = f"{way}_bytes ({name})"
             same(
                 key, numbers.tolist(), [row.get(key, int(number)) for row, number in zip(metrics, numbers, strict=True)]
             )
-    _same_where_told(summary, evaluation=evaluation_bytes(rows), work=asdict(total_work(rows)))
+    _same_where_told(summary, evaluation=evaluation_bytes(rows), work=asdict(run.read.work))
     return Check("ledger", "ok", f"{len(rows):,} messages")
 
 
 def _events(run: _Run) -> Check:
-    events, metrics = run.events, run.directory.metrics()
+    events, metrics = run.read.events, run.directory.metrics()
     _same_where_told(run.directory.summary, events=count_outcomes(events))
     by_round = Counter((event.round_number, event.outcome) for event in events)
     for row in metrics:

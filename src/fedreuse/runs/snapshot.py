@@ -8,11 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
+from fedreuse.accounting.traffic import savings
+from fedreuse.accounting.work import total_work
 from fedreuse.core.errors import FedreuseError, RunDirectoryError
 from fedreuse.runs.directory import JOURNAL, RunDirectory
+
+if TYPE_CHECKING:
+    from fedreuse.accounting.traffic import Traffic
+    from fedreuse.core.local_trainer import Work
 
 __all__ = ["Snapshot", "take_snapshot"]
 
@@ -38,6 +45,16 @@ class Snapshot:
     metrics: Sequence[Mapping[str, Any]]
     ledger: Sequence[LedgerRow]
     events: Sequence[EventRow]
+
+    @cached_property
+    def traffic(self) -> Mapping[str, Traffic]:
+        """Bytes per round under every boundary."""
+        return savings(self.ledger, self.events, self.directory.reference, len(self.metrics))
+
+    @cached_property
+    def work(self) -> Work:
+        """What the clients computed."""
+        return total_work(self.ledger)
 
 
 def take_snapshot(directory: RunDirectory) -> Snapshot:

@@ -27,7 +27,7 @@ __all__ = ["inference"]
 def inference(shown: Shown) -> Section:
     """The answers to the plans of the studies that are shown; without a plan, paired differences."""
     planned = [place for place in shown.places if read_plan(place) is not None]
-    parts = [_planned(place) for place in planned if _is_whole(place, shown)]
+    parts = [_planned(place, shown) for place in planned if _is_whole(place, shown)]
     waiting = [f"{place.name}: a plan is answered as a whole, and runs are missing." for place in planned
                if not _is_whole(place, shown)]  # fmt: skip
     if not planned:
@@ -42,8 +42,9 @@ def _is_whole(place: Path, shown: Shown) -> bool:
     return all((place / folder).resolve() in complete for folder in planned_runs(place))
 
 
-def _planned(place: Path) -> Section:
-    found = confirm(place)
+def _planned(place: Path, shown: Shown) -> Section:
+    runs = {(place / folder).resolve() for folder in planned_runs(place)}
+    found = confirm(place, [result for result in shown.complete if result.directory.resolve() in runs])
     unit = unit_of(found.record.current.plan.metric, found.results)
     claims = [
         {**_row(named(answer), answer.said, unit), "margins": _margins(answer, unit), "verdict": answer.verdict}
