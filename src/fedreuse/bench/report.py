@@ -26,6 +26,7 @@ HOMES: Mapping[str, str] = {
     "codecs-resnet18": "codecs",
     "scale": "scale",
     "memory": "memory",
+    "files": "files",
     "intervals": "intervals",
     "deploy": "deploy",
 }

@@ -155,6 +155,25 @@ def memory_command(
     finish("memory", {"clients": clients, "network": network, "store": store}, rows, memory.tables, Shown(out, as_json))
 
 
+@bench_app.command("files", epilog="Example: fedreuse bench files --clients 100000")
+def files_command(
+    clients: Annotated[
+        int, typer.Option("--clients", help="How many natural clients the file has.", min=1)
+    ] = 1_000_000,
+    examples: Annotated[int, typer.Option("--examples", help="Of each client, on average.", min=2)] = 4,
+    folder: Annotated[Path | None, typer.Option("--folder", help="A folder with space for the file and a run.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time the start of a run whose clients stand in one Parquet file, and weigh its memory."""
+    from fedreuse.bench import files
+
+    crowd = files.Crowd(clients, examples, cohort=min(100, clients))
+    finish(
+        "files", {**vars(crowd), "cores": 1}, files.run(crowd, folder, tell=_tell), files.tables, Shown(out, as_json)
+    )
+
+
 @bench_app.command("deploy", epilog="Example: fedreuse bench deploy --rounds 3")
 def deploy_command(
     nodes: Annotated[int, typer.Option("--nodes", help="How many real nodes are started.", min=1)] = 6,
