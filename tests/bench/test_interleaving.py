@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,3 +62,15 @@ def test_cores_are_kept_by_what_is_started_later() -> None:
     done = subprocess.run(words, env={**os.environ, **player().environment}, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["1", "1"]
     assert callable(keep_cores)
+
+
+def test_our_benchmarks_come_before_those_that_others_install(tmp_path: Path) -> None:
+    """opacus, for one, installs a package of that name."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").touch()
+    code = "from fedreuse.bench.interleaving import from_checkout; print(from_checkout('report').__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(tmp_path)}, cwd=tmp_path, check=False,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "benchmarks.report\n"), done.stderr

@@ -66,8 +66,8 @@ def from_checkout(module: str) -> ModuleType:
             "benchmarks of other simulators are no part of the installed package; clone the repository and "
             "install it with: pip install -e ."
         )
-    if str(root) not in sys.path:
-        sys.path.append(str(root))
+    if sys.path[:1] != [str(root)]:
+        sys.path.insert(0, str(root))  # first: other distributions, such as opacus, install a `benchmarks` too
     return import_module(f"benchmarks.{module}")
 
 
