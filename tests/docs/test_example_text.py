@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import yaml
@@ -10,6 +9,7 @@ import yaml
 from fedreuse.accounting.dense import dense_reference
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.trainer import initial_network
+from fedreuse.report.results import read_runs
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "example-text.md").read_text(encoding="utf-8")
@@ -41,7 +41,8 @@ def test_bytes_of_a_round_under_every_boundary() -> None:
 
 def test_stored_studies_are_those_of_the_files() -> None:
     for name in ("full", "lora"):
-        stored = json.loads((ROOT / "docs" / "bench" / f"text-{name}.json").read_text(encoding="utf-8"))
+        runs = read_runs(ROOT / "results" / f"text-{name}")
         axes = study(name)["axes"]
-        assert {run["variant"] for run in stored["runs"]} == {*axes["method"]}  # type: ignore[index]
-        assert {run["seed"] for run in stored["runs"]} == {*axes["seed"]}  # type: ignore[index]
+        assert all(run.is_complete and not run.fault for run in runs)
+        assert {run.variant for run in runs} == {*axes["method"]}  # type: ignore[index]
+        assert {run.seed for run in runs} == {*axes["seed"]}  # type: ignore[index]
