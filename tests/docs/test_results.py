@@ -34,6 +34,16 @@ def test_what_is_said_of_reuse_are_the_differences_of_its_plan() -> None:
     assert [each for each in wanted if each not in said] == []
 
 
+def test_what_is_said_of_rivals_are_the_differences_of_their_plan() -> None:
+    text = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
+    section = text.partition("## Beside rivals")[2].partition("\n## ")[0]
+    prose, _, table = section.partition("<!-- results: against_rivals answers -->")
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| lean 0.02 - ") and "shown" in line]
+    assert len(rows) == 6
+    assert [row[0] for row in rows if f"{row[1]} ({row[2]})" not in " ".join(prose.split())] == []
+    assert all(row[-1] == "shown |" for row in rows)
+
+
 def test_what_is_said_of_the_factorial_are_its_effects() -> None:
     text = (ROOT / "docs" / "results" / "what-we-found.md").read_text(encoding="utf-8")
     section = text.partition("## Do reuse and Top-K add up?")[2].partition("\n## ")[0]
