@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from fedreuse.bench.files import Crowd, run, tables, write
+from fedreuse.bench.files import NaturalClients, run, tables, write
 from fedreuse.core.errors import ConfigError
 
 
 def test_the_file_has_two_examples_of_everybody_at_least(tmp_path: Path) -> None:
-    write(Crowd(clients=50, examples=3, cohort=5, columns=2), tmp_path / "crowd.parquet")
-    table = pq.read_table(tmp_path / "crowd.parquet")
+    write(NaturalClients(clients=50, examples=3, cohort=5, columns=2), tmp_path / "clients.parquet")
+    table = pq.read_table(tmp_path / "clients.parquet")
     assert table.column_names == ["user", "x0", "x1", "label"]
     owners = Counter(table["user"].to_pylist())
     assert len(owners) == 50
@@ -26,7 +26,7 @@ def test_the_file_has_two_examples_of_everybody_at_least(tmp_path: Path) -> None
 @pytest.mark.slow
 def test_a_real_run_is_timed_and_weighed() -> None:
     told: list[str] = []
-    (row,) = run(Crowd(clients=300, cohort=10, rounds=2), tell=told.append)
+    (row,) = run(NaturalClients(clients=300, cohort=10, rounds=2), tell=told.append)
     assert 0 < row["first_round_seconds"] <= row["seconds"]
     assert row["peak_bytes"] > 50_000_000
     assert tables([row])[0].rows[0][:2] == ("300", "1,200")
@@ -35,4 +35,4 @@ def test_a_real_run_is_timed_and_weighed() -> None:
 
 def test_a_round_of_more_than_all_is_refused() -> None:
     with pytest.raises(ConfigError, match="--clients must be at least"):
-        Crowd(clients=5)
+        NaturalClients(clients=5)

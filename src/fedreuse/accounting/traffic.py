@@ -95,12 +95,10 @@ def traffic(
     down, up = (np.array(charged[way], np.int64) for way in ("down", "up"))
     selected, answered = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
     lost = {(event.round_number, event.client) for event in events if event.outcome == "lost"}
-    crossed = (
-        {key for row in rows if (key := (row.round_number, row.client)) in lost and _is_update(row)} if lost else lost
-    )
+    silent = lost - {key for row in rows if (key := (row.round_number, row.client)) in lost and _is_update(row)}
     for event in events:
         selected[event.round_number - 1] += 1
-        answered[event.round_number - 1] += event.outcome != "lost" or (event.round_number, event.client) in crossed
+        answered[event.round_number - 1] += (event.round_number, event.client) not in silent
         if event.outcome == "reused":
             up[event.round_number - 1] += boundary.per_reuse
     if boundary.has_dense_downlink:

@@ -168,9 +168,9 @@ def files_command(
     """Time the start of a run whose clients stand in one Parquet file, and weigh its memory."""
     from fedreuse.bench import files
 
-    crowd = files.Crowd(clients, examples, cohort=min(100, clients))
+    asked = files.NaturalClients(clients, examples, cohort=min(100, clients))
     finish(
-        "files", {**vars(crowd), "cores": 1}, files.run(crowd, folder, tell=_tell), files.tables, Shown(out, as_json)
+        "files", {**vars(asked), "cores": 1}, files.run(asked, folder, tell=_tell), files.tables, Shown(out, as_json)
     )
 
 
