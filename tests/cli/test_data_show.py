@@ -51,3 +51,17 @@ def test_tokens_are_shown_by_what_they_stand_for(invoke: Invoke, tmp_path: Path)
     for words in ("8, 98 tokens", "tokens per client", "different tokens per client", "'a' (6"):
         assert words in shown.stdout
     assert (tmp_path / "f.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_of_a_study_the_first_run_is_shown_and_one_run_is_asked_for_elsewhere(
+    invoke: Invoke, tiny: Path, tmp_path: Path
+) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(f"base: {tiny}\naxes: {{seed: [1, 2]}}\n")
+    told = json.loads(invoke("data", "show", study, "--json").stdout)
+    assert told == json.loads(invoke("data", "show", tiny, "seed=1", "--json").stdout)
+    split = invoke("data", "split", study, "--out", tmp_path / "fed")
+    assert split.exit_code == 2
+    assert f"is a study (it has axes); start it with `fedreuse compare {study}`" in " ".join(split.stderr.split())
+    assert not (tmp_path / "fed").exists()

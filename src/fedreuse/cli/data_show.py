@@ -48,12 +48,18 @@ def show_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the federation of a configuration before anything runs: sizes, labels per client, skew."""
+    """Show the federation of a configuration before anything runs: sizes, labels per client, skew.
+
+    Of a study, that of its first run.
+    """
     from fedreuse.learning.overview import Overview
     from fedreuse.report.federation_figure import Shown, federation_figure
-    from fedreuse.runs.config import load
+    from fedreuse.runs.config import load, read_yaml
+    from fedreuse.studies.study import load_study
 
-    planned = load(config, overrides or [])
+    changes = overrides or []
+    is_study = "axes" in read_yaml(config)
+    planned = load_study(config, changes).runs[0].config if is_study else load(config, changes)
     overview = Overview(planned.task.prepare(planned.seed))
     if figure is not None:
         drawn = overview.spread(_DRAWN)

@@ -11,7 +11,7 @@ from fedreuse.cli import completion
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.dry_run import Bandwidth, DryRun, Planned, tell_costs
 from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs, show_table
-from fedreuse.core.errors import ConfigError, RunDirectoryError, require, suggest
+from fedreuse.core.errors import RunDirectoryError, require, suggest
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -59,16 +59,13 @@ def run_command(
     from fedreuse.listeners.progress import Watcher
     from fedreuse.report.results import plain, read_run
     from fedreuse.runs.claim import check_same
-    from fedreuse.runs.config import load, read_yaml
+    from fedreuse.runs.config import load
     from fedreuse.runs.directory import RunDirectory
     from fedreuse.runs.keeping import go_back
     from fedreuse.runs.launch import run
 
     changes = overrides or []
-    content = read_yaml(config)
-    if "axes" in content:
-        raise ConfigError(f"{config} is a study (it has axes); start it with `fedreuse compare {config}`")
-    planned = load(content, changes)
+    planned = load(config, changes)
     if dry_run:
         tell_costs([Planned(planned.label, planned)], bandwidth, as_json)
         return

@@ -251,7 +251,11 @@ def load(
         (4, 0.0005)
     """
     allow_imports(allow)
-    plain = with_overrides(_plain(source), overrides)
+    plain = _plain(source)
+    if "axes" in plain:
+        name = source if isinstance(source, str | Path) else "STUDY.yaml"
+        raise ConfigError(f"{name} is a study (it has axes); start it with `fedreuse compare {name}`")
+    plain = with_overrides(plain, overrides)
     check_one_codec(plain)
     config: RunConfig = parse(RunConfig, plain, "")
     return config
