@@ -154,7 +154,8 @@ def test_a_run_that_fails_does_not_stop_the_others_but_the_command_fails(
     monkeypatch.setattr(module, "run", sometimes)
     shown = invoke("compare", study, "--out", tmp_path / "out")
     assert shown.exit_code == 1
-    assert "1 of 4 runs failed:\n  dense, seed 1: round 3: the model is no longer finite" in shown.stderr
+    assert "1 of 4 runs failed; the same command tries them again:\n" in shown.stderr
+    assert "  dense, seed 1: round 3: the model is no longer finite" in shown.stderr
     assert "dense (1)" in shown.stdout
     assert "Top-K (2)" in shown.stdout
 

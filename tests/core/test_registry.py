@@ -99,7 +99,7 @@ def test_mistakes_name_the_place_the_value_and_the_way_out(spec: object, message
 def test_mistakes_deep_in_a_tree_name_the_whole_path() -> None:
     with pytest.raises(ConfigError, match=r"^run\.inner\.count: input should be a valid integer.*got 1\.5$"):
         parse(Drawing, {"title": "t", "inner": {"count": 1.5}}, "run")
-    with pytest.raises(ConfigError, match=r"^title: missing, and it has no default$"):
+    with pytest.raises(ConfigError, match=r"^title: missing, and it has no default; give it a value$"):
         parse(Drawing, {}, "")
     with pytest.raises(ConfigError, match=r"^the configuration: a mapping of keys to values expected, got 3$"):
         parse(Drawing, 3, "")

@@ -154,7 +154,7 @@ def test_a_refusal_names_the_place_the_value_and_the_way_out(parts: dict[str, An
 
 
 def test_a_run_without_a_task_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^task: missing, and it has no default$"):
+    with pytest.raises(ConfigError, match=r"^task: missing, and it has no default; give it a value$"):
         load({})
 
 

@@ -11,7 +11,6 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import show_json, show_lines, show_table
-from fedreuse.core.errors import RunDirectoryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,11 +44,11 @@ def clean_command(
     run needs to go on, stay.
     """
     from fedreuse.report.tables import Table
-    from fedreuse.runs.directory import find_runs
+    from fedreuse.runs.directory import find_runs, no_runs
 
     runs = find_runs(folder)
     if not runs:
-        raise RunDirectoryError(f"{folder}: no run directory here, nor in the folders below")
+        raise no_runs(folder)
     found = [leftover for run in runs for leftover in leftovers(run)]
     if yes:
         for run in runs:

@@ -135,7 +135,7 @@ def finish(
         )
     if failed:
         reasons = "\n".join(f"  {outcome.run.title}: {outcome.error}" for outcome in failed)
-        raise RunError(f"{len(failed)} of {len(study.runs)} runs failed:\n{reasons}")
+        raise RunError(f"{len(failed)} of {len(study.runs)} runs failed; the same command tries them again:\n{reasons}")
     return results
 
 

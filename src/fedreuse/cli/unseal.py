@@ -9,7 +9,6 @@ import typer
 
 from fedreuse.cli.app import Allow, AsJson, app
 from fedreuse.cli.output import show_json, show_prose, show_table
-from fedreuse.core.errors import RunDirectoryError
 
 __all__ = ["unseal_command"]
 
@@ -30,13 +29,13 @@ def unseal_command(
     """
     from fedreuse.report.results import plain, read_run
     from fedreuse.report.tables import runs_table
-    from fedreuse.runs.directory import find_runs
+    from fedreuse.runs.directory import find_runs, no_runs
     from fedreuse.runs.openings import openings_behind, told
     from fedreuse.runs.unsealing import check_sealed, unseal
 
     directories = [directory for place in runs for directory in find_runs(place)]
     if not directories:
-        raise RunDirectoryError(f"{', '.join(map(str, runs))}: no run directory here, nor in the folders below")
+        raise no_runs(*runs)
     for directory in directories:
         check_sealed(directory)  # all of them or none
     results = [read_run(unseal(directory.path)) for directory in directories]

@@ -194,7 +194,7 @@ def parse(cls: type[Any], data: object, where: str) -> Any:
         if name in values:
             arguments[name] = _parse_field(field, hints[name], values[name], _join(where, name))
         elif not has_default:
-            raise ConfigError(f"{_join(where, name)}: missing, and it has no default")
+            raise ConfigError(f"{_join(where, name)}: missing, and it has no default; give it a value")
     try:
         return cls(**arguments)
     except ConfigError as error:

@@ -115,7 +115,10 @@ def unflatten(plain: Any, arrays: list[np.ndarray], schema: ModelSchema) -> Any:
             return IntMap(entries) if kind == "int map" else entries
         if kind == "value" and node["class"] in _CLASSES:
             return _CLASSES[node["class"]](**{name: walk(inner) for name, inner in node["fields"].items()})
-        raise RunDirectoryError(f"stored state names {node.get('class', kind)!r}, which this program does not know")
+        raise RunDirectoryError(
+            f"stored state names {node.get('class', kind)!r}, which this program does not know; use the version of "
+            "fedreuse that wrote it, and start where the module of your own method is found"
+        )
 
     return walk(plain)
 

@@ -13,7 +13,7 @@ from fedreuse.evidence.audit_study import check_study
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.partitions.client_index import ClientIndex
 from fedreuse.runs.consistency import Check, check_run, same
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.directory import RunDirectory, no_runs
 from fedreuse.runs.facts import digest_of_arrays
 from fedreuse.runs.schedule import Schedule
 from fedreuse.runs.study_file import STUDY_FILE
@@ -72,7 +72,7 @@ def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
     place = Path(path)
     found = list(_found(place, _DEEPEST))
     if not found:
-        raise RunDirectoryError(f"{place}: no run directory here, nor in the folders below")
+        raise no_runs(place)
     return [one for folder in found for one in audit_folder(folder, rebuild=rebuild)]
 
 

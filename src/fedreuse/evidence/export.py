@@ -114,7 +114,10 @@ def _of_study(place: Path, admit_partial: bool) -> _Content:
     listed = read_study(place)["runs"]
     absent = [str(one["folder"]) for one in listed if not RunDirectory(place / one["folder"]).is_complete]
     if len(absent) == len(listed):
-        raise RunDirectoryError(f"{place}: no run of the study is complete, so that there is nothing to export")
+        raise RunDirectoryError(
+            f"{place}: no run of the study is complete, so that there is nothing to export; the command that began "
+            "the study goes on with it"
+        )
     there = [one for one in listed if one["folder"] not in absent]
     rows = _rows_text(place, there)
     files = tuple(name for name in _OF_STUDY if (place / name).exists())

@@ -240,7 +240,10 @@ def _write_record(record: Path, content: dict[str, Any]) -> dict[str, Any] | Non
             "so once; start a new run in a new directory"
         ) from None
     except OSError as error:
-        raise RunDirectoryError(f"{record}: the opening of the test split cannot be recorded ({error})") from None
+        raise RunDirectoryError(
+            f"{record}: the opening of the test split cannot be recorded ({error}), so it stays closed; make room or "
+            "give the right to write there, and go on with --resume"
+        ) from None
     finally:
         mine.unlink(missing_ok=True)
     return None

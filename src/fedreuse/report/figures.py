@@ -85,7 +85,9 @@ def accuracy_figure(results: Sequence[Result], path: str | Path, boundary: str =
         raise UserError(f"'{boundary}' is not a boundary; {suggest(boundary, known)}")
     variants = by_variant(results)
     if not variants:
-        raise RunDirectoryError("a figure needs at least one complete run, and there is none here")
+        raise RunDirectoryError(
+            "a figure needs at least one complete run, and there is none here; go on with one, --resume"
+        )
     lines = [line for variant in variants if (line := line_of(variant, boundary)) is not None]
     rows = [lines[start : start + _PER_ROW] for start in range(0, len(lines), _PER_ROW)] or [[]]
     figure = new_figure(11.5, 4.4 if len(rows) == 1 else 3.2 * len(rows))

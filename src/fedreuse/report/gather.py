@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.results import Result, read_runs
+from fedreuse.runs.directory import no_runs
 
 __all__ = ["gather", "settings_of"]
 
@@ -37,7 +37,7 @@ def gather(places: Sequence[str | Path]) -> list[Result]:
     for place in places:
         here = read_runs(place)
         if not here:
-            raise RunDirectoryError(f"{place}: no run directory here, nor in the folders below")
+            raise no_runs(place)
         for result in here:
             found.setdefault(result.directory.resolve(), result)
     return list(_apart(list(found.values())))

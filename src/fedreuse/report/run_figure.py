@@ -41,7 +41,9 @@ def run_figure(result: Result, path: str | Path, boundary: str = "messages", tit
         raise UserError(f"'{boundary}' is not a boundary; {suggest(boundary, known)}")
     history = result.history
     if not history.traffic:
-        raise RunDirectoryError(f"{result.directory}: no round is complete yet, so there is nothing to draw")
+        raise RunDirectoryError(
+            f"{result.directory}: no round is complete yet, so there is nothing to draw; go on with the run, --resume"
+        )
     if boundary not in history.traffic:
         known_here = ", ".join(history.traffic)
         raise UserError(f"{result.directory}: '{boundary}' was not measured; choose one of {known_here}")

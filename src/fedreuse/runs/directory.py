@@ -32,7 +32,7 @@ from fedreuse.runs.parquet import from_parquet, to_parquet
 if TYPE_CHECKING:
     from fedreuse.runs.events import Stopped
 
-__all__ = ["FINAL_LEDGER", "JOURNAL", "SERVER_FOLDER", "RunDirectory", "find_runs"]
+__all__ = ["FINAL_LEDGER", "JOURNAL", "SERVER_FOLDER", "RunDirectory", "find_runs", "no_runs"]
 
 FINAL_LEDGER = "final ledger"
 """Rows of the journal for what crosses after the last round."""
@@ -90,7 +90,9 @@ class RunDirectory:
         """An existing run directory."""
         directory = cls(path)
         if not (directory.path / "config.yaml").exists():
-            raise RunDirectoryError(f"{path} is not a run directory: there is no config.yaml in it")
+            raise RunDirectoryError(
+                f"{path} is not a run directory: there is no config.yaml in it; name the `out` of a run"
+            )
         return directory
 
     @property
@@ -342,7 +344,9 @@ class RunDirectory:
 
     def _file(self, name: str) -> Path:
         if not (self.path / name).exists():
-            raise RunDirectoryError(f"{self.path} is incomplete: {name} is missing")
+            raise RunDirectoryError(
+                f"{self.path} is incomplete: {name} is missing; go on with --resume, or bring it back"
+            )
         return self.path / name
 
     def _check_journal(self) -> None:
@@ -513,10 +517,18 @@ def find_runs(path: str | Path) -> list[RunDirectory]:
     if (folder / "config.yaml").exists():
         return [RunDirectory.open(folder)]
     if not folder.is_dir():
-        raise RunDirectoryError(f"{folder}: no such directory")
+        raise RunDirectoryError(f"{folder}: no such directory; name the `out` of a run or of a study")
     found = sorted(file.parent for file in folder.glob("*/config.yaml"))
     found += sorted(file.parent for file in folder.glob("*/*/config.yaml"))
     return [RunDirectory.open(run) for run in found]
+
+
+def no_runs(*places: str | Path) -> RunDirectoryError:
+    """The error of a command that works on runs, where there are none."""
+    listed = ", ".join(map(str, places))
+    return RunDirectoryError(
+        f"{listed}: no run directory here, nor in the folders below; name the `out` of a run or of a study"
+    )
 
 
 def reference_to_plain(reference: Reference) -> dict[str, int]:

@@ -121,7 +121,10 @@ def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfi
     federation = assemble(config, _at_home(config, directory, elsewhere))
     selects = "rounds.patience" if config.rounds.patience is not None else "keep.model: best"
     if (config.rounds.patience is not None or config.keep.model == "best") and not federation.prepared.has_validation:
-        raise ConfigError(f"{selects} needs validation examples, but every client is too small to hold any out")
+        raise ConfigError(
+            f"{selects} needs validation examples, but every client is too small to hold any out; raise "
+            "task.validation, or take fewer clients"
+        )
     secret = secret_of(config, directory, elsewhere is not None)
     schedule = _freeze(config, directory, secret)
     write_facts(federation, schedule, directory)

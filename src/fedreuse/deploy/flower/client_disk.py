@@ -43,7 +43,10 @@ def number_of(context: Context, request: Frame) -> Any:
     own = context.node_config.get("partition-id")
     if own is not None:
         if request.client not in (ANYBODY, own):
-            raise ConfigError(f"the server says client {request.client}, but this node was started as client {own!r}")
+            raise ConfigError(
+                f"the server says client {request.client}, but this node was started as client {own!r}; start it "
+                "without partition-id, then the roster decides, or mend the roster"
+            )
         return own
     if request.client == ANYBODY and not request.body:
         return None  # hello: nobody has said so far

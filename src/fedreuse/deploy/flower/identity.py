@@ -74,7 +74,9 @@ class KeyRoster:
         try:
             return self.path.stat()
         except OSError as error:
-            raise ConfigError(f"deploy.roster: {self.path} cannot be read ({error})") from None
+            raise ConfigError(
+                f"deploy.roster: {self.path} cannot be read ({error}); bring it back, the nodes of the run are in it"
+            ) from None
 
     def _read(self, words: list[str], number: int) -> tuple[str, Known]:
         try:
@@ -121,7 +123,7 @@ def check_secret(path: Path) -> None:
     try:
         mode = path.stat().st_mode
     except OSError as error:
-        raise ConfigError(f"{path}: the key of this node cannot be read ({error})") from None
+        raise ConfigError(f"{path}: the key of this node cannot be read ({error}); --key names the file") from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigError(f"{path} is a private key, but others can read or write it; chmod 600 {path}")
 

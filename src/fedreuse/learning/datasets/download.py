@@ -75,7 +75,9 @@ def _transfer(remote: Remote, part: Path, progress: Progress, retries: RetryPoli
         except _InterruptedError as error:
             failures = 1 if _size(part) > before else failures + 1
             if failures >= retries.tries:
-                raise DataError(f"{remote.url}: {error} ({failures} tries without a new byte)") from None
+                raise DataError(
+                    f"{remote.url}: {error} ({failures} tries without a new byte); the same command goes on later"
+                ) from None
             time.sleep(retries.pause_seconds * 2 ** (failures - 1))
 
 

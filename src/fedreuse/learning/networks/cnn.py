@@ -36,7 +36,9 @@ class Cnn:
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """A module for images of at least 4x4."""
         if len(shape) != 3 or min(shape[1:]) < 4:
-            raise ConfigError(f"network cnn needs images of at least 4x4 (channels, height, width), got {shape}")
+            raise ConfigError(
+                f"network cnn needs images of at least 4x4 (channels, height, width), got {shape}; choose mlp"
+            )
         return CnnModule(shape, num_classes, self.width, self.hidden)
 
 

@@ -24,7 +24,7 @@ class ResNet18:
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """A module for images."""
         if len(shape) != 3:
-            raise ConfigError(f"network resnet18 needs images (channels, height, width), got {shape}")
+            raise ConfigError(f"network resnet18 needs images (channels, height, width), got {shape}; choose mlp")
         return ResNet18Module(shape[0], num_classes)
 
 
