@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 
 import pytest
@@ -26,6 +27,11 @@ def nothing_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `make fast` take a sample."""
     parser.addoption("--sample", type=int, metavar="N", help="at most N cases (2 or more) of a parametrised test")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: tests of real processes wait, and another one computes meanwhile."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 @pytest.hookimpl(trylast=True)

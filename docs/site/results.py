@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ def _result(run: Mapping[str, Any]) -> Result:
     return Result(**{**facts, **known}, savings={"messages": saving} if "up" in run else {})
 
 
+@cache
 def _results(place: Path) -> list[Result]:
     if not place.is_dir():
         return scores_alone(place.name)

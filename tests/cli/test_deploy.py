@@ -54,9 +54,9 @@ def test_an_app_folder_is_written_and_the_next_step_named(tmp_path: Path, config
         (["CONFIG", "--local", "6", "--meter", "relay", "--delay", "slow"], "such as 50ms"),
     ],
 )
-def test_what_is_refused_says_the_way_out(config: Path, words: list[str], reason: str) -> None:
-    done = fedreuse("deploy", *(config if word == "CONFIG" else word for word in words))
-    assert (done.returncode, reason in done.stderr) == (2, True), done.stderr
+def test_what_is_refused_says_the_way_out(invoke: Invoke, config: Path, words: list[str], reason: str) -> None:
+    done = invoke("deploy", *(config if word == "CONFIG" else word for word in words))
+    assert (done.exit_code, reason in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.slow

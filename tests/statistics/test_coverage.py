@@ -7,7 +7,7 @@ from fedreuse.statistics.coverage import simulate
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_pairs", [5, 10, 20])
+@pytest.mark.parametrize("num_pairs", [5, *(pytest.param(number, marks=pytest.mark.long) for number in (10, 20))])
 def test_t_is_nominal_on_normal_differences(num_pairs, record_property) -> None:
     rates = simulate("normal", num_pairs, repetitions=2000)
     record_property("rates", str(rates))
