@@ -12,6 +12,7 @@ transport   a line per variant of a metered deployment: what crossed, what it sa
 costs       a line per variant: epsilon where there is one, score, and the bytes of all messages
 crossed     test scores by the two axes of a study
 tuning      a line per search in the folders of NAME: every trial with its score, and the choice
+target X    a line per run of a metered deployment: round, seconds and bytes up to the validation score X
 gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
 """
 
@@ -32,6 +33,7 @@ from fedreuse.report.confirmation import confirm
 from fedreuse.report.confirmation_tables import confirmation_tables, in_words, interval, number
 from fedreuse.report.crossed import crossed as crossed_tables
 from fedreuse.report.gate_tables import gate_tables
+from fedreuse.report.measured import Reached, reached
 from fedreuse.report.observations import unit_of
 from fedreuse.report.paired import Pairs, paired_differences, paired_table
 from fedreuse.report.results import Result, partial_note, rank_of, read_runs
@@ -50,9 +52,9 @@ STORED = Path(__file__).parents[2] / "results"
 SCORES = Path(__file__).parents[1] / "bench"
 
 
-def tables(name: str, kind: str) -> str:
+def tables(name: str, kind: str, *more: str) -> str:
     """The tables of one kind, of one export, and what its runs do not cover."""
-    drawn, note = _KINDS[kind](STORED / name), _note(STORED / name)
+    drawn, note = _KINDS[kind](STORED / name, *more), _note(STORED / name)
     return f"{drawn}\n\n{note}" if note else drawn
 
 
@@ -245,6 +247,35 @@ def _measured(variant: Variant, first: Variant) -> list[str]:
     ]
 
 
+def _target(place: Path, score: str) -> str:
+    """What a run took until it first evaluated at or above a score."""
+    lines = [(name, way) for name in (*_COUNTED, "interface") for way in _WAYS]
+    results = _results(place)
+    rows = tuple(
+        (
+            result.variant,
+            *_way_to(reached(result, float(score)), lines),
+            f"{result.seconds / result.rounds:.1f}",
+        )
+        for result in results
+    )
+    headers = (
+        "variant", "round", "seconds", *(f"{name} {way}, MB" for name, way in lines), "seconds a round",
+    )  # fmt: skip
+    legend = (
+        "seconds a round: of the whole run. interface: whole IP packets, acknowledgements and repetitions included."
+    )
+    title = f"Up to a validation {results[0].metric} of {100 * float(score):g} %"
+    return to_markdown(Table(title, headers, rows, legend)).strip()
+
+
+def _way_to(there: Reached | None, lines: Sequence[tuple[str, str]]) -> list[str]:
+    if there is None:
+        return ["not reached", *["-"] * (1 + len(lines))]
+    used = [f"{there.bytes_of[line] / 1e6:.2f}" for line in lines]
+    return [str(there.round_number), f"{there.seconds:.0f}", *used]
+
+
 def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
     mean = variant.mean(value)
     if mean is None:
@@ -252,7 +283,8 @@ def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
     return mean
 
 
-_KINDS: dict[str, Callable[[Path], str]] = {
+_KINDS: dict[str, Callable[..., str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs, "frontier": _frontier,
     "transport": _transport, "costs": _costs, "crossed": _crossed, "tuning": _tuning, "gate": _gate,
+    "target": _target,
 }  # fmt: skip
