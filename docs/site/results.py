@@ -272,7 +272,7 @@ def _target(place: Path, score: str) -> str:
 def _way_to(there: Reached | None, lines: Sequence[tuple[str, str]]) -> list[str]:
     if there is None:
         return ["not reached", *["-"] * (1 + len(lines))]
-    used = [f"{there.bytes_of[line] / 1e6:.2f}" for line in lines]
+    used = [f"{there.bytes_of[line] / 1e6:.2f}" if line in there.bytes_of else "-" for line in lines]
     return [str(there.round_number), f"{there.seconds:.0f}", *used]
 
 

@@ -96,6 +96,9 @@ def test_what_crossed_is_compared_with_the_measured_first_variant(
         write_run(tmp_path / "nodes" / variant, crossing=crossing)
         entries.append({"folder": variant, "variant": variant, "labels": {"method": variant}})
     (tmp_path / "nodes" / "study.json").write_text(json.dumps({"study": "nodes", "runs": entries}))
+    reached = results.tables("nodes", "target", "0.6")
+    assert "| dense | 2 | 3 | 0.00 | 0.00 | 0.04 | 0.04 | - | - | 1.5 |" in reached
+    assert "| lean | not reached | - | - | - | - | - | - | - | 1.5 |" in results.tables("nodes", "target", "0.7")
     text = results.tables("nodes", "transport")
     assert "| dense | 50.00 | 0.00 | 0.00 | 0.04 | 0.04 | 0.00 | 0.00 | 0.00 | 10.0 | 9.9 | 2 |" in text
     assert "| lean | 50.00 | 0.00 | 0.00 | 0.00 | 0.00 | 95.00 | 95.00 | 95.00 | 0.5 | 0.4 | 2 |" in text
