@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fedreuse.codecs.allot import Allot
-from fedreuse.codecs.codec import codecs
+from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.narrow import Narrow
+from fedreuse.codecs.packed import Packed, pack_parcel
+from fedreuse.codecs.rand_k import RandK
+from fedreuse.codecs.ratio import with_ratio
 from fedreuse.codecs.ternary import Ternary
-from fedreuse.codecs.top_k import TopK
+from fedreuse.codecs.top_k import TopK, kept_count, mark_largest
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal, to_dense
+from fedreuse.wire.envelope import Envelope
 from fedreuse.wire.modes.ternary import TERNARY
+from fedreuse.wire.parcel import Parcel
 from tests.crossing import encode
 
 SCHEMA = Schema((TensorSpec("large", (2, 3)), TensorSpec("small", (4,))))
@@ -86,3 +93,48 @@ def test_a_part_of_the_tensors_travels_alone() -> None:
 def test_bad_settings(fields: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         codecs.parse({"name": "allot", **fields}, "uplink")
+
+
+def by_itself(codec: Allot, tensors: Tensors) -> Parcel:
+    """What the codec is: one threshold over everything, and each tensor by a codec of its own at the share above it."""
+    marks = mark_largest(tensors.values, kept_count(SCHEMA.size, codec.ratio))
+    blocks, notes = [], {}
+    for spec, start in zip(SCHEMA, SCHEMA.offsets, strict=False):
+        inside = slice(start, start + spec.size)
+        share = max(1, int(marks[inside].sum())) / spec.size
+        suited = with_ratio(codec.sparse if share < codec.sparse_below else codec.codec, share)
+        parcel = encode(suited, Tensors(Schema((spec,)), tensors.values[inside]))
+        blocks.append(parcel.blocks[0])
+        notes.update(parcel.notes)
+    return Parcel(tuple(blocks), notes)
+
+
+def message(parcel: Parcel) -> bytes:
+    return Envelope("update", 1, 0, parcels={"update": parcel}).to_bytes()
+
+
+@pytest.mark.slow
+@given(
+    st.lists(st.integers(-6, 6), min_size=SCHEMA.size, max_size=SCHEMA.size),
+    st.lists(st.floats(0.01, 1), min_size=1, max_size=6),
+    st.sampled_from([TopK(), Narrow(TopK(), "int4"), Narrow(TopK(), "fp16"), Ternary()]),
+    st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_one_ratio_after_the_other_is_each_by_itself_bit_for_bit(
+    values: list[int], ratios: list[float], inner: Codec, sparse_below: float
+) -> None:
+    """Small whole numbers: most magnitudes are there several times."""
+    tensors, rng = numbers(*values), np.random.default_rng(0)
+    codec = Allot(0.5, inner, sparse_below=sparse_below)
+    at, packed_at = codec.by_ratio(tensors, SCHEMA, rng), Packed(codec, least=0).by_ratio(tensors, SCHEMA, rng)
+    for ratio in ratios:
+        alone = by_itself(replace(codec, ratio=ratio), tensors)
+        assert message(at(ratio)) == message(alone)
+        assert message(packed_at(ratio)) == message(pack_parcel(alone, SCHEMA, least=0))
+
+
+def test_a_codec_that_draws_draws_for_every_ratio() -> None:
+    drawn = Allot(0.5, RandK(0.5, unbiased=False), sparse_below=0)
+    tensors, rng = numbers(*range(1, 11)), np.random.default_rng(0)
+    at = drawn.by_ratio(tensors, SCHEMA, rng)
+    assert len({message(at(0.5)) for _ in range(20)}) > 1

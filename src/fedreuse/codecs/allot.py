@@ -10,6 +10,7 @@ coordinates the positions cost most, and their magnitudes are alike: one magnitu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from fedreuse.codecs.codec import Codec, codecs
 from fedreuse.codecs.ratio import ratio_of, with_ratio
-from fedreuse.codecs.top_k import kept_count, mark_largest
+from fedreuse.codecs.top_k import kept_count, largest, mark_largest
 from fedreuse.core.errors import require
 from fedreuse.core.registry import part
 from fedreuse.core.schema import Schema
@@ -26,6 +27,9 @@ from fedreuse.wire.block import Block, absent_block
 from fedreuse.wire.parcel import Parcel
 
 __all__ = ["Allot"]
+
+_REACH = 2
+"""How many times more coordinates than were asked for are searched the next time."""
 
 
 @codecs.register("allot")
@@ -63,19 +67,67 @@ class Allot(Codec):
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """One block per tensor, by the codec that suits what the tensor keeps."""
-        dense = to_dense(tensors)
-        size = len(dense.values)
-        marks = mark_largest(dense.values, kept_count(size, self.ratio)) if size else np.zeros(0, bool)
+        return self.by_ratio(tensors, schema, rng)(self.ratio)
+
+    def by_ratio(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Callable[[float], Parcel]:
+        """The same at several ratios: the largest are looked for among the largest, and each tensor is written once."""
+        search = _Search(self, to_dense(tensors), schema, rng)
+        return search.at
+
+    def suited(self, share: float) -> Codec:
+        """The codec of a tensor that keeps such a share."""
+        return with_ratio(self.sparse if share < self.sparse_below else self.codec, share)
+
+
+class _Search:
+    """The same tensors at one ratio after the other."""
+
+    def __init__(self, codec: Allot, dense: Tensors, schema: Schema, rng: np.random.Generator) -> None:
+        self._codec, self._values, self._schema, self._rng = codec, dense.values, schema, rng
+        part = dense.schema
+        self._starts = np.array(part.offsets[: len(part)], np.int64)
+        self._each = [
+            (
+                Tensors(Schema((spec,)), self._values[start : start + spec.size]),
+                schema.specs[schema.positions[spec.name]],
+            )
+            for spec, start in zip(part, self._starts.tolist(), strict=True)
+        ]
+        self._short, self._there = np.empty(0, np.int64), np.empty(0, dense.values.dtype)
+        """Positions of the largest coordinates, more of them than any ratio so far asked for, and what is there."""
+        self._written: dict[tuple[str, int], Parcel] = {}
+        """Parcels by tensor and number of coordinates: one number, one choice."""
+
+    def at(self, ratio: float) -> Parcel:
+        kept = self._largest(kept_count(len(self._values), ratio))
+        bounds = [*np.searchsorted(kept, self._starts).tolist(), len(kept)]
         blocks: dict[str, Block] = {}
         notes: dict[str, Any] = {}
-        for spec, start in zip(dense.schema, dense.schema.offsets, strict=False):
-            inside = slice(start, start + spec.size)
-            share = max(1, int(marks[inside].sum())) / max(1, spec.size)
-            whole = Schema((schema.specs[schema.positions[spec.name]],))
-            parcel = self._suited(share).encode(Tensors(Schema((spec,)), dense.values[inside]), whole, rng)
-            blocks[spec.name] = parcel.blocks[0]
+        for number, (tensor, whole) in enumerate(self._each):
+            inside = kept[bounds[number] : bounds[number + 1]] - self._starts[number]
+            parcel = self._write(tensor, Schema((whole,)), inside)
+            blocks[whole.name] = parcel.blocks[0]
             notes.update(parcel.notes)
-        return Parcel(tuple(blocks.get(spec.name, absent_block()) for spec in schema), notes)
+        return Parcel(tuple(blocks.get(spec.name, absent_block()) for spec in self._schema), notes)
 
-    def _suited(self, share: float) -> Codec:
-        return with_ratio(self.sparse if share < self.sparse_below else self.codec, share)
+    def _largest(self, count: int) -> np.ndarray:
+        """Positions of so many of the largest coordinates, increasing."""
+        if count > len(self._short):
+            more = min(len(self._values), _REACH * count)
+            self._short = np.flatnonzero(mark_largest(self._values, more))
+            self._there = self._values.take(self._short)
+        return self._short.take(np.flatnonzero(mark_largest(self._there, count))) if count else self._short
+
+    def _write(self, tensor: Tensors, whole: Schema, positions: np.ndarray) -> Parcel:
+        key = whole.specs[0].name, len(positions)
+        if key in self._written:
+            return self._written[key]
+        flat = tensor.values
+        if not len(positions) and len(flat):
+            positions = largest(flat, 1)
+        codec = self._codec.suited(len(positions) / len(flat) if len(flat) else 1.0)
+        parcel = codec.encode_kept(tensor, whole, positions)
+        if parcel is None:
+            return codec.encode(tensor, whole, self._rng)
+        self._written[key] = parcel
+        return parcel

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from fedreuse.codecs.ratio import with_ratio
 from fedreuse.core.errors import require
 from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from fedreuse.core.schema import Schema
@@ -60,6 +63,15 @@ class Codec(Protocol):
         """Pack tensors for a receiver that holds `reference`, of the same shapes; as `encode`, unless it is used."""
         del reference
         return self.encode(tensors, schema, rng)
+
+    def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel | None:
+        """As `encode` of one tensor whose largest coordinates are known; None where it draws, or keeps others."""
+        del tensors, schema, positions
+        return None
+
+    def by_ratio(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Callable[[float], Parcel]:
+        """`encode` of the same tensors at one ratio after the other, for codecs that have a ratio."""
+        return lambda ratio: with_ratio(self, ratio).encode(tensors, schema, rng)
 
     @property
     def for_everything(self) -> Codec:

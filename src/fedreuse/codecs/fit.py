@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.codecs.around import AroundCodec
 from fedreuse.codecs.codec import Codec, codecs
-from fedreuse.codecs.ratio import ratio_of, with_ratio
+from fedreuse.codecs.ratio import ratio_of
 from fedreuse.core.errors import require
 from fedreuse.core.registry import part
 
@@ -66,10 +66,11 @@ class Fit(AroundCodec):
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """The parcel of the largest ratio found that fits."""
+        at = self.codec.by_ratio(tensors, schema, rng)
         best: Parcel | None = None
         low, high, ratio = 0.0, inf, ratio_of(self.codec) or 1.0
         for _ in range(_TRIALS):
-            parcel = self._at(ratio, tensors, schema, rng)
+            parcel = at(ratio)
             size = max(1, parcel.body_bytes)
             if size <= self.bytes:
                 best, low = parcel, ratio
@@ -79,7 +80,4 @@ class Fit(AroundCodec):
                 high = ratio
             wanted = ratio * (self.bytes * (1 + _ENOUGH) / 2 / size) ** _STEEPNESS
             ratio = min(1.0, wanted if low < wanted < high else sqrt(low * high))
-        return best if best is not None else self._at(_LEAST_RATIO, tensors, schema, rng)
-
-    def _at(self, ratio: float, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        return with_ratio(self.codec, ratio).encode(tensors, schema, rng)
+        return best if best is not None else at(_LEAST_RATIO)

@@ -38,7 +38,14 @@ class Narrow(AroundCodec):
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """The other codec's parcel, its numbers rounded; whole numbers stay as they are."""
-        parcel = self.codec.encode(tensors, schema, rng)
+        return self._rounded(self.codec.encode(tensors, schema, rng), schema)
+
+    def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel | None:
+        """The same without a search, if the other codec can do that."""
+        parcel = self.codec.encode_kept(tensors, schema, positions)
+        return None if parcel is None else self._rounded(parcel, schema)
+
+    def _rounded(self, parcel: Parcel, schema: Schema) -> Parcel:
         blocks = tuple(self._round(block, spec) for spec, block in zip(schema, parcel.blocks, strict=True))
         return replace(parcel, blocks=blocks, notes={**parcel.notes, "values": self.values})
 
@@ -53,5 +60,6 @@ class Narrow(AroundCodec):
                 "choose dense, nonzero or top_k, or the codec alone"
             )
         positions, values = block.mode.decode(block, spec, {})
-        narrow = narrow_block(positions, values, spec.size, self.values)
+        bitmap = block.fields[0] if block.mode is BITMAP else None
+        narrow = narrow_block(positions, values, spec.size, self.values, bitmap)
         return narrow if narrow.body_bytes < block.body_bytes else block

@@ -13,11 +13,14 @@ from fedreuse.wire.modes.packed import pack_block
 from fedreuse.wire.parcel import Parcel, held_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
     from fedreuse.codecs.codec import Codec
-    from fedreuse.core.schema import Schema
+    from fedreuse.core.schema import Schema, TensorSpec
     from fedreuse.core.tensors import Tensors
+    from fedreuse.wire.block import Block
 
 __all__ = ["Packed", "pack_parcel"]
 
@@ -59,6 +62,23 @@ class Packed(AroundCodec):
     ) -> Parcel:
         """The other codec's parcel, each block coded; `reference` is what both ends hold."""
         return pack_parcel(self.codec.encode(tensors, schema, rng), schema, self.least, reference)
+
+    def by_ratio(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Callable[[float], Parcel]:
+        """The same at several ratios; a block that comes again is coded once."""
+        inner = self.codec.by_ratio(tensors, schema, rng)
+        known: dict[int, tuple[Block, Block]] = {}
+
+        def coded(block: Block, spec: TensorSpec) -> Block:
+            if id(block) not in known:
+                known[id(block)] = block, block if block.body_bytes < self.least else pack_block(block, spec, None)
+            return known[id(block)][1]
+
+        def at(ratio: float) -> Parcel:
+            parcel = inner(ratio)
+            blocks = tuple(coded(block, spec) for spec, block in zip(schema, parcel.blocks, strict=True))
+            return replace(parcel, blocks=blocks)
+
+        return at
 
     def encode_against(
         self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None

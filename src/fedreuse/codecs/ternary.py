@@ -55,10 +55,15 @@ class Ternary(Codec):
         del rng
         return pack_tensors(to_dense(tensors), schema, self._pack)
 
-    def _pack(self, flat: np.ndarray) -> Block:
+    def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel:
+        """The same without a search."""
+        return pack_tensors(tensors, schema, lambda flat: self._pack(flat, positions.astype(np.int32)))
+
+    def _pack(self, flat: np.ndarray, positions: np.ndarray | None = None) -> Block:
         if flat.dtype.kind != "f" or not len(flat):
             return dense_block(flat)
-        positions = largest(flat, kept_count(len(flat), self.ratio))
+        if positions is None:
+            positions = largest(flat, kept_count(len(flat), self.ratio))
         positions = positions[flat[positions] != 0]  # a zero has no sign, and must not become mu
         if not len(positions):
             return Block(TERNARY, 0, ())

@@ -45,13 +45,22 @@ class TopK(Codec):
         del rng
         return pack_tensors(to_dense(tensors), schema, self._pack)
 
+    def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel:
+        """The same without a search."""
+        return pack_tensors(tensors, schema, lambda flat: _write(flat, positions))
+
     def _pack(self, flat: np.ndarray) -> Block:
         count = kept_count(len(flat), self.ratio)
         if count == len(flat):
             return dense_block(flat)
         marks = mark_largest(flat, count)
-        positions = np.flatnonzero(marks)
-        return sparse_block(positions, flat.take(positions), len(flat), marks)
+        return _write(flat, np.flatnonzero(marks), marks)
+
+
+def _write(flat: np.ndarray, positions: np.ndarray, marks: np.ndarray | None = None) -> Block:
+    if len(positions) == len(flat):
+        return dense_block(flat)
+    return sparse_block(positions, flat.take(positions), len(flat), marks)
 
 
 def kept_count(size: int, ratio: float) -> int:

@@ -32,12 +32,20 @@ _LEVELS = {"int8": 127, "int4": 7}
 _BITS = {"int8": 8, "int4": 4}
 
 
-def narrow_block(positions: np.ndarray | None, values: np.ndarray, size: int, kind: Kind) -> Block:
-    """The kept coordinates (None: all) of a tensor of `size`, rounded; the parcel's notes must say `values`."""
+def narrow_block(
+    positions: np.ndarray | None, values: np.ndarray, size: int, kind: Kind, bitmap: np.ndarray | None = None
+) -> Block:
+    """The kept coordinates (None: all) of a tensor of `size`, rounded; the parcel's notes must say `values`.
+
+    `bitmap` is a bit per coordinate, where that is at hand: the positions once more.
+    """
     place = _place(size, len(values))
     where = np.empty(0, np.uint8)
     if positions is not None and place != "all":
-        where = bitmap_of(positions, size) if place == "bitmap" else positions.astype("<i4")
+        if place == "pairs":
+            where = positions.astype("<i4")
+        else:
+            where = bitmap_of(positions, size) if bitmap is None else bitmap
     return Block(NARROW, len(values), (where, *_round(values, kind)))
 
 
