@@ -29,6 +29,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "fed_ef": {"method": {"name": "fed_ef"}},
     "clag": {"method": {"name": "clag"}, "uplink": {"update": {"name": "clag", "zeta": 1.0}}},
     "lean": {"method": {"name": "lean", "budget": 0.4}},
+    "lean, shared": {"method": {"name": "lean", "budget": 0.3, "server_memory": "shared"}},
     "dg_fedreuse": {"method": {"name": "dg_fedreuse", "gate": GATE}},
 }
 LOST = {"name": "listed", "entries": [{"round": 2, "client": 1, "fate": "lost"}]}
@@ -57,7 +58,7 @@ def test_dg_fedreuse_has_the_bits_of_a_simulation_and_nothing_is_left_running(tm
 
 
 @pytest.mark.deploy
-def test_six_methods_have_the_bits_of_a_simulation(tmp_path: Path) -> None:
+def test_seven_methods_have_the_bits_of_a_simulation(tmp_path: Path) -> None:
     check_parity(list(METHODS), 6, tmp_path)
 
 
@@ -96,7 +97,7 @@ def check_was_worth_it(name: str, directory: RunDirectory) -> None:
     assert any(tensor.endswith("running_var") for tensor in directory.model())
     if name == "dg_fedreuse":
         assert any(event.outcome == "reused" for event in directory.events())
-    if name == "lean":  # nobody was sent a model in round 1, and nobody had to be resynced
+    if name.startswith("lean"):  # nobody was sent a model in round 1, and nobody had to be resynced
         assert not any(row.group_bytes("model") for row in directory.ledger() if row.round_number == 1)
         assert {row.kind for row in directory.ledger()} == {"train", "update"}
     if name == "clag":

@@ -27,6 +27,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "fed_ef": {"method": {"name": "fed_ef", "codec": TOP_K}},
     "clag": {"method": {"name": "clag", "codec": TOP_K, "zeta": 3.0}},
     "dg_fedreuse": {"method": {"name": "dg_fedreuse", "gate": PROXY}, "uplink": {"update": TOP_K}},
+    "broadcast": {"downlink": {"model": {"name": "broadcast", "codec": TOP_K}}},
 }
 EXECUTORS: dict[str, dict[str, Any]] = {
     "pool 1": {"name": "pool", "workers": 1},
