@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample", type=int, metavar="N", help="at most N cases (2 or more) of a parametrised test")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: tests of real processes wait, and another one computes meanwhile."""
     return len(os.sched_getaffinity(0)) + 1
