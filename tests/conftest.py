@@ -30,9 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: tests of real processes wait, and another one computes meanwhile."""
-    return len(os.sched_getaffinity(0)) + 1
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A worker a core, and one more where tests of real processes wait: another one computes meanwhile."""
+    return len(os.sched_getaffinity(0)) + (config.getoption("--sample") is None)
 
 
 @pytest.hookimpl(trylast=True)
