@@ -45,7 +45,7 @@ from fedreuse.tuning.outcome import read_trials
 from fedreuse.tuning.rules import Trial
 from fedreuse.tuning.space_record import SPACE_FILE, read_space
 
-__all__ = ["filled", "scores_alone", "tables"]
+__all__ = ["filled", "scores_alone", "stored", "tables"]
 
 _COUNTED, _WAYS = ("messages", "transport"), ("up", "down")
 STORED = Path(__file__).parents[2] / "results"
@@ -87,7 +87,9 @@ def _result(run: Mapping[str, Any]) -> Result:
 
 
 @cache
-def _results(place: Path) -> list[Result]:
+def stored(place: Path | str) -> list[Result]:
+    """The runs of an export; a name is one in results/."""
+    place = STORED / place
     if not place.is_dir():
         return scores_alone(place.name)
     results, left_out = admitted(read_runs(place))
@@ -97,11 +99,11 @@ def _results(place: Path) -> list[Result]:
 
 
 def _comparison(place: Path) -> str:
-    return _in_markdown(comparison(_results(place), rank_of(place)))
+    return _in_markdown(comparison(stored(place), rank_of(place)))
 
 
 def _answers(place: Path) -> str:
-    found = confirm(place, _results(place))
+    found = confirm(place, stored(place))
     return "\n\n".join([_in_markdown(confirmation_tables(found)), *in_words(found)])
 
 
@@ -114,21 +116,21 @@ def _in_markdown(drawn: Sequence[Table]) -> str:
 
 
 def _paired(place: Path) -> str:
-    table = paired_table(_results(place))
+    table = paired_table(stored(place))
     return "There are no two seeds to pair." if table is None else to_markdown(table).rstrip()
 
 
 def _runs(place: Path) -> str:
-    return _in_markdown([runs_table(_results(place))])
+    return _in_markdown([runs_table(stored(place))])
 
 
 def _crossed(place: Path) -> str:
-    return _in_markdown(crossed_tables(_results(place)))
+    return _in_markdown(crossed_tables(stored(place)))
 
 
 def _costs(place: Path) -> str:
     """A study with one axis: epsilon where there is one, test score and bytes of every variant."""
-    results = _results(place)
+    results = stored(place)
     has_epsilon = any(result.epsilon is not None for result in results)
     columns: list[tuple[str, Callable[[Result], float | None], str]] = [
         *([("epsilon", lambda result: result.epsilon, ".2f")] if has_epsilon else []),
@@ -186,7 +188,7 @@ def _settings(trial: Trial) -> str:
 
 def _frontier(place: Path) -> str:
     """Scores beside savings, few enough columns for a front page."""
-    results = _results(place)
+    results = stored(place)
     variants, pairs = by_variant(results), paired_differences(results)
     metric, unit = results[0].metric, unit_of("test", results)
     rows = tuple((variant.name, *_scores(variant, pairs, unit), *_saved(variant)) for variant in variants)
@@ -215,7 +217,7 @@ def _saved(variant: Variant) -> list[str]:
 
 def _transport(place: Path) -> str:
     """Measured bytes beside those of the first variant, and how many of them are no message of ours."""
-    results = _results(place)
+    results = stored(place)
     variants, metric = by_variant(results), results[0].metric
     headers = (
         "variant", f"test {metric}, %", *(f"{name} {way}, MB" for name in _COUNTED for way in _WAYS),
@@ -250,7 +252,7 @@ def _measured(variant: Variant, first: Variant) -> list[str]:
 def _target(place: Path, score: str) -> str:
     """What a run took until it first evaluated at or above a score."""
     lines = [(name, way) for name in (*_COUNTED, "interface") for way in _WAYS]
-    results = _results(place)
+    results = stored(place)
     rows = tuple(
         (
             result.variant,

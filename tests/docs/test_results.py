@@ -166,6 +166,23 @@ def test_one_rule_stays_within_three_points_of_the_clean_run_and_costs_it_at_mos
     assert all(min(score(attack, each) for attack in third) < clean - 0.03 for each in rules)
 
 
+def test_the_same_rule_stands_on_images() -> None:
+    found = {(run.labels["attack"], run.labels["rule"]): run for run in results.stored("robust_fashion_mnist")}
+    attacks = {attack for attack, _ in found} - {"no attack"}
+    clean = found["no attack", "mean"].test_score
+    below = {attack: clean - found[attack, "centred clipping, capped"].test_score for attack in (*attacks, "no attack")}
+    assert len(attacks) == 10
+    assert f"{100 * below.pop('no attack'):.1f}" == "0.3"
+    assert max(below, key=below.__getitem__) == "false counts, 20 %"
+    assert f"{100 * max(below.values()):.1f}" == "2.3"
+    assert len([attack for attack in attacks if (attack, "mean") not in found]) == 3
+    fooled = {rule: run.attack_success for (attack, rule), run in found.items() if attack == "backdoor, 20 %"}
+    assert max(fooled["median"], fooled["multi-Krum"]) < 0.1 < 0.8 < fooled["centred clipping, capped"]
+    assert found["replay, 20 %", "mean"].test_score < clean - 0.3
+    others = {rule for _, rule in found} - {"mean"}
+    assert all(found["replay, 20 %", rule].test_score > found["no attack", rule].test_score - 0.01 for rule in others)
+
+
 def test_what_the_privacy_table_shows() -> None:
     runs = {run.variant: run for run in results.scores_alone("private-digits")}
     spent = {name: run.epsilon for name, run in runs.items()}
