@@ -158,8 +158,7 @@ def test_one_rule_stays_within_three_points_of_the_clean_run_and_costs_it_at_mos
     fifth = {run.labels["attack"] for run in ROBUST if run.labels["attack"].endswith(", 20 %")}
     assert len(fifth) == 10
     assert min(score(attack, rule) for attack in fifth) >= clean - 0.03
-    below_own = [attack for attack in fifth if score(attack, rule) < score("no attack", rule) - 0.03]
-    assert below_own == ["false counts, 20 %"]
+    assert min(score(attack, rule) for attack in fifth) >= score("no attack", rule) - 0.03  # of its own clean run, too
     assert score("false counts, 20 %", "centred clipping") < 0.2  # the cap is needed
     rules = {run.labels["rule"] for run in ROBUST}
     third = {run.labels["attack"] for run in ROBUST if run.labels["attack"].endswith(", 30 %")}
