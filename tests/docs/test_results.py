@@ -11,6 +11,7 @@ import pytest
 
 from docs.site import results
 from fedreuse.accounting.privacy import epsilon
+from fedreuse.report.measured import reached
 from tests.report.runs import write_run
 
 ROOT = Path(__file__).parents[2]
@@ -180,6 +181,16 @@ def test_the_same_rule_stands_on_images() -> None:
     assert found["replay, 20 %", "mean"].test_score < clean - 0.3
     others = {rule for _, rule in found} - {"mean"}
     assert all(found["replay, 20 %", rule].test_score > found["no attack", rule].test_score - 0.01 for rule in others)
+
+
+def test_what_narrow_lines_carry_up_to_a_score() -> None:
+    said = " ".join((ROOT / "docs" / "measuring.md").read_text(encoding="utf-8").split())
+    crossed = {}
+    for run in results.stored("narrow_lines"):
+        there = reached(run, 0.8)
+        crossed[run.variant] = sum(round(there.bytes_of["interface", way] / 1e6, 2) for way in ("up", "down"))
+    assert f"`lean` gets there with {crossed['lean 0.05']:.2f} MB of packets" in said
+    assert f"dense FedAvg needs {crossed['dense FedAvg']:.2f} MB, Top-K {crossed['Top-K FedAvg']:.2f} MB" in said
 
 
 def test_what_the_privacy_table_shows() -> None:
