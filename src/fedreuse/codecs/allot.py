@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -89,13 +90,13 @@ class _Search:
         self._each = [
             (
                 Tensors(Schema((spec,)), self._values[start : start + spec.size]),
-                schema.specs[schema.positions[spec.name]],
+                Schema((schema.specs[schema.positions[spec.name]],)),
             )
             for spec, start in zip(part, self._starts.tolist(), strict=True)
         ]
         self._short, self._there = np.empty(0, np.int64), np.empty(0, dense.values.dtype)
         """Positions of the largest coordinates, more of them than any ratio so far asked for, and what is there."""
-        self._written: dict[tuple[str, int], Parcel] = {}
+        self._written: dict[tuple[int, int], Parcel] = {}
         """Parcels by tensor and number of coordinates: one number, one choice."""
 
     def at(self, ratio: float) -> Parcel:
@@ -103,10 +104,11 @@ class _Search:
         bounds = [*np.searchsorted(kept, self._starts).tolist(), len(kept)]
         blocks: dict[str, Block] = {}
         notes: dict[str, Any] = {}
-        for number, (tensor, whole) in enumerate(self._each):
-            inside = kept[bounds[number] : bounds[number + 1]] - self._starts[number]
-            parcel = self._write(tensor, Schema((whole,)), inside)
-            blocks[whole.name] = parcel.blocks[0]
+        for number, (start, end) in enumerate(pairwise(bounds)):
+            parcel = self._written.get((number, end - start))
+            if parcel is None:
+                parcel = self._write(number, kept[start:end] - self._starts[number])
+            blocks[self._each[number][1].specs[0].name] = parcel.blocks[0]
             notes.update(parcel.notes)
         return Parcel(tuple(blocks.get(spec.name, absent_block()) for spec in self._schema), notes)
 
@@ -118,10 +120,8 @@ class _Search:
             self._there = self._values.take(self._short)
         return self._short.take(np.flatnonzero(mark_largest(self._there, count))) if count else self._short
 
-    def _write(self, tensor: Tensors, whole: Schema, positions: np.ndarray) -> Parcel:
-        key = whole.specs[0].name, len(positions)
-        if key in self._written:
-            return self._written[key]
+    def _write(self, number: int, positions: np.ndarray) -> Parcel:
+        (tensor, whole), key = self._each[number], (number, len(positions))
         flat = tensor.values
         if not len(positions) and len(flat):
             positions = largest(flat, 1)
