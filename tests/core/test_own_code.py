@@ -46,6 +46,15 @@ def test_an_error_in_a_library_that_they_called_is_theirs(module: Path) -> None:
     assert f"{module / 'theirs.py'}, line 5, in parse" in str(own_code_error(caught(theirs.parse)))
 
 
+def test_their_file_is_told_also_where_a_configuration_names_the_library(module: Path) -> None:
+    import theirs
+
+    remember("json")
+    assert "json" in str(own_code_error(caught(lambda: json.loads("{"))))
+    remember("theirs")
+    assert f"{module / 'theirs.py'}, line 5, in parse" in str(own_code_error(caught(theirs.parse)))
+
+
 def test_without_a_configuration_that_names_them_nothing_is_theirs(module: Path) -> None:
     import theirs
 

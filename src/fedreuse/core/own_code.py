@@ -35,8 +35,10 @@ def own_code_error(error: BaseException) -> OwnCodeError | None:
     """The error as one of theirs, if it was raised in, or on behalf of, a file of theirs; else None."""
     if isinstance(error, SyntaxError) and error.filename and _is_own(error.filename):
         return OwnCodeError(f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}")
-    frame = next((one for one in reversed(extract_tb(error.__traceback__)) if _is_own(one.filename)), None)
-    return None if frame is None else OwnCodeError(_told(frame, error))
+    frames = [one for one in reversed(extract_tb(error.__traceback__)) if _is_own(one.filename)]
+    # a configuration that names a loss of torch makes torch a person's own: their file says more than a line of torch
+    theirs = [one for one in frames if not _is_library(Path(one.filename).resolve())]
+    return OwnCodeError(_told((theirs or frames)[0], error)) if frames else None
 
 
 def _told(frame: FrameSummary, error: BaseException) -> str:
