@@ -45,6 +45,15 @@ def test_a_plan_is_registered_run_and_answered(done: tuple[Path, Path, str]) -> 
 
 
 @pytest.mark.slow
+def test_a_dry_run_tells_the_costs_and_registers_nothing(tmp_path: Path) -> None:
+    path, out = _study(tmp_path), tmp_path / "out"
+    said = RUNNER.invoke(app, ["confirm", str(path), "--out", str(out), "--dry-run", "--bandwidth", "10mbit"])
+    assert said.exit_code == 0, said.output
+    assert said.stdout == RUNNER.invoke(app, ["compare", str(path), "--dry-run", "--bandwidth", "10mbit"]).stdout
+    assert not out.exists()
+
+
+@pytest.mark.slow
 def test_compare_and_show_answer_the_same_plan(done: tuple[Path, Path, str]) -> None:
     path, out, shown = done
     again = RUNNER.invoke(app, ["compare", str(path), "--out", str(out), "--jobs", "1"]).stdout

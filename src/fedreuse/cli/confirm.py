@@ -10,6 +10,7 @@ import typer
 
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.compare import Jobs, finish, run_all
+from fedreuse.cli.dry_run import Bandwidth, DryRun, of_study, tell_costs
 from fedreuse.cli.output import show_lines, show_table
 from fedreuse.core.errors import ConfigError
 
@@ -36,6 +37,8 @@ def confirm_command(
         bool, typer.Option("--amend", help="Go on in a folder of another plan; what is new is marked in the report.")
     ] = False,
     jobs: Jobs = None,
+    dry_run: DryRun = False,
+    bandwidth: Bandwidth = None,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -53,6 +56,9 @@ def confirm_command(
             f"{plan} has no plan, so that there is nothing to confirm; add one, such as plan: {{contrasts: [{{of: A, "
             "against: B, test: equivalence, margin: 0.01}]}, or use `fedreuse compare`"
         )
+    if dry_run:
+        tell_costs(of_study(study), bandwidth, as_json)
+        return
     place = out or Path("runs") / study.name
     on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
     register_plan(study, place, amend=amend)

@@ -31,6 +31,7 @@ __all__ = [
     "read_run",
     "read_runs",
     "same_models",
+    "validation_score",
 ]
 
 _NOT_TOLD = ("history", "config")
@@ -112,7 +113,6 @@ def _read_run(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]
     directory = snapshot.directory
     config, metrics, summary, events = snapshot.config, snapshot.metrics, snapshot.summary, snapshot.events
     history = History.of(snapshot)
-    scores = [row["validation_score"] for row in metrics if row["validation_score"] is not None]
     provenance = directory.provenance if (directory.path / "provenance.json").exists() else {}
     used = provenance.get("resolved", config)  # a method that depends on the federation chose its links there
     return Result(
@@ -130,7 +130,7 @@ def _read_run(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]
         history=history,
         config=config,
         test_score=summary.get("test_score"),
-        validation_score=_of_result(config, scores),
+        validation_score=_of_result(config, metrics),
         savings={name: Saving.of(traffic) for name, traffic in history.traffic.items()},
         events=count_outcomes(events),
         reuse_share=sum(event.outcome == "reused" for event in events) / len(events) if events else None,
@@ -155,8 +155,14 @@ def _read_run(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]
     )
 
 
-def _of_result(config: Mapping[str, Any], scores: Sequence[float]) -> float | None:
+def validation_score(directory: RunDirectory) -> float | None:
+    """The validation score of a run, without the rest of its result."""
+    return _of_result(directory.config, directory.metrics())
+
+
+def _of_result(config: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> float | None:
     """The validation score of the model that the run is about: the last, or the best."""
+    scores: list[float] = [row["validation_score"] for row in metrics if row["validation_score"] is not None]
     if not scores:
         return None
     return max(scores) if config.get("keep", {}).get("model") == "best" else scores[-1]

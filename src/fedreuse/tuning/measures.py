@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fedreuse.accounting.boundaries.boundary import measured, modelled
 from fedreuse.core.errors import ConfigError, require, suggest
-from fedreuse.report.results import read_run
+from fedreuse.report.results import read_run, validation_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,14 +67,15 @@ class Measure:
             return sum(event.outcome == "fresh" for event in events) / len(events)
         if self.metric in ("best_validation", "bytes_to_target"):
             return self._of_rounds(run)
-        result = read_run(run)
-        if self.metric == "flops":
-            return float(result.work["flops"])
         if self.metric == "bytes":
             return bytes_of(run, self.boundary, self.direction)
-        found = result.validation_score
-        if self.metric == "saving":
-            found = getattr(result.savings[self.boundary], self.direction)
+        if self.metric == "flops":
+            return float(read_run(run).work["flops"])
+        found = (
+            validation_score(run)
+            if self.metric == "validation"
+            else getattr(read_run(run).savings[self.boundary], self.direction)
+        )
         if found is None:
             raise ConfigError(f"{run.path} has no {self.metric}, which the space asks for; set task.validation")
         return float(found)
