@@ -4,7 +4,7 @@
 whose runs were never exported docs/bench/NAME.json has the scores alone; its tables say so. TABLE is:
 
 comparison  what `fedreuse compare results/NAME` shows: scores, savings, work
-answers     what the plan asked, with observations and differences by seed
+answers     what the plan asked, with observations and differences by seed, and what it took to reach its targets
 paired      differences by seed of a study without a plan
 runs        a row per run
 frontier    a line per variant: score, difference to the first variant by seed, what was saved of all messages
@@ -30,7 +30,7 @@ from fedreuse.accounting.saving import Saving
 from fedreuse.evidence.audit import audit
 from fedreuse.report.admission import admitted
 from fedreuse.report.confirmation import confirm
-from fedreuse.report.confirmation_tables import confirmation_tables, in_words, interval, number
+from fedreuse.report.confirmation_tables import claim_tables, in_words, interval, medians_table, number
 from fedreuse.report.crossed import crossed as crossed_tables
 from fedreuse.report.gate_tables import gate_tables
 from fedreuse.report.measured import Reached, reached
@@ -47,6 +47,8 @@ from fedreuse.tuning.space_record import SPACE_FILE, read_space
 
 __all__ = ["filled", "scores_alone", "stored", "tables"]
 
+_COSTS = ("rounds", "bytes", "flops")
+"""What documents show of the way to a target; seconds depend on what else a machine did."""
 _COUNTED, _WAYS = ("messages", "transport"), ("up", "down")
 STORED = Path(__file__).parents[2] / "results"
 SCORES = Path(__file__).parents[1] / "bench"
@@ -104,7 +106,10 @@ def _comparison(place: Path) -> str:
 
 def _answers(place: Path) -> str:
     found = confirm(place, stored(place))
-    return "\n\n".join([_in_markdown(confirmation_tables(found)), *in_words(found)])
+    targets = dict.fromkeys(answer.target for answer in found.targets)
+    drawn = [*claim_tables(found), *(medians_table(found, target, _COSTS) for target in targets)]
+    more = f"`fedreuse show results/{place.name}` has more of the way there: restricted means, differences, seconds."
+    return "\n\n".join([_in_markdown(drawn), *([more] if targets else []), *in_words(found)])
 
 
 def _gate(place: Path) -> str:

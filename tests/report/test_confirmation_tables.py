@@ -13,6 +13,7 @@ from fedreuse.report.confirmation_tables import (
     confirmation_tables,
     in_words,
     interval,
+    medians_table,
     number,
     p_value,
 )
@@ -43,6 +44,19 @@ def test_the_claims_come_first_then_every_observation(found: Confirmation) -> No
         "To validation score 0.5: MB (messages, both)",
     ]
     assert targets[4].rows[0][1:4] == ("0 of 5", "-", "-")
+
+
+@pytest.mark.slow
+def test_the_way_to_a_target_fits_one_table(found: Confirmation) -> None:
+    """Every run arrives at its first evaluation for 0.5, and none at 0.9."""
+    table = medians_table(found, 0.5, ("rounds", "bytes"))
+    rounds, crossed = confirmation_tables(found)[3:5]
+    assert table.headers == ("variant", "reached", "rounds", "MB (messages, both)")
+    for row, of_rounds, of_bytes in zip(table.rows, rounds.rows, crossed.rows, strict=False):
+        assert row[:2] == of_rounds[:2]
+        assert row[2] == f"{of_rounds[2]} ({of_rounds[3]})".replace(".00", "")
+        assert row[3] == f"{of_bytes[2]} ({of_bytes[3]})"
+    assert medians_table(found, 0.9, ("rounds",)).rows[0] == ("A", "0 of 5", "-")
 
 
 @pytest.mark.slow

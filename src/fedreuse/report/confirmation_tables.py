@@ -19,19 +19,63 @@ if TYPE_CHECKING:
     from fedreuse.statistics.contrasts import Assessment
     from fedreuse.statistics.intervals import Interval
 
-__all__ = ["confirmation_plain", "confirmation_tables", "in_words", "interval", "named", "number", "p_value"]
+__all__ = [
+    "claim_tables",
+    "confirmation_plain",
+    "confirmation_tables",
+    "in_words",
+    "interval",
+    "medians_table",
+    "named",
+    "number",
+    "p_value",
+]
 
+_ARRIVED = (
+    "reached: at an evaluation, so that costs are those of evaluated rounds. median: Kaplan-Meier, runs that never "
+    "arrive are censored; -: fewer than half arrive"
+)
 _ROUNDING = 1e-9  # far below a hundredth of any unit, far above what sums of floats leave
 
 
 def confirmation_tables(found: Confirmation) -> list[Table]:
     """Every table of a confirmation."""
+    return [*claim_tables(found), *(_target(answer, found) for answer in found.targets)]
+
+
+def claim_tables(found: Confirmation) -> list[Table]:
+    """What was claimed, and the observations behind it."""
     unit = unit_of(found.record.current.plan.metric, found.results)
     tables = [_claims(found, unit), _observations(found, unit), _differences(found, unit)]
     if found.summaries:
         tables.append(_over_datasets(found, unit))
-    tables += [_factorial(found, unit)] if found.factorials else []
-    return [*tables, *(_target(answer, found) for answer in found.targets)]
+    return [*tables, _factorial(found, unit)] if found.factorials else tables
+
+
+def medians_table(found: Confirmation, target: float, costs: Sequence[str]) -> Table:
+    """What it takes to reach one target: of every variant the medians of several costs, each with its interval."""
+    answers = [answer for cost in costs for answer in found.targets if (answer.target, answer.cost) == (target, cost)]
+    rows = tuple(
+        (_label(cell, found), f"{one.num_reached} of {one.num_runs}", *(_median(each, cell, found) for each in answers))
+        for cell, one in answers[0].cells.items()
+    )
+    headers = ("variant", "reached", *(_cost(answer, found) for answer in answers))
+    return Table(f"To validation score {target:g}: medians (with intervals)", headers, rows, f"{_ARRIVED}.")
+
+
+def _median(answer: TargetAnswer, cell: Cell, found: Confirmation) -> str:
+    unit, one = unit_of(answer.cost, found.results), answer.cells[cell]
+    if one.median is None:
+        return "-"
+    shown = f"{number(one.median, unit)} ({interval(one.median_interval, unit)})"
+    return shown.replace(".00", "") if answer.cost == "rounds" else shown
+
+
+def _cost(answer: TargetAnswer, found: Confirmation) -> str:
+    """What is counted, with its unit and its boundary."""
+    plan = found.record.current.plan
+    which = f" ({plan.boundary}, {plan.direction})" if answer.cost == "bytes" else ""
+    return (answer.cost if answer.cost == "rounds" else unit_of(answer.cost, found.results)[0]) + which
 
 
 def in_words(found: Confirmation) -> list[str]:
@@ -142,15 +186,12 @@ def _target(answer: TargetAnswer, found: Confirmation) -> Table:
          number(said.mean, unit), interval(said.t, unit), "")
         for claim, said in answer.differences
     ]  # fmt: skip
-    plan = found.record.current.plan
-    which = f" ({plan.boundary}, {plan.direction})" if answer.cost == "bytes" else ""
     headers = ("variant", "reached", "median", "interval", "restricted\nmean", "t interval", "horizon")
     legend = (
-        "reached: at an evaluation, so that costs are those of evaluated rounds. median: Kaplan-Meier, runs that never "
-        "arrive are censored; -: fewer than half arrive. restricted mean: of the cost cut off at the horizon, the "
-        "least that a run without arrival spent; differences are paired by seed."
+        f"{_ARRIVED}. restricted mean: of the cost cut off at the horizon, the least that a run without arrival spent; "
+        "differences are paired by seed."
     )
-    title = f"To validation score {answer.target:g}: {answer.cost if answer.cost == 'rounds' else unit[0]}{which}"
+    title = f"To validation score {answer.target:g}: {_cost(answer, found)}"
     return Table(title, headers, tuple(rows), legend if answer.cost == COSTS[-1] else "")
 
 
