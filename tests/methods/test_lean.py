@@ -205,6 +205,14 @@ def test_links_of_ones_own_are_refused() -> None:
         assemble(config)
 
 
+@pytest.mark.slow
+def test_statistics_cannot_take_the_link_of_the_update() -> None:
+    """The error names what the user wrote, not a link that the budget chose; at budget 1 there is none."""
+    with pytest.raises(ConfigError, match=r"^buffers: as_weights sends .* method lean .*; set buffers: dense$"):
+        assemble(tiny(method={"name": "lean", "budget": 0.9}, buffers="as_weights"))
+    assert not assemble(tiny(method={"name": "lean", "budget": 1.0}, buffers="as_weights")).recipe.uplink
+
+
 @pytest.mark.parametrize("name", ["docofl"])
 def test_nothing_stands_around_it(name: str) -> None:
     with pytest.raises(

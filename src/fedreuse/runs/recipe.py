@@ -148,6 +148,11 @@ class Recipe:
                     f"{direction}.{next(iter(chosen))}: method {self.name} chooses its links itself; drop {direction}, "
                     "or write out what it stands for (`resolved` in provenance.json of a run) and change that"
                 )
+        if found.uplink and self.buffers == "as_weights":
+            raise ConfigError(
+                f"buffers: as_weights sends running statistics through the link of the update, and method {self.name} "
+                "chooses a link without memory for them; set buffers: dense"
+            )
         return Recipe(found.method, found.uplink, found.downlink, self.buffers)
 
     def build(self) -> Method:
