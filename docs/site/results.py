@@ -9,6 +9,7 @@ paired      differences by seed of a study without a plan
 runs        a row per run
 frontier    a line per variant: score, difference to the first variant by seed, what was saved of all messages
 transport   a line per variant of a metered deployment: what crossed, what it saves beside the first, what is no message
+development a line per variant of a sealed study: validation scores, and what was saved of all messages
 costs       a line per variant: epsilon where there is one, score, and the bytes of all messages
 crossed     test scores by the two axes of a study
 tuning      a line per search in the folders of NAME: every trial with its score, and the choice
@@ -21,7 +22,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,30 @@ def _frontier(place: Path) -> str:
     return to_markdown(Table("Accuracy and bytes", headers, rows, legend)).strip()
 
 
+def _development(place: Path) -> str:
+    """Validation scores of a study whose test split stays sealed, beside savings."""
+    results = stored(place)
+    metric, seeds = results[0].metric, sorted({result.seed for result in results})
+    rows = tuple((one.name, *_validated(one), *_saved(one)) for one in by_variant(results))
+    headers = ("variant", f"validation {metric} at the end, %", "mean of the last three, %",
+               "saved up, %", "down, %", "both, %")  # fmt: skip
+    legend = (
+        f"Development seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}, {results[0].rounds} rounds; the "
+        "test split is sealed. the last three: evaluations. saved: of the bytes of all messages."
+    )
+    return to_markdown(Table("Tried on development data", headers, rows, legend)).strip()
+
+
+def _validated(variant: Variant) -> list[str]:
+    scores = [_mean(variant, partial(_last_scores, count)) for count in (1, 3)]
+    return [f"{100 * score:.2f}" for score in scores]
+
+
+def _last_scores(count: int, result: Result) -> float:
+    """The mean of the last evaluations of a run."""
+    return float(result.history.taken("validation_score")[1][-count:].mean())
+
+
 def _scores(variant: Variant, pairs: Pairs, unit: tuple[str, float]) -> tuple[str, str]:
     score = variant.mean(lambda result: result.test_score)
     assert score is not None, "a published run was tested"
@@ -293,5 +318,5 @@ def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
 _KINDS: dict[str, Callable[..., str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs, "frontier": _frontier,
     "transport": _transport, "costs": _costs, "crossed": _crossed, "tuning": _tuning, "gate": _gate,
-    "target": _target,
+    "target": _target, "development": _development,
 }  # fmt: skip

@@ -86,6 +86,7 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("runs", "| b-2 |"),
         ("frontier", "12.50 (12.50 to 12.50)"),
         ("costs", "| b | 62.5 | 0.00 | 0.00 |"),
+        ("development", "| b | 60.00 | 50.00 |"),
     ],
 )
 def test_a_marked_place_gets_its_table_and_keeps_it(kind: str, shown: str) -> None:
