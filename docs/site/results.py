@@ -215,8 +215,8 @@ def _development(place: Path) -> str:
     headers = ("variant", f"validation {metric} at the end, %", "mean of the last three, %",
                "saved up, %", "down, %", "both, %")  # fmt: skip
     legend = (
-        f"Development seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}, {results[0].rounds} rounds; the "
-        "test split is sealed. the last three: evaluations. saved: of the bytes of all messages."
+        f"Development seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}, {results[0].rounds} rounds; "
+        "the test split is sealed. the last three: evaluations. saved: of the bytes of all messages."
     )
     return to_markdown(Table("Tried on development data", headers, rows, legend)).strip()
 
