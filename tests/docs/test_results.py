@@ -63,6 +63,21 @@ def test_what_is_said_of_the_factorial_are_its_effects() -> None:
     assert f"a mean effect of {rows[0][5].rstrip(' |')} points" in said
 
 
+@pytest.mark.slow
+def test_what_is_said_of_the_ablations_is_what_they_show() -> None:
+    text = (ROOT / "docs" / "results" / "what-we-found.md").read_text(encoding="utf-8")
+    section = text.partition("## What does each part of DG-FedReuse do?")[2].partition("\n## ")[0]
+    said, table = " ".join(section.partition("<!--")[0].split()), section.partition("| variant | minus |")[2]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if " | the paper | 3 |" in line]
+    by_name = {row[0]: row for row in rows}
+    assert len(by_name) == 8
+    assert f"{by_name['no age limit'][3]} ({by_name['no age limit'][4]})" in said
+    others = [abs(float(row[3])) for name, row in by_name.items() if name != "no age limit"]
+    assert f"{max(others):.2f} points at most" in said
+    digests = {(one.variant, one.seed): one.model_digest for one in results.stored("ablations")}
+    assert all(digests["no quota", seed] == digests["the paper", seed] for seed in (101, 202, 303))
+
+
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(results, "STORED", tmp_path)
