@@ -25,12 +25,13 @@ def test_documents_show_what_the_results_say(document: Path) -> None:
     assert results.filled(text) == text, f"{document.name} differs from results/; write its tables with `make tables`"
 
 
-def test_what_is_said_of_reuse_are_the_differences_of_its_plan() -> None:
+@pytest.mark.parametrize(("plan", "claims"), [("reuse", 6), ("reuse_mnist", 4)])
+def test_what_is_said_of_reuse_are_the_differences_of_its_plans(plan: str, claims: int) -> None:
     text = (ROOT / "docs" / "results" / "what-we-found.md").read_text(encoding="utf-8")
-    prose, table = text.split("<!-- results: reuse answers -->")
+    prose, table = text.split(f"<!-- results: {plan} answers -->")
     rows = [line.split(" | ") for line in table.split("**Observations by seed")[0].splitlines() if " - " in line[:80]]
     wanted = [f"{mean} ({interval})" for _, mean, interval, *_ in rows[1:]]  # below the heading
-    assert len(wanted) == 6
+    assert len(wanted) == claims
     said = " ".join(prose.split())
     assert [each for each in wanted if each not in said] == []
 
