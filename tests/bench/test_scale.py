@@ -41,9 +41,8 @@ def test_the_growth_is_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("populations", "cohorts"), [((50,), (5,)), pytest.param((50, 200), (5, 10), marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("populations", "cohorts"), [((50,), (5,)), ((50, 200), (5, 10))])
 def test_a_real_match_of_small_crowds(populations: tuple[int, ...], cohorts: tuple[int, ...]) -> None:
     rows = run(populations, cohorts, rounds=1, warm_up=1)
     assert len(rows) == 3 * (len(populations) + len(cohorts))  # three methods

@@ -14,6 +14,7 @@ def test_it_imports_its_neighbours_alone() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not (is_here("flwr") and is_here("ray")), reason="flwr and ray are not installed here")
 def test_it_plays_the_cohort(tmp_path: Path) -> None:
     (facts,) = play("flower", tmp_path, processes=1, threads=1)
