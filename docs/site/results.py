@@ -201,9 +201,8 @@ def _frontier(place: Path) -> str:
     headers = ("variant", f"test {metric}, %", f"difference to {variants[0].name}, {unit[0].split(', ')[-1]} (95 %)",
                "saved up, %", "down, %", "both, %")  # fmt: skip
     count = len(variants[0].results)
-    legend = (
-        f"Means over {count} seeds; differences by seed, Student's t interval; saved: of the bytes of all messages."
-    )
+    over = f"Means over {count} seeds; differences by seed, Student's t interval" if count > 1 else "One seed"
+    legend = f"{over}; saved: of the bytes of all messages."
     return to_markdown(Table("Accuracy and bytes", headers, rows, legend)).strip()
 
 

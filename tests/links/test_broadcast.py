@@ -269,6 +269,7 @@ def test_codecs_and_places_that_it_cannot_have() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_executor_ends_in_the_same_bits(tmp_path: Path) -> None:
     link = {"name": "broadcast", "codec": top_k(0.1)}
     runs = [
