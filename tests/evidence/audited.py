@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +30,22 @@ PLAN = {
 
 def make_study(folder: Path) -> Path:
     """Two variants, five seeds, one round each."""
+    return go_on(write_study(folder), folder / "out")
+
+
+def write_study(folder: Path) -> Path:
     base = plain(rounds={"count": 1, "cohort": 2})
     axes = {"method": {"full": {}, "light": {"uplink": {"update": {"name": "top_k", "ratio": 0.5}}}}, "seed": SEEDS}
     (folder / "small.yaml").write_text(yaml.safe_dump({"base": base, "axes": axes, "plan": PLAN}))
+    return folder / "small.yaml"
+
+
+def go_on(file: Path, out: Path, runs: int | None = None) -> Path:
+    """Run what a study lacks, or only the first of its runs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(provenance, "_code_state", lambda: {"commit": "0123456789abcdef", "is_modified": False})
-        assert all(
-            not outcome.error for outcome in run_study(load_study(folder / "small.yaml"), folder / "out", jobs=1)
-        )
-    return folder / "out"
+        assert all(not outcome.error for outcome in islice(run_study(load_study(file), out, jobs=1), runs))
+    return out
 
 
 def make_search(folder: Path) -> Path:

@@ -13,16 +13,16 @@ import pytest
 from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.evidence.audit import audit
-from fedreuse.evidence.export import ROWS_FILE, Evidence, export_results
+from fedreuse.evidence.export import Evidence, export_results
 from fedreuse.report.confirmation import confirm
 from fedreuse.report.confirmation_tables import confirmation_tables
 from fedreuse.report.results import partial_note, plain, read_runs
 from fedreuse.report.tables import comparison
-from fedreuse.runs.manifest import EVIDENCE, MANIFEST, digests_of, read_manifest
+from fedreuse.runs.manifest import EVIDENCE, MANIFEST, ROWS_FILE, digests_of, read_manifest
 from fedreuse.runs.openings import LEDGER_FILE
 from fedreuse.runs.parquet import from_parquet, to_parquet
 from fedreuse.runs.plan_record import PLAN_FILE
-from tests.evidence.audited import change, first_run
+from tests.evidence.audited import change, first_run, go_on, write_study
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +156,19 @@ def test_a_part_of_a_study_is_exported_when_asked_and_called_partial(whole: Path
     assert partial_note(made.path) == "Partial: 9 of 10 runs of out are complete. Absent: full, seed 401."
     shutil.rmtree(first_run(made.path).path)  # more is gone than the export says
     assert "incomplete runs (1): " in audit(made.path)[0].checks[0].said
+
+
+@pytest.mark.slow
+def test_a_copy_of_a_partial_export_goes_on_where_the_study_stopped(made: Evidence, tmp_path: Path) -> None:
+    file = write_study(tmp_path)
+    export_results(go_on(file, tmp_path / "here", runs=3), tmp_path / "partial", admit_partial=True)
+    there = Path(shutil.copytree(tmp_path / "partial", tmp_path / "there"))
+    whole = export_results(go_on(file, there), tmp_path / "whole")
+    assert (whole.runs, whole.absent, whole.unverified) == (10, (), ())
+    assert {one.verdict for one in audit(whole.path)} == {"green"}
+    for run in read_runs(made.path):
+        again = json.loads((whole.path / run.directory.name / "summary.json").read_text())
+        assert again["model_digest"] == run.model_digest
 
 
 def test_a_study_without_a_complete_run_has_no_evidence(whole: Path, tmp_path: Path) -> None:

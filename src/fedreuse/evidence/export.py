@@ -17,7 +17,7 @@ from fedreuse.core.files import write_whole
 from fedreuse.evidence.audit import audit_folder
 from fedreuse.evidence.audit_search import runs_of_search
 from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.manifest import EVIDENCE, EXPORTED, MANIFEST, digests_of, is_bulk, read_manifest
+from fedreuse.runs.manifest import EVIDENCE, EXPORTED, MANIFEST, ROWS_FILE, digests_of, is_bulk, read_manifest
 from fedreuse.runs.openings import LEDGER_FILE
 from fedreuse.runs.plan_record import PLAN_FILE
 from fedreuse.runs.study_file import STUDY_FILE, read_study
@@ -27,10 +27,8 @@ from fedreuse.tuning.space_record import SPACE_FILE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ROWS_FILE", "Evidence", "export_results"]
+__all__ = ["Evidence", "export_results"]
 
-ROWS_FILE = "rows.csv"
-"""A row per run, for spreadsheets; everything in it is also in the runs."""
 _NUMBERS = ("rounds", "test_score", "validation_score", "seconds", "model_digest")
 _OF_STUDY = (STUDY_FILE, PLAN_FILE, LEDGER_FILE)
 _KINDS = (".yaml", ".json", ".jsonl", ".parquet")

@@ -16,8 +16,10 @@ __all__ = [
     "EXPORTED",
     "MANIFEST",
     "ORIGINS",
+    "ROWS_FILE",
     "compare",
     "digests_of",
+    "forget_export",
     "is_bulk",
     "manifest_text",
     "read_absent",
@@ -35,6 +37,8 @@ _KEPT = ("models/*.safetensors", "models/*.state", "states/*.sqlite", "checkpoin
 _BULK = ("model.safetensors", "partition.npz", "validation.npz", "models", "states", "checkpoints", "clients")
 EVIDENCE = "results.json"
 """The manifest of an exported study."""
+ROWS_FILE = "rows.csv"
+"""Of an exported study: a row per run, for spreadsheets; everything in it is also in the runs."""
 EXPORTED = "EXPORTED"
 """The marker of an export."""
 _CLIENTS = "clients"
@@ -71,6 +75,12 @@ def read_absent(place: Path) -> tuple[str, ...]:
 
     """
     return tuple((_read(place / EVIDENCE) or {}).get("absent", ()))
+
+
+def forget_export(place: Path) -> None:
+    """A partial export that goes on is a study again: what described it as a whole is no longer true."""
+    for name in (EVIDENCE, ROWS_FILE):
+        (place / name).unlink(missing_ok=True)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

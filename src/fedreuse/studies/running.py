@@ -15,6 +15,7 @@ from fedreuse.engine.executors.serial import Serial
 from fedreuse.runs.config import RunConfig
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.runs.manifest import forget_export
 from fedreuse.runs.plan_record import register
 from fedreuse.studies.side_by_side import RunJob, fits_one_core, pays, run_side_by_side
 
@@ -59,7 +60,8 @@ def run_study(
         say: Is told in a sentence how the runs use the cores.
         runner: Runs a configuration in the place of the simulation (on real nodes); runs then go one after another.
 
-    A study's plan is registered before anything runs.
+    A study's plan is registered before anything runs. Complete runs stay as they are, those of an export too: a copy of
+    a partial export is a study that goes on.
 
     Yields:
         The outcome of each run: its number, its directory, and the error if it failed.
@@ -92,6 +94,8 @@ def run_study(
             yield Outcome(number, planned, directory, was_complete=True)
         else:
             waiting.append(RunJob(number, planned.config, directory))
+    if waiting:
+        forget_export(place)
     if runner is None:
         yield from _run_waiting(study, waiting, watch, jobs, say)
     else:
