@@ -14,6 +14,9 @@ costs       a line per variant: epsilon where there is one, score, and the bytes
 crossed     test scores by the two axes of a study
 tuning      a line per search in the folders of NAME: every trial with its score, and the choice
 target X    a line per run of a metered deployment: round, seconds and bytes up to the validation score X
+goals OTHER a line per variant of this plan and of others: difference to the first variant with its 90 % interval, and
+            what it takes to reach the plan's targets beside the first variant
+predicted   a line per variant: what `--dry-run --json` said of its bytes (docs/bench/NAME-dry-run.json), and what crossed
 gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
 """
 
@@ -30,6 +33,7 @@ from docs.site.marks import fill
 from fedreuse.accounting.saving import Saving
 from fedreuse.evidence.audit import audit
 from fedreuse.report.admission import admitted
+from fedreuse.report.arrivals import arrivals
 from fedreuse.report.confirmation import confirm
 from fedreuse.report.confirmation_tables import claim_tables, in_words, interval, medians_table, number
 from fedreuse.report.crossed import crossed as crossed_tables
@@ -42,6 +46,8 @@ from fedreuse.report.table_forms import to_markdown
 from fedreuse.report.tables import Table, comparison, runs_table
 from fedreuse.report.variants import DIRECTIONS, Variant, by_variant, crossed
 from fedreuse.runs.gate_probe import read_probes
+from fedreuse.statistics.intervals import t_interval
+from fedreuse.statistics.targets import horizon, to_target
 from fedreuse.tuning.outcome import read_trials
 from fedreuse.tuning.rules import Trial
 from fedreuse.tuning.space_record import SPACE_FILE, read_space
@@ -307,6 +313,62 @@ def _way_to(there: Reached | None, lines: Sequence[tuple[str, str]]) -> list[str
     return [str(there.round_number), f"{there.seconds:.0f}", *used]
 
 
+def _goals(place: Path, *others: str) -> str:
+    """Every plan's variants beside its first one: accuracy, savings, and the way to the plan's targets."""
+    rows = [row for name in (place.name, *others) for row in _of_plan(STORED / name)]
+    headers = ("data", "variant", "saved both, %", "difference, points (90 %)", "target, %",
+               "rounds, of the first's", "bytes, the first's are times as many")  # fmt: skip
+    legend = (
+        "Beside the first variant of each plan, dense FedAvg; saved and bytes: all messages, both ways. difference: test "
+        "accuracy by seed, Student's t interval. target: of the validation score; ratios are of medians over seeds, "
+        "looked at every five rounds."
+    )
+    return to_markdown(Table("What was asked of a budget, and what came of it", headers, tuple(rows), legend)).strip()
+
+
+def _of_plan(place: Path) -> list[tuple[str, ...]]:
+    results, plan = stored(place), confirm(place, stored(place)).record.current.plan
+    first, *others = by_variant(results)
+    pairs, unit = paired_differences(results), unit_of("test", results)
+    rows = []
+    for variant in others:
+        said = pairs[variant.name][1]
+        within = interval(t_interval(list(said.by_seed.values()), 0.9), unit)
+        facts = (results[0].dataset, variant.name, _saved(variant)[-1], f"{number(said.mean, unit)} ({within})")
+        for target in plan.targets:
+            mine, dense = (_medians(one, target, plan.boundary) for one in (variant, first))
+            ratios = (f"{mine['rounds'] / dense['rounds']:.2f}", f"{dense['bytes'] / mine['bytes']:.1f}")
+            rows.append((*facts, f"{100 * target:g}", *ratios))
+    return rows
+
+
+def _medians(variant: Variant, target: float, boundary: str) -> dict[str, float]:
+    spent = [arrivals(result, target, boundary, "both") for result in variant.results]
+    found = {}
+    for cost in ("rounds", "bytes"):
+        runs = [one[cost] for one in spent]
+        median = to_target(runs, horizon(runs)).median
+        if median is None:
+            raise ValueError(f"{variant.name}: fewer than half of the runs reach {target:g}")
+        found[cost] = median
+    return found
+
+
+def _predicted(place: Path) -> str:
+    """Bytes of whole runs as they were foretold from one rehearsal, and as they crossed."""
+    told = json.loads((SCORES / f"{place.name}-dry-run.json").read_text(encoding="utf-8"))["variants"]
+    measured = {variant.name: variant for variant in by_variant(stored(place))}
+    rows = []
+    for one in told:
+        ways = [1e-6 * one[f"{way}_bytes"] for way in _WAYS]
+        found = [_mean(measured[one["name"]], crossed("messages", way)) for way in _WAYS]
+        pairs = [f"{number:.2f}" for pair in zip(ways, found, strict=True) for number in pair]
+        rows.append((one["name"], *pairs, f"{100 * (sum(ways) / sum(found) - 1):+.1f}"))
+    headers = ("variant", "up, MB: predicted", "measured", "down, MB: predicted", "measured", "off both, %")
+    legend = "All messages of a run; predicted: by one rehearsal, before anything ran; measured: means over seeds."
+    return to_markdown(Table("Bytes, predicted and measured", headers, tuple(rows), legend)).strip()
+
+
 def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
     mean = variant.mean(value)
     if mean is None:
@@ -317,5 +379,5 @@ def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
 _KINDS: dict[str, Callable[..., str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs, "frontier": _frontier,
     "transport": _transport, "costs": _costs, "crossed": _crossed, "tuning": _tuning, "gate": _gate,
-    "target": _target, "development": _development,
+    "target": _target, "development": _development, "goals": _goals, "predicted": _predicted,
 }  # fmt: skip
