@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,9 +18,12 @@ from fedreuse.codecs.codec import Codec
 from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.narrow import Narrow
 from fedreuse.core.errors import ConfigError
+from fedreuse.core.local_trainer import Work
 from fedreuse.core.method import Scope
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
-from fedreuse.core.tensors import Tensors, to_dense
+from fedreuse.core.tensors import Tensors, is_equal, to_dense
+from fedreuse.engine.faults import RandomFaults
+from fedreuse.engine.records import ClientRecord
 from fedreuse.links.broadcast import Broadcast
 from fedreuse.methods.aliases import FedAvg
 from fedreuse.methods.averaging import Averaging
@@ -32,7 +36,7 @@ from fedreuse.runs.prediction import predict
 from fedreuse.runs.recipe import Recipe
 from fedreuse.server_steps.momentum import MomentumStep
 from fedreuse.server_steps.moving_average import MovingAverageStep
-from fedreuse.testing.quadratic import QuadraticFederation, Setting, quadratic_schema
+from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting, quadratic_schema
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem
 from tests.references.lean import lean
 from tests.tiny import tiny
@@ -300,6 +304,56 @@ def test_every_executor_ends_in_the_same_bits_and_a_run_goes_on(tmp_path: Path) 
     pool = run(load({**config.to_plain(), "executor": {"name": "pool", "workers": 2}}), tmp_path / "pool")
     assert serial.summary["model_digest"] == pool.summary["model_digest"]
     assert serial.summary["communication"] == pool.summary["communication"]
+
+
+def check_both_ends(session: Session) -> None:
+    """What the server thinks that a client holds is what it holds."""
+    for client, contact in session.record.contacts.items():
+        held = session.store.load(client).memories[contact.ack].downlink["model"]
+        assert is_equal(held, contact.downlink["model"])
+
+
+def test_a_client_that_lost_its_memory_starts_over_and_the_cost_is_in_the_ledger() -> None:
+    session = QuadraticFederation.draw(3, NOISY).play(build("lean", budget=0.75), 3, Setting(cohort=3))
+    session.store.save(1, ClientRecord())
+    session.advance(2)
+    mine = [row for row in session.ledger.rows if row.client == 1 and row.round_number > 3]
+    assert [(row.round_number, row.kind, row.direction) for row in mine] == [
+        (4, "train", "down"), (4, "forgot", "up"), (5, "train", "down"), (5, "update", "up"),
+    ]  # fmt: skip
+    assert all(row.total_bytes > 0 for row in mine)
+    assert [event.outcome for event in session.ledger.events if event.client == 1] == [*["fresh"] * 3, "lost", "fresh"]
+    assert "resyncs" not in session.ledger.counts  # a difference to the initial model, which it makes again
+    check_both_ends(session)
+
+
+def test_a_client_with_another_memory_is_sent_everything_in_the_same_round() -> None:
+    federation = QuadraticFederation.draw(3, NOISY)
+    session = federation.play(build("lean", budget=0.75), 3, Setting(cohort=3))
+    ack = session.record.contacts[1].ack
+    memory = session.store.load(1).memories[ack]
+    session.store.save(1, ClientRecord({ack: replace(memory, downlink={"model": federation.initial.weights})}))
+    session.advance(1)
+    mine = [row for row in session.ledger.rows if row.client == 1 and row.round_number == 4]
+    assert [(row.kind, row.direction) for row in mine] == [
+        ("train", "down"), ("resync", "up"), ("train", "down"), ("update", "up"),
+    ]  # fmt: skip
+    assert mine[2].group_bytes("model") == federation.schema.weights.dense_bytes > mine[0].group_bytes("model")
+    assert (session.ledger.counts["resyncs"], {event.outcome for event in session.ledger.events}) == (1, {"fresh"})
+    check_both_ends(session)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", [RandomFaults(), RandomFaults(lost=0.3, late=0.2)], ids=["calm", "faults"])
+def test_a_server_that_went_back_ends_in_the_same_bits(faults: RandomFaults) -> None:
+    setting = Setting(checkpoint_every=3, faults=faults)
+    whole = QuadraticFederation.draw(6, NOISY).play(build("lean", budget=0.75), 7, setting)
+    again = QuadraticFederation.draw(6, NOISY).play(build("lean", budget=0.75), 5, setting).resumed().advance(4)
+    assert is_same(again.model, whole.model)
+    told, wanted = ([replace(row, work=Work()) for row in one.ledger.rows] for one in (again, whole))
+    assert told == wanted  # but for the seconds
+    assert "resyncs" not in again.ledger.counts
+    check_both_ends(again)
 
 
 @pytest.mark.slow
