@@ -16,7 +16,7 @@ tuning      a line per search in the folders of NAME: every trial with its score
 target X    a line per run of a metered deployment: round, seconds and bytes up to the validation score X
 goals OTHER a line per variant of this plan and of others: difference to the first variant with its 90 % interval, and
             what it takes to reach the plan's targets beside the first variant
-predicted   a line per variant: what `--dry-run --json` said of its bytes (docs/bench/NAME-dry-run.json), and what crossed
+predicted   a line per variant: what `--dry-run --json` foretold (docs/bench/NAME-dry-run.json), and what crossed
 gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
 """
 
@@ -319,9 +319,10 @@ def _goals(place: Path, *others: str) -> str:
     headers = ("data", "variant", "saved both, %", "difference, points (90 %)", "target, %",
                "rounds, of the first's", "bytes, the first's are times as many")  # fmt: skip
     legend = (
-        "Beside the first variant of each plan, dense FedAvg; saved and bytes: all messages, both ways. difference: test "
-        "accuracy by seed, Student's t interval. target: of the validation score; ratios are of medians over seeds, "
-        "looked at every five rounds."
+        "Beside the first variant of each plan, dense FedAvg; saved and bytes: all messages, both ways. difference: "
+        "test accuracy by seed, Student's t interval. target: of the validation score; ratios are of medians over seeds, "
+        "looked at "
+        "every five rounds."
     )
     return to_markdown(Table("What was asked of a budget, and what came of it", headers, tuple(rows), legend)).strip()
 
@@ -365,7 +366,7 @@ def _predicted(place: Path) -> str:
         pairs = [f"{number:.2f}" for pair in zip(ways, found, strict=True) for number in pair]
         rows.append((one["name"], *pairs, f"{100 * (sum(ways) / sum(found) - 1):+.1f}"))
     headers = ("variant", "up, MB: predicted", "measured", "down, MB: predicted", "measured", "off both, %")
-    legend = "All messages of a run; predicted: by one rehearsal, before anything ran; measured: means over seeds."
+    legend = "All messages of a run; predicted: by one rehearsal of each; measured: means over seeds."
     return to_markdown(Table("Bytes, predicted and measured", headers, tuple(rows), legend)).strip()
 
 

@@ -76,7 +76,7 @@ def test_variants_that_are_one_method_are_told_aloud(invoke: Invoke, study: Path
     shown = invoke("compare", study, "rounds.count=1", "--out", tmp_path / "out")
     assert shown.exit_code == 0, shown.stderr
     words = " ".join(shown.stdout.split())
-    assert "WARNING: fedavg, fed_ef end with the same model, bit for bit" in words
+    assert "WARNING: 'fedavg' and 'fed_ef' end with the same model, bit for bit" in words
     assert words.count("top_k 0.2") >= 2  # the link that was used is named beside the method
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 
 import pytest
 
@@ -35,6 +36,22 @@ def test_every_part_has_a_description(kind: str) -> None:
         assert found.summary
         assert found.module.startswith("fedreuse.")
         assert (kind not in ("methods", "links", "codecs")) or found.card
+
+
+@dataclass(frozen=True)
+class Undeclared:
+    """A part of somebody's own that derives from nothing."""
+
+
+@pytest.mark.parametrize(
+    "kind", ["methods", "gates", "aggregators", "server_steps", "links", "codecs", "attacks", "metrics", "boundaries"]
+)
+def test_a_part_of_ones_own_derives_from_what_declares_its_abilities(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEDREUSE_ALLOW", "tests")
+    with pytest.raises(ConfigError, match=r"^x\.name: \S+:Undeclared must derive from [A-Z]\w+ \(fedreuse\.\S+\)"):
+        registries[kind].parse(f"{__name__}:Undeclared", "x")
 
 
 DOCUMENTED = [kind for kind in registries if kind != "boundaries"]

@@ -15,6 +15,7 @@ from fedreuse.report.measured import reached
 from tests.report.runs import write_run
 
 ROOT = Path(__file__).parents[2]
+DATA = ("fashion_mnist", "mnist", "cifar10")
 DOCUMENTS = [*(ROOT / "docs" / "results").glob("*.md"), ROOT / "README.md"]
 
 
@@ -52,6 +53,26 @@ def test_what_is_said_of_lean_are_the_differences_of_its_plans(heading: str, pla
     assert len(rows) == claims
     assert [row[0] for row in rows if f"{row[1]} ({row[2]})" not in " ".join(prose.split())] == []
     assert all(row[-1] == "shown |" for row in rows)
+
+
+@pytest.mark.slow
+def test_what_is_said_of_the_goals_of_lean() -> None:
+    text = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
+    section = text.partition("## What was asked, and what was reached")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if "| lean 0.0" in line]
+    least = {data: [float(row[3].split("(")[1].split(" ")[0]) for row in rows if row[0] == data] for data in DATA}
+    most = {data: [float(row[3].split(" ")[3].rstrip(")")) for row in rows if row[0] == data] for data in DATA}
+    within = {"lean 0.05": -0.3, "lean 0.02": -0.5, "lean 0.01": -1.5}
+    assert all(float(row[3].split(" ")[0]) >= within[row[1]] for row in rows)  # estimates
+    assert {data for data in DATA if min(least[data]) > -0.5 and max(most[data]) < 0.5} == {"mnist"}
+    reached = {row[0]: [] for row in rows}
+    for row in (row for row in rows if row[1] == "lean 0.02"):
+        reached[row[0]].append(float(row[5]) <= 1.2 and float(row[6]) >= 40)
+    assert reached == {"fashion_mnist": [True, True], "mnist": [False], "cifar10": [True, True]}
+    predicted = text.partition("<!-- results: lean predicted -->")[2].partition("<!-- end -->")[0]
+    off = [float(line.strip("| ").split(" | ")[-1]) for line in predicted.splitlines() if line.startswith("| lean 0.0")]
+    assert len(off) == 3
+    assert max(map(abs, off)) <= 10
 
 
 def test_what_is_said_of_the_factorial_are_its_effects() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import named_plain
-from fedreuse.gates.gate import AgeLimit, gates, promote
+from fedreuse.gates.gate import AgeLimit, Gate, gates, promote
 
 COHORT = Cohort(6, (1, 3, 5, 7), seed=0)
 
@@ -19,6 +19,12 @@ def test_the_known_ones() -> None:
     for name in gates.names():
         gate = gates.parse(name, "gate")
         assert gates.parse(named_plain(gates, gate), "gate") == gate
+
+
+def test_what_a_gate_does_not_say_is_the_default() -> None:
+    gate = Gate()
+    assert (gate.plan, gate.expiry, gate.choose({}, {1: 9}, {}, COHORT)) == (None, None, {})
+    assert gate.certain({1: 3, 5: 4, 7: 9}, COHORT) == {3: "no cache"}
 
 
 def test_no_cache_and_too_old_are_certain() -> None:

@@ -65,6 +65,11 @@ def test_a_codec_that_would_make_another_method_is_refused_with_both_names(metho
         chosen(method, TOP_K)
 
 
+def test_the_way_out_has_the_codec_that_was_asked_for() -> None:
+    with pytest.raises(ConfigError, match=r"\{name: plain, codec: \{name: top_k, ratio: 0\.1\}\}$"):
+        chosen("stc_up", TOP_K)
+
+
 def test_the_methods_own_codec_is_no_conflict() -> None:
     assert chosen("stc_up", {"name": "ternary", "ratio": 0.2})[1] == ErrorFeedback(Ternary(0.2))
     with pytest.raises(ConfigError, match="conflicts"):

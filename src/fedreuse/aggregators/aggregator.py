@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fedreuse.core.model import Model
 from fedreuse.core.registry import Registry
@@ -85,7 +85,7 @@ class Aggregated:
     verdicts: Mapping[int, str] = field(default_factory=dict)
 
 
-class Aggregator(Protocol):
+class Aggregator:
     """Turns the contributions of a round into a direction. A rule is a frozen dataclass and remembers nothing.
 
     Running statistics and counters are part of a contribution; `with_buffers` averages them as FedAvg does.
@@ -113,10 +113,11 @@ class Aggregator(Protocol):
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
         """The direction; `contributions` are in client order and never empty."""
-        ...
+        del contributions, cohort, schema
+        raise TypeError(f"{type(self).__name__} makes no direction: define aggregate(contributions, cohort, schema)")
 
 
-aggregators: Registry[Aggregator] = Registry("aggregators", "fedreuse.aggregators")
+aggregators: Registry[Aggregator] = Registry("aggregators", "fedreuse.aggregators", base=Aggregator)
 
 
 def fresh_contributions(updates: Mapping[int, Model], cohort: Cohort) -> dict[int, Contribution]:

@@ -19,7 +19,7 @@ __all__ = ["SignFlip"]
 @attacks.register("sign_flip")
 @dataclass(frozen=True)
 class SignFlip(Attack):
-    """Send minus the honest update: its length is honest, its direction is not.
+    """Send minus the honest update: of the same length, in the opposite direction.
 
     Args:
         bad: Share of all clients that are bad, in [0, 1).

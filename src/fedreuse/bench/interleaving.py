@@ -166,7 +166,7 @@ def family(ancestor: int) -> list[Relative]:
 
 
 def keep_cores(count: int) -> int:
-    """Stay, with all that is started from here on, on so many cores; how many it are."""
+    """Bind this process and those that it starts to so many cores; returns how many there are."""
     cores = sorted(os.sched_getaffinity(0))[:count]
     os.sched_setaffinity(0, cores)
     return len(cores)

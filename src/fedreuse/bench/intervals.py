@@ -1,4 +1,4 @@
-"""What the intervals and tests over seeds promise, and what they keep: simulated studies of nothing."""
+"""What the intervals and tests over seeds promise, and what they keep: in simulated studies without an effect."""
 
 from __future__ import annotations
 

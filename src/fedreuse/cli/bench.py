@@ -199,7 +199,7 @@ def intervals_command(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate studies of nothing: how often intervals over seeds cover the truth, and how often tests are wrong."""
+    """Simulate studies without an effect: how often intervals cover the truth, and how often tests are wrong."""
     from fedreuse.bench import intervals
 
     rows = intervals.run(repetitions, tell=_tell)

@@ -11,7 +11,7 @@ import typer
 
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.dry_run import Bandwidth, DryRun, of_study, tell_costs
-from fedreuse.cli.output import command_words, counted, say, show_json, show_lines, show_table
+from fedreuse.cli.output import command_words, counted, say, show_json, show_lines, show_table, show_warning
 from fedreuse.core.errors import RunError
 
 if TYPE_CHECKING:
@@ -194,6 +194,11 @@ def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
         show_lines("no run is complete yet, so there is nothing to compare")
         return
     show_lines("")
+    for seed, names in same_models(results):
+        show_warning(
+            f"{' and '.join(repr(name) for name in names)} end with the same model, bit for bit (seed {seed}): what "
+            "tells them apart changes no number; compare their links below."
+        )
     for table in [*comparison(results, rank), links_table(results), *crossed(results)]:
         show_table(table)
     differing = compared_alike(results)
@@ -201,11 +206,6 @@ def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
         show_lines(f"Note: runs of the same seed differ in {', '.join(differing)}.")
     else:
         show_lines("Runs of the same seed share data, partition, cohorts and initial model (digests compared).")
-    for seed, names in same_models(results):
-        show_lines(
-            f"WARNING: {', '.join(names)} end with the same model, bit for bit (seed {seed}): their difference "
-            "changes no number; compare the links above."
-        )
 
 
 def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Path | None:

@@ -35,6 +35,7 @@ __all__ = [
     "show_pairs",
     "show_prose",
     "show_table",
+    "show_warning",
 ]
 
 _WIDTH = 100
@@ -83,6 +84,11 @@ def show_prose(*paragraphs: str) -> None:
     width = console().width
     for paragraph in paragraphs:
         say(fill(paragraph, width, break_long_words=False, break_on_hyphens=False))
+
+
+def show_warning(text: str) -> None:
+    """A sentence that nobody should miss: marked, and in colour on a terminal."""
+    console().print(Text(f"WARNING: {text}\n", style="bold yellow"))
 
 
 def command_words(message: str) -> str:

@@ -46,7 +46,7 @@ def beside(path: Path) -> Path:
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove what writers that were killed left beside their files: the process is gone, and so is a minute."""
+    """Remove unfinished files whose writer no longer runs and that are more than a minute old."""
     for partial in folder.glob(".*.part"):
         process = partial.name.removesuffix(".part").rpartition(".")[2]
         with suppress(OSError):

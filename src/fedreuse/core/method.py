@@ -293,6 +293,9 @@ class MethodConfig:
         (('update',), False)
     """
 
+    aggregate: Any = None
+    """The aggregator of a round, where the method has such a field; None is its own."""
+
     @property
     def needs(self) -> Needs:
         """What the method assumes of a run; nothing, unless it says so."""

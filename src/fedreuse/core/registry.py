@@ -7,6 +7,7 @@ import importlib
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from pathlib import Path
 from pkgutil import iter_modules
 from types import UnionType
@@ -261,8 +262,14 @@ def _with_new_names(
         if old in data and new in data:
             raise ConfigError(f"{_join(where, old)} is the former name of {new}, and both are there; drop one")
         if old in data:
-            _log.info("%s is called %s now; the old name is still read", _join(where, old), new)
+            _tell_new_name(_join(where, old), new)
     return values
+
+
+@cache
+def _tell_new_name(old: str, new: str) -> None:
+    """Once in a process: workers and tables read the same configuration again and again."""
+    _log.warning("%s is called %s now; the old name is still read", old, new)
 
 
 def _parse_field(field: dataclasses.Field[Any], hint: Any, value: Any, where: str) -> Any:

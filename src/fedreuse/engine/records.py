@@ -44,7 +44,7 @@ class ClientRecord:
     memories: Mapping[int, ClientMemory] = field(default_factory=dict)
 
     def resolve(self, ack: int, first: ClientMemory) -> ClientMemory:
-        """The memory to go on from; ack 0 is first contact."""
+        """The memory to go on from: that of the acknowledged exchange, or `first` where `ack` is 0 (first contact)."""
         if ack == 0:
             return first
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import require
 from fedreuse.core.registry import Registry
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["AgeLimit", "Gate", "gates", "promote"]
 
 
-class Gate(Protocol):
+class Gate:
     """Decides which selected clients must train. Ages are those of the selected clients that have a cache.
+
+    As it stands, only clients without a cache train, and nobody is asked for a score.
 
     Example:
         >>> from fedreuse import Cohort, registries
@@ -34,29 +36,30 @@ class Gate(Protocol):
     @property
     def plan(self) -> BatchPlan | None:
         """How to score a client; None if the gate needs no scores and contacts nobody it reuses."""
-        ...
+        return None
 
     @property
     def expiry(self) -> int | None:
         """The age from which a cache is never used again, whatever comes; None if there is no such age."""
-        ...
+        return None
 
     def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
         """Clients that train whatever their score, with the reason."""
-        ...
+        return {client: "no cache" for client in cohort.clients if client not in ages}
 
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
     ) -> dict[int, str]:
         """Who else trains, with the reason; `ages` are those of the doubtful clients alone."""
-        ...
+        del scores, ages, certain, cohort
+        return {}
 
 
-gates: Registry[Gate] = Registry("gates", "fedreuse.gates")
+gates: Registry[Gate] = Registry("gates", "fedreuse.gates", base=Gate)
 
 
 @dataclass(frozen=True)
-class AgeLimit:
+class AgeLimit(Gate):
     """What all gates but `always` share: a cache of age `max_age` or more is not reused, and a share must be fresh."""
 
     max_age: int = 4
@@ -68,19 +71,13 @@ class AgeLimit:
         require(0 <= self.quota <= 1, "gate.quota must be in [0, 1]", self.quota)
 
     @property
-    def plan(self) -> BatchPlan | None:
-        """No scores, unless the gate says so."""
-        return None
-
-    @property
     def expiry(self) -> int | None:
         """Too old to be reused is too old for anything."""
         return self.max_age
 
     def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
         """No cache, or too old."""
-        reasons = {client: "no cache" for client in cohort.clients if client not in ages}
-        return reasons | {client: "age" for client, age in ages.items() if age >= self.max_age}
+        return super().certain(ages, cohort) | {client: "age" for client, age in ages.items() if age >= self.max_age}
 
 
 def promote(

@@ -97,7 +97,7 @@ def _enter(method: MethodConfig, direction: Direction, group: str, bare: BareCod
     raise ConfigError(
         f"{direction}.{group}: the codec {_words(codecs, codec)} conflicts with method {methods.name_of(method)}, "
         f"which is defined by its own link {_words(links, own)}; set {direction}.{group}: null to run the method, or "
-        f"spell the link out to run without the method's own: {{name: plain, codec: {codecs.name_of(codec)}}}"
+        f"spell the link out to run without the method's own: {{name: plain, codec: {_words(codecs, codec)}}}"
     )
 
 

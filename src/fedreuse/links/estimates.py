@@ -31,7 +31,7 @@ def part_of(held: Tensors | None, part: Schema) -> Tensors:
 
 
 def with_part(held: Tensors | None, part: Tensors, whole: Schema) -> Tensors:
-    """What is held, with `part` in place of its own; the rest waits as it is."""
+    """What is held, with the tensors of `part` in the place of the old ones; the others stay as they are."""
     if part.schema == whole:
         return to_dense(part)
     arrays = to_arrays(part_of(held, whole))

@@ -246,5 +246,5 @@ def effective_steps(steps: int, momentum: float) -> float:
 
 
 def as_per_step(number: object) -> float:
-    """A number that is none, or that no learning rate leads to, counts as no step at all."""
+    """A client's number as a finite, positive float; 0, which stands for no step, if it is none."""
     return number if isinstance(number, float) and 0 <= number <= _MOST_PER_STEP else 0.0

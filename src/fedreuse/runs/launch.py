@@ -105,7 +105,7 @@ def run(
 
 @contextmanager
 def storing(directory: RunDirectory) -> Iterator[None]:
-    """What the system refuses while a run is stored is told with the way out."""
+    """Turn an error of the operating system while a run is stored into a RunError that says how to go on."""
     try:
         yield
     except OSError as error:

@@ -22,7 +22,8 @@ class Listener:
 
     `started`, `evaluated` and `round_done` may return `Stop(reason)`. The run then makes its rounds so far safe and
     ends in the state `stopped`: not complete, the test split not opened, and resumed to the same bits.
-    An exception from a listener is reported once, and the listener hears nothing more; the run goes on.
+    An exception from a listener is reported once, and the listener hears nothing more; the run goes on. `started` comes
+    first: a mistake that is found before it (in the data, say) is raised to the caller, and no listener hears of it.
 
     Example:
         >>> from fedreuse import Listener, Stop, run

@@ -38,8 +38,7 @@ def private_mean_of(method: MethodConfig) -> PrivateMean | None:
     """The private mean of a method, wherever it stands in it."""
     while isinstance(method, Wrapper):
         method = method.inner
-    rule = getattr(method, "aggregate", None)
-    return rule if isinstance(rule, PrivateMean) else None
+    return method.aggregate if isinstance(method.aggregate, PrivateMean) else None
 
 
 def check_private_method(method: MethodConfig) -> None:
@@ -51,7 +50,7 @@ def check_private_method(method: MethodConfig) -> None:
             f"{_REFUSED} in method {methods.name_of(method)} is refused, because it holds only for what goes through "
             "one mean (controls, layer choices and other memories go past it); take averaging or dg_fedreuse"
         )
-    if getattr(method.step, "reads_statistics", False):
+    if method.step is not None and method.step.reads_statistics:
         raise ConfigError(
             f"{_REFUSED} with a step that looks at single updates is refused, because they are not noisy; take sgd, "
             "momentum, adam, yogi or adagrad"

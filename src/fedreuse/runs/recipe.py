@@ -86,9 +86,8 @@ class Recipe:
 
     def _check_aggregator(self) -> None:
         """A rule that compares single coordinates is no good where most of them arrive as zeros."""
-        rule: Any = getattr(self._innermost(), "aggregate", None)
-        link = self.uplink.get("update")
-        if link is not None and link.drops_coordinates and getattr(rule, "needs_every_coordinate", False):
+        rule, link = self._innermost().aggregate, self.uplink.get("update")
+        if rule is not None and rule.needs_every_coordinate and link is not None and link.drops_coordinates:
             raise ConfigError(
                 f"method.aggregate: {aggregators.name_of(rule)} with uplink.update: {links.name_of(link)} of a codec "
                 "that drops coordinates is refused, because dropped coordinates arrive as zeros and would outvote the "
@@ -145,8 +144,9 @@ class Recipe:
         for direction in ("uplink", "downlink"):
             if chosen := getattr(self, direction):
                 raise ConfigError(
-                    f"{direction}.{next(iter(chosen))}: method {self.name} chooses its links itself; drop {direction}, "
-                    "or write out what it stands for (`resolved` in provenance.json of a run) and change that"
+                    f"{direction}.{next(iter(chosen))}: method {self.name} chooses its links itself; drop {direction} "
+                    f"({direction}=null on a command line), or write out what it stands for "
+                    "(`resolved` in provenance.json of a run) and change that"
                 )
         if found.uplink and self.buffers == "as_weights":
             raise ConfigError(

@@ -61,7 +61,7 @@ class ServerStep:
         return weights
 
 
-server_steps: Registry[ServerStep] = Registry("server_steps", "fedreuse.server_steps")
+server_steps: Registry[ServerStep] = Registry("server_steps", "fedreuse.server_steps", base=ServerStep)
 
 
 def advance(

@@ -41,7 +41,7 @@ def _contrasts(given: object, where: str) -> tuple[Contrast, ...]:
 
 @dataclass(frozen=True)
 class Plan:
-    """A confirmatory analysis, whole before the first run.
+    """A confirmatory analysis, fixed before the first run.
 
     Args:
         contrasts: What is to be shown; all of them share `alpha`.

@@ -99,7 +99,7 @@ class Constraint:
     at_least: float | None = None
 
     def __post_init__(self) -> None:
-        """One bound."""
+        """Check that there is exactly one bound."""
         require((self.at_most is None) != (self.at_least is None), "one of at_most and at_least expected", None)
 
     def excess(self, runs: Iterable[RunDirectory]) -> float:

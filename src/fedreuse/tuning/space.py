@@ -29,7 +29,7 @@ _KEYS = ("from", "base", "changes", "axes", "seeds", "final_seed", "space", "sam
 
 @dataclass(frozen=True)
 class Space:
-    """A search, whole before its first trial.
+    """A search, fixed before its first trial.
 
     Attributes:
         name: What it is called.

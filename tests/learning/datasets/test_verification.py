@@ -10,14 +10,14 @@ import pytest
 from fedreuse.core.errors import DataError
 from fedreuse.learning.data import Data, Split, digest_of
 from fedreuse.learning.datasets.facts import FACTS, Facts
-from fedreuse.learning.datasets.verification import assemble, verify
+from fedreuse.learning.datasets.verification import data_of, verify
 
 
 def small() -> tuple[Data, Facts]:
     """A tiny CIFAR-10 with its own digests."""
     train = Split(np.zeros((20, 3, 32, 32), np.uint8), np.arange(20) % 10)
     test = Split(np.ones((10, 3, 32, 32), np.uint8), np.arange(10))
-    data = assemble("cifar10", {"train": train, "test": test})
+    data = data_of("cifar10", {"train": train, "test": test})
     facts = replace(
         FACTS["cifar10"],
         examples={"train": 20, "test": 10},

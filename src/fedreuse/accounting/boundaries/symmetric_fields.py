@@ -17,7 +17,7 @@ __all__ = ["SymmetricFields"]
 @boundaries.register("symmetric_fields")
 @dataclass(frozen=True)
 class SymmetricFields(Boundary):
-    """Update_fields plus one dense model down per selected client."""
+    """What update_fields counts, plus one dense model down per selected client."""
 
     meaning: ClassVar[str] = "update_fields plus one dense model down per selected client"
     place: ClassVar[int] = 20

@@ -54,5 +54,5 @@ class FaultInjection:
         return Exchange(round_number, arriving, fates)
 
     def end_round(self) -> None:
-        """The next exchange is the first again, whatever the number of its round."""
+        """Count exchanges from the beginning: the next one is the first of its round."""
         self._round = self._wave = 0

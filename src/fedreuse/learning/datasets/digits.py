@@ -13,7 +13,7 @@ import numpy as np
 from fedreuse.core.errors import DataError
 from fedreuse.learning.data import Data, Split, datasets
 from fedreuse.learning.datasets.facts import FACTS
-from fedreuse.learning.datasets.verification import assemble, verify
+from fedreuse.learning.datasets.verification import data_of, verify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +44,7 @@ class Digits:
             "train": Split(images[~is_test], labels[~is_test]),
             "test": Split(images[is_test], labels[is_test]),
         }
-        data = assemble("digits", splits)
+        data = data_of("digits", splits)
         try:
             verify(data, FACTS["digits"])
         except DataError as error:

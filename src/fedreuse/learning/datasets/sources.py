@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from fedreuse.learning.datasets.download import Progress
 
-__all__ = ["SOURCES", "Official", "Source"]
+__all__ = ["SOURCES", "Offer", "Official"]
 
 
-class Source(Protocol):
+class Offer(Protocol):
     """A place that has a dataset."""
 
     kind: ClassVar[str]
@@ -55,7 +55,7 @@ def _official(base: str, *files: tuple[str, str]) -> Official:
     return Official(tuple(Remote(f"{base}/{name}", f"md5:{md5}") for name, md5 in files))
 
 
-SOURCES: dict[str, tuple[Source, ...]] = {
+SOURCES: dict[str, tuple[Offer, ...]] = {
     "mnist": (
         _official(
             "https://ossci-datasets.s3.amazonaws.com/mnist",

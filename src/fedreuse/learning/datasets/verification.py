@@ -13,10 +13,10 @@ from fedreuse.learning.datasets.facts import FACTS
 if TYPE_CHECKING:
     from fedreuse.learning.datasets.facts import Facts, Files
 
-__all__ = ["assemble", "verify"]
+__all__ = ["data_of", "verify"]
 
 
-def assemble(name: str, splits: dict[str, Split]) -> Data:
+def data_of(name: str, splits: dict[str, Split]) -> Data:
     """The dataset of that name from its splits, with its constants."""
     facts = FACTS[name]
     return Data(

@@ -50,7 +50,8 @@ def _lead(shown: Shown) -> Iterator[str]:
     yield _alike(shown.complete)
     yield told(openings_behind([one.directory for one in shown.complete])) or "No test split was opened."
     for seed, names in same_models(shown.complete):
-        yield f"{', '.join(names)} end with the same model, bit for bit (seed {seed}): they differ in name alone."
+        named = " and ".join(repr(name) for name in names)
+        yield f"{named} end with the same model, bit for bit (seed {seed}): they differ in name alone."
 
 
 def _alike(complete: list[Result]) -> str:
