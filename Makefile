@@ -23,7 +23,7 @@ demo: $(STAMP)  ## compare dense FedAvg, Top-K, Top-K with error feedback and DG
 PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
 test: $(STAMP)  ## run every test but the long matrices and the real federations, of which it runs a part
-	$(PYTEST) -m 'not long and not deploy'
+	$(PYTEST) -m 'not long and not deploy' --durations=25
 
 test-long: $(STAMP)  ## run the rest of the long matrices
 	$(PYTEST) -m 'long and not deploy'

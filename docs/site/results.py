@@ -320,9 +320,8 @@ def _goals(place: Path, *others: str) -> str:
                "rounds, of the first's", "bytes, the first's are times as many")  # fmt: skip
     legend = (
         "Beside the first variant of each plan, dense FedAvg; saved and bytes: all messages, both ways. difference: "
-        "test accuracy by seed, Student's t interval. target: of the validation score; ratios are of medians over seeds, "
-        "looked at "
-        "every five rounds."
+        "test accuracy by seed, Student's t interval. target: of the validation score; ratios are of medians over "
+        "seeds, looked at every five rounds."
     )
     return to_markdown(Table("What was asked of a budget, and what came of it", headers, tuple(rows), legend)).strip()
 

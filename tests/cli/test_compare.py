@@ -215,7 +215,7 @@ def test_stopped_in_the_middle_it_leaves_nobody_and_goes_on(
         assert "the rounds so far are safe; the same command goes on from there" in said
     until(lambda: not members(process.pid))
     assert len(list((tmp_path / "out").glob("*/COMPLETE"))) < 4
-    again = invoke("compare", study, "rounds.count=30", "--out", tmp_path / "out", "--jobs", "2")
+    again = invoke("compare", study, "rounds.count=30", "--out", tmp_path / "out", "--jobs", "1")
     assert again.exit_code == 0, again.stderr
     runs = list(whole.glob("*-s*"))
     assert len(runs) == 4
