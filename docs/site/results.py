@@ -16,6 +16,7 @@ tuning      a line per search in the folders of NAME: every trial with its score
 target X    a line per run of a metered deployment: round, seconds and bytes up to the validation score X
 goals OTHER a line per variant of this plan and of others: difference to the first variant with its 90 % interval, and
             what it takes to reach the plan's targets beside the first variant
+work        a line per variant: FLOPs of all clients, gradients of the gate among them, who trained, and memory
 predicted   a line per variant: what `--dry-run --json` foretold (docs/bench/NAME-dry-run.json), and what crossed
 gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
 """
@@ -354,6 +355,36 @@ def _medians(variant: Variant, target: float, boundary: str) -> dict[str, float]
     return found
 
 
+def _work(place: Path) -> str:
+    """What clients computed and what both ends remembered."""
+    columns: list[tuple[str, Callable[[Result], float | None], str]] = [
+        ("client work, GFLOP", lambda one: one.work["flops"] / 1e9, ",.1f"),
+        ("examples trained on, thousands", lambda one: one.work["training_examples"] / 1e3, ",.1f"),
+        ("scored by the gate, thousands", lambda one: one.work["proxy_examples"] / 1e3, ",.1f"),
+        ("trained by score, of all selections %", lambda one: _share(one, "fresh: score"), ".1f"),
+        ("reused, %", lambda one: _share(one, "reused"), ".1f"),
+        ("server, MB at the peak", lambda one: _megabytes(one, "peak.server.all"), ".2f"),
+        ("all clients, MB", lambda one: _megabytes(one, "clients.all"), ".2f"),
+    ]
+    variants = by_variant(stored(place))
+    rows = tuple((one.name, *(_shown(one.mean(read), form) for _, read, form in columns)) for one in variants)
+    legend = (
+        f"Means over {len(variants[0].results)} seeds. by score: the gate alone made the client train, neither age "
+        "nor a missing cache. MB: what lasts from round to round."
+    )
+    return to_markdown(Table("Work and memory", ("variant", *(name for name, _, _ in columns)), rows, legend)).strip()
+
+
+def _share(result: Result, event: str) -> float:
+    """Of all selected clients, in per cent."""
+    outcomes = sum(count for name, count in result.events.items() if ": " not in name)
+    return 100 * result.events.get(event, 0) / outcomes
+
+
+def _megabytes(result: Result, part: str) -> float | None:
+    return None if result.memory_bytes is None else result.memory_bytes[part] / 1e6
+
+
 def _predicted(place: Path) -> str:
     """Bytes of whole runs as they were foretold from one rehearsal, and as they crossed."""
     told = json.loads((SCORES / f"{place.name}-dry-run.json").read_text(encoding="utf-8"))["variants"]
@@ -380,4 +411,5 @@ _KINDS: dict[str, Callable[..., str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs, "frontier": _frontier,
     "transport": _transport, "costs": _costs, "crossed": _crossed, "tuning": _tuning, "gate": _gate,
     "target": _target, "development": _development, "goals": _goals, "predicted": _predicted,
+    "work": _work,
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 
@@ -12,6 +13,7 @@ import pytest
 from docs.site import results
 from fedreuse.accounting.privacy import epsilon
 from fedreuse.report.measured import reached
+from fedreuse.report.results import Result
 from tests.report.runs import write_run
 
 ROOT = Path(__file__).parents[2]
@@ -237,6 +239,40 @@ def test_what_narrow_lines_carry_up_to_a_score() -> None:
         crossed[run.variant] = sum(round(there.bytes_of["interface", way] / 1e6, 2) for way in ("up", "down"))
     assert f"`lean` gets there with {crossed['lean 0.05']:.2f} MB of packets" in said
     assert f"dense FedAvg needs {crossed['dense FedAvg']:.2f} MB, Top-K {crossed['Top-K FedAvg']:.2f} MB" in said
+    found = " ".join((ROOT / "docs" / "results" / "what-we-found.md").read_text(encoding="utf-8").split())
+    assert (
+        f"dense FedAvg needs {crossed['dense FedAvg']:.2f} MB of packets both ways, acknowledgements and repetitions "
+        f"included, Top-K {crossed['Top-K FedAvg']:.2f}, Top-K with error feedback "
+        f"{crossed['Top-K + error feedback']:.2f}, DG-FedReuse {crossed['DG-FedReuse + Top-K']:.2f}, and `lean` 0.05 "
+        f"{crossed['lean 0.05']:.2f}."
+    ) in found
+
+
+@pytest.mark.slow
+def test_what_is_said_of_work_and_memory_is_what_the_runs_took() -> None:
+    text = (ROOT / "docs" / "results" / "what-we-found.md").read_text(encoding="utf-8")
+    said = " ".join(text.partition("## What does it cost in work and memory?")[2].partition("\n## ")[0].split())
+    runs = results.stored("reuse")
+
+    def mean(variant: str, value: Callable[[Result], float]) -> float:
+        return fmean(value(run) for run in runs if run.variant == variant)
+
+    work = {name: mean(name, lambda run: run.work["flops"]) for name in ("Top-K", "DG-FedReuse", "age alone")}
+    less = {name: f"{100 * (1 - flops / work['Top-K']):.0f} % less" for name, flops in work.items()}
+    assert f"computes {less['DG-FedReuse']} than FedAvg, and age alone {less['age alone']}" in said
+    assert work["DG-FedReuse"] - work["age alone"] > 0.5 * (work["Top-K"] - work["age alone"])
+    decided, reused = (mean("DG-FedReuse", lambda run, kind=kind: 100 * run.events.get(kind, 0) / 600)
+                       for kind in ("fresh: score", "reused"))  # fmt: skip
+    assert f"made {decided:.1f} % of the selected clients train; {reused:.1f} % were reused" in said
+    median = text.partition("**To validation score 0.85: medians")[2].partition("\n\n`fedreuse show")[0]
+    flops = {
+        row[0]: row[4].split(" (")[0] for line in median.splitlines() if len(row := line.strip("| ").split(" | ")) == 5
+    }
+    assert f"{flops['DG-FedReuse']} GFLOP against {flops['Top-K']} in the median" in said
+    assert f"with error feedback {flops['DG + EF']} against {flops['Top-K + EF']}" in said
+    assert f"Age alone: {flops['age alone']}." in said
+    held = {name: mean(name, lambda run: run.memory_bytes["peak.server.all"]) for name in ("Top-K", "DG-FedReuse")}
+    assert f"{held['DG-FedReuse'] / held['Top-K']:.0f}" == "11"
 
 
 def test_what_the_privacy_table_shows() -> None:
