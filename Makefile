@@ -16,7 +16,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,deploy,cluster,docs,track,tune,data,adapters,privacy]'
 	@touch $(STAMP)
 
-demo: $(STAMP)  ## compare dense FedAvg, Top-K, Top-K with error feedback and DG-FedReuse on embedded data (two minutes)
+demo: $(STAMP)  ## compare dense FedAvg, Top-K, Top-K with error feedback, DG-FedReuse and lean on embedded data (two minutes)
 	$(BIN)/fedreuse demo
 
 # worksteal keeps the tests of a file together, so that what a file prepares once is prepared once
