@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 from fedreuse.cli import app
 from fedreuse.listeners import Listener, RoundDone
+from tests.report.runs import write_run
 
 TINY: dict[str, Any] = {
     "task": {"name": "digits", "clients": 6, "partition": {"name": "iid"}},
@@ -83,6 +85,18 @@ def stopped(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def incomplete(stopped: Path, tmp_path: Path) -> Path:
     """A copy of the crashed run, to go on with."""
     return Path(shutil.copytree(stopped, tmp_path / "incomplete"))
+
+
+@pytest.fixture
+def spoilt(tmp_path: Path) -> Path:
+    """A study with a run that holds together, one that nobody can read, and one that was never begun."""
+    place = tmp_path / "spoilt"
+    for number, name in enumerate(("good", "ruined")):
+        write_run(place / name, seed=number)
+    (place / "ruined" / "config.yaml").write_text("[")
+    entries = [{"folder": name, "variant": name, "labels": {}} for name in ("good", "ruined", "absent")]
+    (place / "study.json").write_text(json.dumps({"study": "spoilt", "rank": None, "runs": entries}))
+    return place
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from fedreuse.cli.audit import audit_table
 from fedreuse.evidence.audit import Audit
 from fedreuse.runs.consistency import Check
 from tests.cli.conftest import Invoke
+from tests.report.runs import write_run
 
 
 @pytest.fixture
@@ -60,6 +61,24 @@ def test_tables_leave_it_out_or_mark_it(invoke: Invoke, complete: Path, improved
     alone = invoke("show", improved)
     assert alone.exit_code == 2
     assert "summary.json was changed" in alone.stderr
+
+
+@pytest.mark.slow
+def test_runs_of_two_versions_of_the_code_are_noted_below_the_tables(invoke: Invoke, tmp_path: Path) -> None:
+    names = ("old", "new")
+    for number, name in enumerate(names):
+        write_run(tmp_path / name, seed=number)
+    places = [tmp_path / name for name in names]
+    for command in ("show", "compare"):
+        assert "versions of the code" not in invoke(command, *places).stdout
+    facts = json.loads((tmp_path / "new" / "provenance.json").read_text())
+    (tmp_path / "new" / "provenance.json").write_text(json.dumps({**facts, "fedreuse": "9.9"}))
+    entries = [{"folder": name, "variant": name, "labels": {}} for name in names]
+    (tmp_path / "study.json").write_text(json.dumps({"study": "s", "rank": None, "runs": entries}))
+    for words in (["show", *places], ["show", tmp_path], ["compare", *places], ["compare", tmp_path]):
+        shown = invoke(*words)
+        assert shown.exit_code == 0, shown.stderr
+        assert shown.stdout.count("Note: the runs come from 2 versions of the code: 1 by ") == 1
 
 
 def test_a_table_tells_what_failed_then_what_is_unverified() -> None:

@@ -70,3 +70,10 @@ def test_changed_it_need_not_learn_and_keeps_runs_until_fresh_ones_are_asked_for
     assert renewed.keys() == markers.keys()
     assert all(renewed[file] != markers[file] for file in markers)
     assert (out / "my own folder" / "config.yaml").read_text() == "mine"
+
+    other = invoke("demo", *SMALL, "local.batch=32")
+    assert other.exit_code == 2
+    assert "runs/demo belongs to study 'demo': 10 of the runs there" in other.stderr
+    assert invoke("demo", *SMALL, "local.batch=32", "--fresh").exit_code == 0
+    assert not any(file.exists() for file in markers)
+    assert (out / "my own folder" / "config.yaml").exists()

@@ -28,3 +28,16 @@ def test_several_runs_or_some_of_them(invoke: Invoke, complete: Path, stopped: P
 @pytest.mark.parametrize("words", [["--only", "absent"], ["--out", "x.gif"], ["--boundary", "message"]])
 def test_mistakes(invoke: Invoke, complete: Path, in_folder: Path, words: list[str]) -> None:
     assert invoke("figure", complete, *words).exit_code == 2
+
+
+@pytest.mark.slow
+def test_runs_that_are_not_drawn_are_told(invoke: Invoke, spoilt: Path, tmp_path: Path) -> None:
+    shown = invoke("figure", spoilt, "--out", tmp_path / "one.svg")
+    assert shown.exit_code == 0, shown.stderr
+    figure, left_out, partial = shown.stdout.splitlines()
+    assert figure == f"figure: {tmp_path / 'one.svg'}"
+    assert left_out.startswith("left out: ruined (")
+    assert partial == "Partial: 2 of 3 runs of spoilt are complete. Absent: absent."
+    told = json.loads(invoke("figure", spoilt, "--out", tmp_path / "one.svg", "--json").stdout)
+    assert told["runs"] == [str(spoilt / "good")]
+    assert len(told["left_out"]) == 2

@@ -49,3 +49,19 @@ def test_filter_and_sort(invoke: Invoke, runs: Path) -> None:
     assert found("--sort", "bytes") == ["incomplete", "complete"]
     assert "did you mean 'score'?" in invoke("list", "runs", runs, "--sort", "scor").stderr
     assert "match absent" in invoke("list", "runs", runs, "--only", "absent").stdout
+
+
+@pytest.mark.slow
+def test_a_run_that_cannot_be_read_is_marked_and_the_others_are_listed(invoke: Invoke, spoilt: Path) -> None:
+    shown = invoke("list", "runs", spoilt)
+    assert shown.exit_code == 0, shown.stderr
+    words = " ".join(shown.stdout.split())
+    assert "good complete" in words
+    assert "ruined damaged" in words
+    assert f"[!] ruined ({spoilt / 'ruined'}): {spoilt / 'ruined'} is not as it was written" in words
+    assert "another --out" in words
+    told = {Path(one["directory"]).name: one for one in json.loads(invoke("list", "runs", spoilt, "--json").stdout)}
+    assert {name: (one["state"], bool(one["fault"])) for name, one in told.items()} == {
+        "good": ("complete", False), "ruined": ("damaged", True)
+    }  # fmt: skip
+    assert "good" not in invoke("list", "runs", spoilt, "--only", "damaged", "--sort", "score").stdout

@@ -48,3 +48,15 @@ def test_mistakes(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
         done = invoke("report", *words)
         assert done.exit_code == 2, done.output
         assert told in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("form", "head"), [("md", ""), ("csv", "# "), ("latex", "% ")])
+def test_below_the_tables_stands_which_runs_are_not_in_them(invoke: Invoke, spoilt: Path, form: str, head: str) -> None:
+    done = invoke("report", spoilt, "--tables", form)
+    assert done.exit_code == 0, done.output
+    left_out, partial = done.stdout.splitlines()[-2:]
+    assert left_out.startswith(f"{head}left out: ruined (")
+    assert "config.yaml cannot be read" in left_out
+    assert "another --out" in left_out, "words of the command line, not of Python"
+    assert partial == f"{head}Partial: 2 of 3 runs of spoilt are complete. Absent: absent."

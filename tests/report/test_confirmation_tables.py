@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import inf
+from pathlib import Path
 
 import pytest
 
+from fedreuse.core.registry import parse
 from fedreuse.report.confirmation import Confirmation, confirm
 from fedreuse.report.confirmation_tables import (
+    claim_tables,
     confirmation_plain,
     confirmation_tables,
     in_words,
@@ -17,7 +21,10 @@ from fedreuse.report.confirmation_tables import (
     number,
     p_value,
 )
+from fedreuse.runs.plan_record import register
+from fedreuse.statistics.hierarchy import OverDatasets
 from fedreuse.statistics.intervals import Interval
+from fedreuse.statistics.plan import Plan
 from tests.report.planned import SAME, SEEDS, write_planned
 
 POINTS = ("points", 100.0)
@@ -32,12 +39,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Confirmation:
 @pytest.mark.slow
 def test_the_claims_come_first_then_every_observation(found: Confirmation) -> None:
     claims, observations, differences, *targets = confirmation_tables(found)
-    assert claims.rows[0][0] == "A - B: equivalence within 0.05"
+    assert claims.rows[0][0] == "A - B: equivalence within 5 points"
     assert claims.rows[0][1] == "0.80"
     assert claims.rows[0][-1] == "shown"
     assert claims.rows[0][5] == "0.0312 (0.0312)"
     assert observations.headers == ("variant", *(str(seed) for seed in SEEDS))
     assert observations.rows[0] == ("A", "80.00", "82.00", "81.00", "83.00", "80.00")
+    assert differences.rows[0][0] == "A - B: equivalence within 5 points"
     assert differences.rows[0][4] == "2.00"
     assert [table.title for table in targets[:2]] == [
         "To validation score 0.5: rounds",
@@ -72,6 +80,25 @@ def test_json_holds_the_same(found: Confirmation) -> None:
 def test_the_words_name_the_plan(found: Confirmation) -> None:
     (line,) = in_words(found)
     assert line.startswith(f"plan {found.record.current.digest[:12]}, registered ")
+
+
+@pytest.mark.slow
+def test_the_stored_plan_keeps_its_margin_while_words_and_summaries_show_points(tmp_path: Path) -> None:
+    plan = {"contrasts": [SAME]}
+    place = write_planned(tmp_path, plan=plan)
+    entries = json.loads((place / "study.json").read_text())["runs"]
+    later: Plan = parse(Plan, {"contrasts": [{**SAME, "margin": 0.01}]}, "plan")
+    register(place, later, [{"labels": one["labels"], "run_id": one["run_id"]} for one in entries], [], amend=True)
+    found = confirm(place)
+    assert in_words(found)[-1].endswith(": A - B: equivalence within 1 point.")
+    assert confirmation_plain(found)["claims"][0]["contrast"]["margin"] == 0.01
+
+
+@pytest.mark.slow
+def test_over_datasets_margins_are_in_points_too(found: Confirmation) -> None:
+    summary = OverDatasets(0.01, Interval(0.0, 0.02), 0.0, 0.0, 2)
+    table = claim_tables(replace(found, summaries={found.answers[0].claim.contrast.title: summary}))[3]
+    assert table.rows[0][:3] == ("A - B: equivalence within 5 points", "2", "1.00")
 
 
 def test_numbers_and_intervals() -> None:

@@ -69,6 +69,26 @@ def test_a_margin_below_the_known_spread_is_refused_with_the_seeds_that_could() 
     _plan(sd=0.002).check(FIVE, AXES)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"contrasts": [{**EQUAL, "margin": 1}]}, r"margin is a share: 0.01 is one point.* must be below 1, got 1"),
+        ({"contrasts": [{"of": "A", "against": "C", "margin": 2, "better": "higher"}]}, "margin is a share"),
+        ({"targets": [0.8, 85]}, r"targets are shares: 0.85 is 85 %; .*, got \[85"),
+        ({"targets": [0]}, "must be above 0 and at most 1"),
+    ],
+)
+def test_a_margin_or_target_in_percent_is_refused_where_scores_are_shares(changes, said) -> None:
+    with pytest.raises(ConfigError, match=said):
+        _plan(**changes).check(FIVE, AXES, is_share=True)
+    _plan(**changes).check(FIVE, AXES)  # a log-likelihood or one's own score may be of any size
+
+
+def test_bytes_have_margins_in_bytes_and_a_whole_share_is_a_target() -> None:
+    _plan(metric="bytes", contrasts=[{**EQUAL, "margin": 5e6}]).check(FIVE, AXES, is_share=True)
+    _plan(contrasts=[{**EQUAL, "margin": 0.99}], targets=[1]).check(FIVE, AXES, is_share=True)
+
+
 def test_every_block_is_a_claim_that_shares_alpha() -> None:
     plan, axes = _plan(sd=0.009), {**AXES, "dataset": ["mnist", "digits"]}
     assert [claim.where for claim in plan.claims(axes)] == ["mnist", "digits"]

@@ -10,14 +10,16 @@ from typing import Any
 
 import pytest
 
-from fedreuse.core.errors import RunError
+from fedreuse.core.errors import RunDirectoryError, RunError
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.listeners import Listener, RoundDone, Started
 from fedreuse.report.results import read_runs
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.plan_record import PLAN_FILE
 from fedreuse.studies import running as module
 from fedreuse.studies.running import run_study
-from fedreuse.studies.study import StudyRun, expand
+from fedreuse.studies.study import Study, StudyRun, expand
 from tests.studies.test_study import BASE, METHODS
 from tests.tiny import results
 
@@ -68,6 +70,64 @@ def test_another_runner_may_stand_in_the_place_of_the_simulation(tmp_path: Path)
     assert (first.was_complete, second.error) == (False, "no such luck")
     assert next(run_study(study, tmp_path, runner=elsewhere)).was_complete
     assert len(asked) == 2  # what is complete is not run again
+
+
+PLAN = {"contrasts": [{"of": "Top-K", "against": "dense FedAvg"}]}
+
+
+def small(name: str = "mine", seeds: int = 2, plan: Any = None, **changes: Any) -> Study:
+    axes = {"method": METHODS, "seed": list(range(1, seeds + 1))}
+    return expand({"base": {**BASE, **changes}, "axes": axes, "plan": plan}, name)
+
+
+def begin(study: Study, place: Path) -> list[str]:
+    """Begin every run of a study without training anything; returns the runs that were begun."""
+
+    def only_begun(config: Any, where: Path, listener: object) -> RunDirectory:
+        where.mkdir(exist_ok=True)
+        (where / "config.yaml").write_text("begun")
+        return RunDirectory(where)
+
+    return [outcome.directory.path.name for outcome in run_study(study, place, runner=only_begun)]
+
+
+def files(place: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in place.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("there", "ours", "said"),
+    [
+        (small("a", 5, PLAN), small("b"), r"belongs to study 'a', which has a plan \(.*and study 'b' has none"),
+        (small("a", 5, PLAN), small("a", 5), "belongs to study 'a', which has a plan"),
+        (small("a", 5, PLAN), small("b", 6, PLAN), "was begun with another plan"),
+        (small("a"), small("b", local={"epochs": 2}), r"study 'a': 4 of the runs there \(such as dense.* study 'b'"),
+        (small("a"), small("b", 5, PLAN, local={"epochs": 2}), "4 of the runs there"),
+        (small("a", 3), small("a", 2), r"study 'a': 2 of the runs there \(such as dense-fedavg-s3-.* study 'a'"),
+    ],
+)
+def test_the_folder_of_another_study_is_refused_before_anything_runs(
+    tmp_path: Path, there: Study, ours: Study, said: str
+) -> None:
+    begin(there, tmp_path)
+    before = files(tmp_path)
+    with pytest.raises(RunDirectoryError, match=rf"{said}.*[Cc]hoose another `out`"):
+        begin(ours, tmp_path)
+    assert files(tmp_path) == before
+
+
+def test_a_study_goes_on_in_its_folder_with_more_runs_under_another_name_or_with_a_plan(tmp_path: Path) -> None:
+    begin(small("a", 2), tmp_path)
+    assert len(begin(small("a", 2, executor="serial"), tmp_path)) == 4  # how it runs is not what it runs
+    assert len(begin(small("a", 5), tmp_path)) == 10
+    assert len(begin(small("renamed", 5), tmp_path)) == 10
+    assert len(begin(small("renamed", 5, PLAN), tmp_path)) == 10
+    assert (tmp_path / PLAN_FILE).exists()
+
+
+def test_runs_that_were_listed_and_never_begun_bind_nobody(tmp_path: Path) -> None:
+    small("a").write(tmp_path)
+    assert len(begin(small("a", local={"epochs": 2}), tmp_path)) == 4
 
 
 @pytest.mark.slow

@@ -96,10 +96,10 @@ def _compare_runs(
     """The tables of runs that are there already; with `out` a figure too."""
     from fedreuse.report.admission import admitted
     from fedreuse.report.gather import gather
-    from fedreuse.report.results import partial_note
+    from fedreuse.report.results import partial_notes
 
     found, remarks = admitted(gather(places), admit_partial)
-    notes = [note for place in places if (note := partial_note(place))]
+    notes = partial_notes(places)
     results = [result for result in found if result.is_complete]
     figure = _save_figure(results, out, _setting(results)) if results and out is not None else None
     if as_json:
@@ -187,7 +187,7 @@ def run_all(
 def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
     """The tables of a study, and whether its runs may be compared at all."""
     from fedreuse.report.crossed import crossed
-    from fedreuse.report.results import compared_alike, same_models
+    from fedreuse.report.results import compared_alike, same_models, versions_note
     from fedreuse.report.tables import comparison, links_table
 
     if not results:
@@ -206,6 +206,8 @@ def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
         show_lines(f"Note: runs of the same seed differ in {', '.join(differing)}.")
     else:
         show_lines("Runs of the same seed share data, partition, cohorts and initial model (digests compared).")
+    if note := versions_note(results):
+        show_lines(note)
 
 
 def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Path | None:

@@ -60,11 +60,14 @@ def demo_command(
 
 
 def _delete_runs(study: Study, out: Path) -> None:
-    """Only folders that this study names and that hold a run; one that is in use is left alone, with an error."""
+    """Only folders that a demo names, now or with earlier overrides, and that hold a run; none that is in use."""
     from fedreuse.runs.directory import RunDirectory
+    from fedreuse.runs.study_file import STUDY_FILE, read_study
 
-    for planned in study.runs:
-        place = out / planned.folder
+    known = read_study(out) if (out / STUDY_FILE).exists() else {}
+    earlier = known["runs"] if known.get("study") == study.name else []
+    for folder in dict.fromkeys([*(planned.folder for planned in study.runs), *(one["folder"] for one in earlier)]):
+        place = out / folder
         if (place / "config.yaml").exists():
             directory = RunDirectory(place)
             directory.lock()

@@ -265,6 +265,7 @@ def _run_study(
     from fedreuse.deploy.flower.options import Deployment
     from fedreuse.deploy.local.run import check_nodes, local_federation, run_on
     from fedreuse.runs.config import with_overrides
+    from fedreuse.studies.running import require_own
     from fedreuse.studies.study import load_study
 
     num_nodes, tls, form = how
@@ -276,6 +277,7 @@ def _run_study(
     for planned in study.runs:
         check_nodes(planned.config, num_nodes)
     place = out or Path("runs") / study.name
+    require_own(study, place)
     form = _secured(form, place, num_nodes) if tls else form
     with local_federation(place / "federation", num_nodes, form) as federation:
         _tell_notes(federation, as_json)

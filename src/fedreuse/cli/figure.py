@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import AsJson, app
-from fedreuse.cli.output import show_json, show_lines
+from fedreuse.cli.output import command_words, show_json, show_lines
 from fedreuse.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -43,17 +43,20 @@ def figure_command(
     from fedreuse.report.admission import admitted
     from fedreuse.report.figures import accuracy_figure
     from fedreuse.report.gather import gather
+    from fedreuse.report.results import partial_notes
     from fedreuse.report.run_figure import run_figure
 
-    results = chosen(admitted(gather(runs))[0], only or ())
+    found, remarks = admitted(gather(runs))
+    left_out = [*remarks, *partial_notes(runs)]
+    results = chosen(found, only or ())
     if len(results) == 1:
         path = run_figure(results[0], out, boundary, title)
     else:
         path = accuracy_figure(results, out, boundary, title)
     if as_json:
-        show_json({"figure": str(path), "runs": [str(result.directory) for result in results]})
+        show_json({"figure": str(path), "runs": [str(result.directory) for result in results], "left_out": left_out})
     else:
-        show_lines(f"figure: {path}")
+        show_lines(f"figure: {path}", *map(command_words, left_out))
 
 
 def chosen(results: Sequence[Result], only: Sequence[str]) -> list[Result]:

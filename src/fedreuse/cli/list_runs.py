@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.cli.clean import size_of
-from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.cli.output import command_words, show_json, show_lines, show_table
 from fedreuse.core.errors import UserError, suggest
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """Complete, or how far it came."""
+        """Complete, or how far it came; `damaged` if it cannot be read."""
+        if self.result.fault:
+            return "damaged"
         done, planned = self.result.rounds, self.result.planned_rounds
         return "complete" if self.result.is_complete else f"{done}/{planned} rounds"
 
@@ -59,14 +61,15 @@ _ORDERS: dict[str, Callable[[Entry], Any]] = {
 
 def list_runs(folder: Path, only: Sequence[str], sort: str, as_json: bool) -> None:
     """Show the runs of a folder whose line contains every text of `only`."""
-    from fedreuse.report.results import plain, read_run
+    from fedreuse.report.admission import why
+    from fedreuse.report.results import plain, read_or_mark
     from fedreuse.report.tables import Table
     from fedreuse.runs.directory import find_runs
 
     if sort not in _ORDERS:
         raise UserError(f"--sort: '{sort}' is unknown; {suggest(sort, _ORDERS)}")
     is_usual = folder == RUNS and not folder.exists()  # nothing has run yet, which is no mistake
-    found = [] if is_usual else [_entry(read_run(directory)) for directory in find_runs(folder)]
+    found = [] if is_usual else [_entry(read_or_mark(directory)) for directory in find_runs(folder)]
     entries = sorted((entry for entry in found if _matches(entry, only)), key=_ORDERS[sort])
     if as_json:
         extra = [
@@ -84,6 +87,7 @@ def list_runs(folder: Path, only: Sequence[str], sort: str, as_json: bool) -> No
         "score: test, or the last validation of a run that is not complete; crossed: boundary `messages`, both ways."
     )
     show_table(Table("Runs", headers, rows, legend))
+    show_lines(*(command_words(why(entry.result)) for entry in entries if entry.result.fault))
 
 
 def _cells(entry: Entry, folder: Path) -> tuple[str, ...]:
@@ -96,7 +100,7 @@ def _cells(entry: Entry, folder: Path) -> tuple[str, ...]:
         entry.state,
         result.variant,
         result.dataset,
-        str(result.seed),
+        "-" if result.seed < 0 else str(result.seed),
         score(entry.score, result.metric),
         "-" if crossed is None else megabytes(crossed),
         megabytes(entry.disk_bytes),

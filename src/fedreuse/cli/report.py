@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import AsJson, app
-from fedreuse.cli.output import counted, say, show_json, show_lines
+from fedreuse.cli.output import command_words, counted, say, show_json, show_lines
 from fedreuse.cli.show import parse_target
 from fedreuse.core.errors import UserError
 from fedreuse.core.files import write_whole
@@ -26,6 +26,10 @@ class Form(StrEnum):
     LATEX = "latex"
     CSV = "csv"
     MD = "md"
+
+
+_COMMENT = {Form.LATEX: "% ", Form.CSV: "# ", Form.MD: ""}
+"""What begins a line beside the tables, so that programs read these as before."""
 
 
 @app.command("report", epilog="Example: fedreuse report runs/demo --out demo.html --target 85")
@@ -70,6 +74,7 @@ def report_command(
         for table in page.tables:
             head = f"# {table.title}\n" if tables is Form.CSV else ""
             say(head + FORMS[tables.value](table))
+        show_lines(*(f"{_COMMENT[tables]}{command_words(line)}" for line in page.shown.left_out))
         return
     size = _write(page, out)
     if as_json:

@@ -113,12 +113,14 @@ def _plain(result: Result, target: float | None) -> dict[str, Any]:
 def _show_study(folders: Sequence[Path], results: Sequence[Result]) -> None:
     from fedreuse.cli.compare import show_comparison
     from fedreuse.cli.confirm import show_evidence
-    from fedreuse.report.results import rank_of
+    from fedreuse.report.results import rank_of, versions_note
 
     if len(folders) == 1 and (folders[0] / "study.json").exists():
         complete = [result for result in results if result.is_complete]
         show_comparison(complete, rank_of(folders[0]))
         show_evidence(folders[0], complete)
+    elif note := versions_note(results):
+        show_lines(note)
 
 
 def _show_one(result: Result) -> None:

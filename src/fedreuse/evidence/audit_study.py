@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.runs.code_versions import count_versions, several_versions
 from fedreuse.runs.consistency import Check
 from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.manifest import EVIDENCE, compare, read_absent, read_manifest
@@ -60,14 +61,10 @@ def check_export(place: Path) -> Check:
 
 def one_version(runs: Iterable[RunDirectory]) -> Check:
     """Whether all runs come from one version of the code."""
-    made: dict[tuple[str, str], int] = {}
-    for run in runs:
-        facts = run.provenance
-        version = str(facts.get("fedreuse")), str((facts.get("code") or {}).get("commit"))[:12]
-        made[version] = made.get(version, 0) + 1
-    if len(made) > 1:
-        listed = "; ".join(f"{count} by {version} ({commit})" for (version, commit), count in made.items())
-        raise RunDirectoryError(f"the runs come from {len(made)} versions of the code: {listed}")
+    known = list(runs)
+    if several := several_versions(known):
+        raise RunDirectoryError(several)
+    made = count_versions(known)
     return Check("code", "ok", ", ".join(f"fedreuse {version}, commit {commit}" for version, commit in made))
 
 

@@ -11,7 +11,7 @@ from fedreuse.core.errors import RunDirectoryError
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
-__all__ = ["admitted"]
+__all__ = ["admitted", "why"]
 
 _MARK = "[!]"
 
@@ -33,10 +33,15 @@ def admitted(results: Sequence[Result], admit_partial: bool = False) -> tuple[li
     faulty = [result for result in results if result.fault]
     if faulty and len(faulty) == len(results) and not admit_partial:
         raise RunDirectoryError(f"{faulty[0].fault} (--admit-partial shows such runs nevertheless, marked)")
-    lines = [f"{_MARK if admit_partial else 'left out:'} {_title(result)}: {result.fault}" for result in faulty]
+    lines = [why(result, _MARK if admit_partial else "left out:") for result in faulty]
     if not admit_partial:
         return [result for result in results if not result.fault], lines
     return [replace(one, variant=f"{one.variant} {_MARK}") if one.fault else one for one in results], lines
+
+
+def why(result: Result, head: str = _MARK) -> str:
+    """A line about a run with a fault."""
+    return f"{head} {_title(result)}: {result.fault}"
 
 
 def _title(result: Result) -> str:

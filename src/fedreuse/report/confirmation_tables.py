@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.registry import to_plain
 from fedreuse.report.arrivals import COSTS
-from fedreuse.report.observations import Unit, unit_of
+from fedreuse.report.observations import Unit, amount_in, unit_of
 from fedreuse.report.tables import Table
 
 if TYPE_CHECKING:
     from fedreuse.report.arrivals import TargetAnswer
     from fedreuse.report.confirmation import Answer, Confirmation
     from fedreuse.report.observations import Cell
+    from fedreuse.statistics.claims import Contrast
     from fedreuse.statistics.contrasts import Assessment
     from fedreuse.statistics.intervals import Interval
 
@@ -87,11 +88,14 @@ def in_words(found: Confirmation) -> list[str]:
             f"Note: {len(first.complete_before)} runs were complete before the first plan was registered, so that it "
             "was not made before the results."
         )
-    late = [answer.claim.contrast.title for answer in found.answers if not answer.is_first]
+    late = [_title(answer.claim.contrast, found) for answer in found.answers if not answer.is_first]
     if late:
         lines.append(f"Not in the first plan ({first.digest[:12]}): {'; '.join(dict.fromkeys(late))}.")
     apart = [answer for answer in found.answers if answer.differing]
-    return [*lines, *(f"Note: the pairs of '{named(one)}' differ in {', '.join(one.differing)}." for one in apart)]
+    return [
+        *lines,
+        *(f"Note: the pairs of '{named(one, found)}' differ in {', '.join(one.differing)}." for one in apart),
+    ]
 
 
 def _claims(found: Confirmation, unit: Unit) -> Table:
@@ -99,7 +103,7 @@ def _claims(found: Confirmation, unit: Unit) -> Table:
     confidence = f"{100 * (1 - plan.alpha):g} %"
     rows = tuple(
         (
-            named(answer) + ("" if answer.is_first else " *"), number(answer.said.mean, unit),
+            named(answer, found) + ("" if answer.is_first else " *"), number(answer.said.mean, unit),
             interval(answer.said.t, unit), interval(answer.said.bca, unit), p_value(answer.said.t_p),
             f"{p_value(answer.said.sign_flip_p)} ({p_value(answer.said.smallest_sign_flip)})",
             p_value(answer.adjusted_p), number(answer.said.detectable, unit), answer.verdict,
@@ -135,14 +139,16 @@ def _observations(found: Confirmation, unit: Unit) -> Table:
 def _differences(found: Confirmation, unit: Unit) -> Table:
     seeds = _seeds(found)
     rows = tuple(
-        (named(answer), *(number(answer.said.by_seed.get(seed), unit) for seed in seeds)) for answer in found.answers
+        (named(answer, found), *(number(answer.said.by_seed.get(seed), unit) for seed in seeds))
+        for answer in found.answers
     )
     return Table(f"Differences by seed ({unit[0]})", ("A - B", *(str(seed) for seed in seeds)), rows)
 
 
 def _over_datasets(found: Confirmation, unit: Unit) -> Table:
+    shown = {contrast.title: _title(contrast, found) for contrast in found.record.current.plan.contrasts}
     rows = tuple(
-        (title, str(one.num_datasets), number(one.mean, unit), interval(one.interval, unit),
+        (shown[title], str(one.num_datasets), number(one.mean, unit), interval(one.interval, unit),
          number(one.between_sd, unit), f"{one.heterogeneity:.0%}")
         for title, one in found.summaries.items()
     )  # fmt: skip
@@ -246,10 +252,15 @@ def _finite(node: Any) -> Any:
     return None if isinstance(node, float) and not isfinite(node) else node
 
 
-def named(answer: Answer) -> str:
-    """A contrast, and the block it was answered in."""
-    title = answer.claim.contrast.title
+def named(answer: Answer, found: Confirmation) -> str:
+    """A contrast with its margin in the unit of the tables, and the block it was answered in."""
+    title = _title(answer.claim.contrast, found)
     return f"{title} ({answer.claim.where})" if answer.claim.where else title
+
+
+def _title(contrast: Contrast, found: Confirmation) -> str:
+    metric = found.record.current.plan.metric
+    return contrast.title_with(amount_in(unit_of(metric, found.results), metric, contrast.margin))
 
 
 def _label(cell: Cell, found: Confirmation) -> str:

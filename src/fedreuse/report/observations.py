@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fedreuse.report.results import Result
     from fedreuse.statistics.plan import Plan
 
-__all__ = ["Cell", "Unit", "axes_of", "by_cell", "unit_of", "value_of"]
+__all__ = ["Cell", "Unit", "amount_in", "axes_of", "by_cell", "unit_of", "value_of"]
 
 _SEED_AXIS = "seed"
 Cell = frozenset[tuple[str, str]]
@@ -80,3 +80,14 @@ def unit_of(metric: str, results: Sequence[Result]) -> Unit:
         names = sorted({result.metric for result in results})
         return (f"{metric} accuracy, points", 100.0) if names == ["accuracy"] else (f"{metric} {', '.join(names)}", 1.0)
     return {"bytes": ("MB", 1e-6), "flops": ("GFLOP", 1e-9), "seconds": ("s", 1.0), "rounds": ("rounds", 1.0)}[metric]
+
+
+def amount_in(unit: Unit, metric: str, value: float) -> str:
+    """A margin as tables show it: `1 point` for 0.01 of accuracy, `5 MB`; of other scores the number alone."""
+    name, factor = unit
+    shown = f"{value * factor:g}"
+    if metric not in ("test", "validation"):
+        return f"{shown} {name}"
+    if factor == 1:
+        return shown
+    return f"{shown} {'point' if shown == '1' else 'points'}"

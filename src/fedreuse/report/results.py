@@ -12,6 +12,7 @@ from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.saving import Saving
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.history import History
+from fedreuse.runs.code_versions import several_versions
 from fedreuse.runs.consistency import failures
 from fedreuse.runs.directory import RunDirectory, find_runs
 from fedreuse.runs.snapshot import Snapshot, take_snapshot
@@ -25,13 +26,16 @@ __all__ = [
     "Result",
     "compared_alike",
     "partial_note",
+    "partial_notes",
     "plain",
     "planned_runs",
     "rank_of",
+    "read_or_mark",
     "read_run",
     "read_runs",
     "same_models",
     "validation_score",
+    "versions_note",
 ]
 
 _NOT_TOLD = ("history", "config")
@@ -182,6 +186,14 @@ def read_runs(folder: str | Path) -> list[Result]:
     return [_marked(*entry) for entry in listed if (entry[0] / "config.yaml").exists()]
 
 
+def read_or_mark(directory: RunDirectory) -> Result:
+    """A run as `read_run` tells it; of one that cannot be read what there is, with the reason as its `fault`."""
+    try:
+        return read_run(directory)
+    except RunDirectoryError as error:
+        return replace(_as_it_is(directory.path, None, None), fault=str(error))
+
+
 def _marked(place: Path, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
     """A run with its `fault`, if it has one; of a damaged run what can be read, to be shown with a mark."""
     directory = RunDirectory.open(place)
@@ -217,6 +229,11 @@ def partial_note(folder: str | Path) -> str:
     return f"Partial: {len(listed) - len(absent)} of {len(listed)} runs of {path.name} are complete. Absent: {names}."
 
 
+def partial_notes(folders: Sequence[str | Path]) -> list[str]:
+    """What the studies among some folders lack."""
+    return [note for folder in folders if (note := partial_note(folder))]
+
+
 def _seed_of(entry: Mapping[str, Any]) -> list[str]:
     return [str(label) for axis, label in entry.get("labels", {}).items() if axis == "seed"]
 
@@ -237,6 +254,13 @@ def compared_alike(results: Sequence[Result]) -> list[str]:
             if seen.setdefault((result.seed, name), digests[name]) != digests[name]:
                 differing.add(name)
     return [name.replace("_", " ") for name in _DECISIVE if name in differing]
+
+
+def versions_note(results: Sequence[Result]) -> str:
+    """That runs come from several versions of the code, so that a difference may be that of the code; empty if not."""
+    known = [RunDirectory(result.directory) for result in results if result.run_id and not result.fault]
+    several = several_versions(known)
+    return f"Note: {several}; a difference between them may be that of the code." if several else ""
 
 
 def same_models(results: Sequence[Result]) -> list[tuple[int, tuple[str, ...]]]:

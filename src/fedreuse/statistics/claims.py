@@ -55,12 +55,16 @@ class Contrast:
 
     @property
     def title(self) -> str:
-        """For people: A - B and the claim."""
-        by = f" by more than {self.margin:g}" if self.margin else ""
+        """For people: A - B and the claim, with the margin as the plan gives it."""
+        return self.title_with(f"{self.margin:g}")
+
+    def title_with(self, margin: str) -> str:
+        """The title with the margin in other words, such as `1 point` for 0.01."""
+        by = f" by more than {margin}" if self.margin else ""
         claims = {
             "superiority": f"{'a difference' if self.better == 'either' else self.better}{by}",
-            "non_inferiority": f"not {'lower' if self.better == 'higher' else 'higher'} by {self.margin:g}",
-            "equivalence": f"equivalence within {self.margin:g}",
+            "non_inferiority": f"not {'lower' if self.better == 'higher' else 'higher'} by {margin}",
+            "equivalence": f"equivalence within {margin}",
         }
         where = f" within {', '.join(self.within)}" if self.within else ""
         return f"{self.of} - {self.against}{where}: {claims[self.test]}"

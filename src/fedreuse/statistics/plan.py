@@ -57,7 +57,7 @@ class Plan:
         power: Probability for which the report says what could have been found, in (0, 1).
         development_seeds: Seeds with which settings were chosen.
         factorials: Pairs of axes with two labels each.
-        targets: Validation scores for which the cost to get there is reported.
+        targets: Validation scores for which the cost to get there is reported; 0.85 is an accuracy of 85 %.
 
     Raises:
         ConfigError: A value out of range.
@@ -101,15 +101,22 @@ class Plan:
         """
         return [claim for contrast in self.contrasts for claim in claims_of(contrast, axes)]
 
-    def check(self, seeds: Sequence[int], axes: Axes) -> None:
+    def check(self, seeds: Sequence[int], axes: Axes, *, is_share: bool = False) -> None:
         """Refuse a plan that a study with these seeds and axes cannot answer.
 
+        Args:
+            seeds: The seeds of the study.
+            axes: The labels of every axis of the study but the seed.
+            is_share: Whether scores are shares (accuracy, F1), from 0 to 1: no margin or target is larger then.
+
         Raises:
-            ConfigError: Unknown labels; seeds that are too few, that were used in development, or that can show
-                nothing, with the number that could.
+            ConfigError: Unknown labels; margins or targets in another unit than the score's; seeds that are too few,
+                that were used in development, or that can show nothing, with the number that could.
 
         """
         self._check_factorials(axes)
+        if is_share:
+            self._check_unit()
         claims = self.claims(axes)
         known = sorted(set(self.development_seeds) & set(seeds))
         require(
@@ -148,6 +155,22 @@ class Plan:
                 f"{self.sd:g}: {margin:.4g} is the smallest margin then ({among}). Take "
                 f"{seeds_for_t(self.sd, contrast.margin, alpha)} seeds, or a wider margin"
             )
+
+    def _check_unit(self) -> None:
+        """Refuse percent where shares are meant."""
+        for contrast in self.contrasts if self.metric in ("test", "validation") else ():
+            require(
+                contrast.margin < 1,
+                f"'{contrast.title}': margin is a share: 0.01 is one point, and 1 would be 100 points; it must be "
+                "below 1",
+                contrast.margin,
+            )
+        wrong = [target for target in self.targets if not 0 < target <= 1]
+        require(
+            not wrong,
+            "targets are shares: 0.85 is 85 %; they must be above 0 and at most 1",
+            wrong,
+        )
 
     def _check_factorials(self, axes: Axes) -> None:
         for pair in self.factorials:

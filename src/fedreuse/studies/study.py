@@ -222,7 +222,8 @@ def _plan(
     try:
         require_known(plan.boundary, [*modelled(), *measured()], "boundary")
         seeds = sorted({planned.config.seed for planned in runs})
-        plan.check(seeds, {axis: list(labels) for axis, labels in axes.items() if axis != _SEED_AXIS})
+        labels_of = {axis: list(labels) for axis, labels in axes.items() if axis != _SEED_AXIS}
+        plan.check(seeds, labels_of, is_share=all(planned.config.task.metric.is_share for planned in runs))
     except ConfigError as error:
         raise ConfigError(f"study {name}, plan: {error}") from None
     return plan

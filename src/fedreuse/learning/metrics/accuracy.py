@@ -25,6 +25,7 @@ class Accuracy(Metric):
     """
 
     label_kinds = ("classes", "tokens", "flags")
+    is_share = True
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> float:
         """Number of right answers."""

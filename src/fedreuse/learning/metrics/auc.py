@@ -34,6 +34,7 @@ class Auc(Metric):
     bins: int = 100
 
     label_kinds = ("classes", "flags")
+    is_share = True
 
     def __post_init__(self) -> None:
         """Check the ranges."""

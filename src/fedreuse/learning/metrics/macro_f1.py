@@ -27,6 +27,7 @@ class MacroF1(Metric):
     """
 
     label_kinds = ("classes", "tokens", "flags")
+    is_share = True
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
         """Of each class: how often it was right, predicted, and true."""

@@ -21,7 +21,8 @@ class Metric:
     """Tells how good outputs are. One's own is a frozen dataclass that derives from this.
 
     Higher is better, unless `can_select` is False: such a metric is reported, but is not `task.metric`. `label_kinds`
-    says which labels it is for; None is all.
+    says which labels it is for; None is all. `is_share` says that the number is from 0 to 1: a plan with a margin
+    of 1 or more, or a target above 1, is refused then.
 
     Batches, clients and workers each make a state, states are added entry by entry, and `value` makes a number of the
     sum. Whole numbers make the result independent of how the examples were cut into parts.
@@ -49,6 +50,7 @@ class Metric:
     instead: ClassVar[str] = "report it under task.metrics"
     """What to do where it cannot select."""
     label_kinds: ClassVar[tuple[LabelKind, ...] | None] = None
+    is_share: ClassVar[bool] = False
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
         """The state of a batch: a number, or nested tuples of numbers."""

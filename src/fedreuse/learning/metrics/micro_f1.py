@@ -27,6 +27,7 @@ class MicroF1(Metric):
     """
 
     label_kinds = ("classes", "tokens", "flags")
+    is_share = True
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
         """How often a label was right, predicted, and true."""

@@ -47,7 +47,7 @@ def _planned(place: Path, shown: Shown) -> Section:
     found = confirm(place, [result for result in shown.complete if result.directory.resolve() in runs])
     unit = unit_of(found.record.current.plan.metric, found.results)
     claims = [
-        {**_row(named(answer), answer.said, unit), "margins": _margins(answer, unit), "verdict": answer.verdict}
+        {**_row(named(answer, found), answer.said, unit), "margins": _margins(answer, unit), "verdict": answer.verdict}
         for answer in found.answers
     ]
     effects = [_row(name, said, unit) for name, said in _effects(found)]

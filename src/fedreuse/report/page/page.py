@@ -19,7 +19,7 @@ from fedreuse.report.page.section import Section
 from fedreuse.report.page.shown import Shown
 from fedreuse.report.page.traffic import where_the_bytes_go
 from fedreuse.report.page.trajectories import trajectories
-from fedreuse.report.results import partial_note
+from fedreuse.report.results import partial_notes
 from fedreuse.report.tables import Table
 from fedreuse.runs.plan_record import read_plan
 
@@ -69,8 +69,7 @@ def page_of(
     """
     found = tuple(Path(place) for place in places)
     runs, left_out = admitted(gather(found))
-    notes = [note for place in found if (note := partial_note(place))]
-    shown = Shown(found, tuple(runs), (*left_out, *notes))
+    shown = Shown(found, tuple(runs), (*left_out, *partial_notes(found)))
     asked = [target for place in found if (record := read_plan(place)) for target in record.current.plan.targets]
     wanted = list(dict.fromkeys([*asked, *targets]))
     sections = (
