@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from fedreuse.report.results import Result
     from fedreuse.statistics.claims import Claim, Contrast
 
-__all__ = ["Answer", "Confirmation", "FactorialAnswer", "Verdict", "code_version", "confirm"]
+__all__ = ["ClaimAnswer", "Confirmation", "FactorialAnswer", "Verdict", "code_version", "confirm"]
 
 Verdict = str
 
 
 @dataclass(frozen=True)
-class Answer:
+class ClaimAnswer:
     """One claim: what the differences say, its adjusted p-value, and the verdict.
 
     `differing` names what the runs of a pair do not share though they bear the same seed.
@@ -58,7 +58,7 @@ class Confirmation:
     record: PlanRecord
     results: tuple[Result, ...]
     values: Mapping[Cell, Mapping[int, float]]
-    answers: tuple[Answer, ...]
+    answers: tuple[ClaimAnswer, ...]
     summaries: Mapping[str, OverDatasets]
     factorials: tuple[FactorialAnswer, ...]
     targets: tuple[TargetAnswer, ...]
@@ -104,7 +104,7 @@ def _answers(
     claims: Sequence[Claim],
     values: Mapping[Cell, Mapping[int, float]],
     cells: Mapping[Cell, Mapping[int, Result]],
-) -> tuple[Answer, ...]:
+) -> tuple[ClaimAnswer, ...]:
     plan = record.current.plan
     num_tests = 1 if plan.correction == "none" else len(claims)
     said = [
@@ -120,7 +120,9 @@ def _answers(
     decisive = adjusted([one.t_p if plan.decide == "t" else one.sign_flip_p for one in said], plan.correction)
     pairs = [[run for cell in claim.cells for run in cells[frozenset(cell.items())].values()] for claim in claims]
     return tuple(
-        Answer(claim, one, p, _verdict(p, plan.alpha), record.is_first(claim.contrast), tuple(compared_alike(runs)))
+        ClaimAnswer(
+            claim, one, p, _verdict(p, plan.alpha), record.is_first(claim.contrast), tuple(compared_alike(runs))
+        )
         for claim, one, p, runs in zip(claims, said, decisive, pairs, strict=True)
     )
 
@@ -133,7 +135,7 @@ def _verdict(p: float | None, alpha: float) -> Verdict:
 
 def _summaries(
     contrasts: Sequence[Contrast],
-    answers: Sequence[Answer],
+    answers: Sequence[ClaimAnswer],
     cells: Mapping[Cell, Mapping[int, Result]],
     confidence: float,
 ) -> dict[str, OverDatasets]:

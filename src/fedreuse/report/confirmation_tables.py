@@ -14,7 +14,7 @@ from fedreuse.report.tables import Table
 
 if TYPE_CHECKING:
     from fedreuse.report.arrivals import TargetAnswer
-    from fedreuse.report.confirmation import Answer, Confirmation
+    from fedreuse.report.confirmation import ClaimAnswer, Confirmation
     from fedreuse.report.observations import Cell
     from fedreuse.statistics.claims import Contrast
     from fedreuse.statistics.contrasts import Assessment
@@ -252,7 +252,7 @@ def _finite(node: Any) -> Any:
     return None if isinstance(node, float) and not isfinite(node) else node
 
 
-def named(answer: Answer, found: Confirmation) -> str:
+def named(answer: ClaimAnswer, found: Confirmation) -> str:
     """A contrast with its margin in the unit of the tables, and the block it was answered in."""
     title = _title(answer.claim.contrast, found)
     return f"{title} ({answer.claim.where})" if answer.claim.where else title

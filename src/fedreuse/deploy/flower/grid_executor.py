@@ -102,7 +102,7 @@ class GridExecutor(RunExecutor):
         self._grid, self._options, self._site, self.instance = clients.grid, clients.options, site, instance
         self._meter: MeterReader | None = None
         self._log = site.warn
-        self._waves, self._attempt = FaultInjection(site.faults, site.seed), 0
+        self._faults, self._attempt = FaultInjection(site.faults, site.seed), 0
         dense_bytes, limit = site.schema.dense_bytes, clients.options.max_reply_bytes
         self._max_bytes = 3 * dense_bytes + _SLACK_BYTES if limit == "auto" else limit
         self._num_clients = len(site.population)
@@ -128,14 +128,14 @@ class GridExecutor(RunExecutor):
         """Deliver requests and yield replies as they come."""
         first = next(iter(requests.values()))
         is_training = first.kind != EVALUATE
-        wave = self._waves.begin(requests) if is_training else everybody(requests)
+        exchange = self._faults.begin(requests) if is_training else everybody(requests)
         self._hello.greet()
         arrived = []
-        for client, message in self._ask(wave):
+        for client, message in self._ask(exchange):
             try:
-                arrived.append(wave.reply(client, *self._read(message, client, requests[client])))
+                arrived.append(exchange.reply(client, *self._read(message, client, requests[client])))
             except Exception as error:  # whatever one reply does, it is that reply that is refused
-                self._log(f"round {wave.round_number}: reply of client {client} refused: {refusal(error)}")
+                self._log(f"round {exchange.round_number}: reply of client {client} refused: {refusal(error)}")
         if is_training:
             self._check_number(arrived, len(requests))
         yield from arrived
@@ -147,7 +147,7 @@ class GridExecutor(RunExecutor):
     def end_round(self, acks: Mapping[int, int]) -> None:
         """The clients' own stores follow the commit rule; here nothing is kept."""
         del acks
-        self._waves.end_round()
+        self._faults.end_round()
         self._attempt = 0
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ class GridExecutor(RunExecutor):
         if len(arrived) >= wanted:
             return
         self._attempt += 1
-        self._waves.end_round()  # it starts over
+        self._faults.end_round()  # it starts over
         may_retry = self._attempt <= self._options.retries
         number = self._attempt
         what = f"{len(arrived)} of {num_asked} clients answered in time, at least {wanted} must"
@@ -172,9 +172,9 @@ class GridExecutor(RunExecutor):
             may_retry,
         )
 
-    def _ask(self, wave: Exchange) -> Iterator[tuple[int, Message]]:
+    def _ask(self, exchange: Exchange) -> Iterator[tuple[int, Message]]:
         """Replies of the clients that are there, as they come, until the time is over."""
-        requests, number = wave.requests, wave.round_number
+        requests, number = exchange.requests, exchange.round_number
         nodes = {client: node for client, node in self._roster.nodes.items() if client in requests}
         for client in sorted(requests.keys() - nodes.keys()):
             self._log(f"round {number}: client {client} is not connected")

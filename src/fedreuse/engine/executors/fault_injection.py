@@ -42,17 +42,17 @@ class FaultInjection:
     def __init__(self, faults: FaultPlan, seed: int) -> None:
         """Before the first round."""
         self._faults, self._seed = faults, seed
-        self._round = self._wave = 0
+        self._round = self._number = 0
 
     def begin(self, requests: Mapping[int, Envelope]) -> Exchange:
         """The next exchange."""
         round_number = next((request.round_number for request in requests.values()), self._round)
-        self._wave = self._wave + 1 if round_number == self._round else 1
+        self._number = self._number + 1 if round_number == self._round else 1
         self._round = round_number
-        fates = {client: self._faults.fate(self._seed, round_number, self._wave, client) for client in sorted(requests)}
+        fates = {client: self._faults.fate(self._seed, round_number, self._number, client) for client in sorted(requests)}
         arriving = {client: requests[client] for client, fate in fates.items() if fate != "lost"}
         return Exchange(round_number, arriving, fates)
 
     def end_round(self) -> None:
         """Count exchanges from the beginning: the next one is the first of its round."""
-        self._round = self._wave = 0
+        self._round = self._number = 0

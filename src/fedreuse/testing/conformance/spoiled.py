@@ -33,29 +33,29 @@ class Spoiling:
         """An executor at work."""
         return _SpoilingExecutor(Serial().start(site), self)
 
-    def spoil(self, reply: Reply, wave: int) -> Reply:
+    def spoil(self, reply: Reply, number: int) -> Reply:
         """Another reply; the first of the ways that were tried least."""
         envelope, tried = reply.envelope, Counter(self.ways.values())
         ways = {f"{envelope.kind} {way}": spoiled for way, spoiled in ways_to_spoil(envelope).items()}
         way = min(ways, key=lambda way: tried[way])
         self.ways[envelope.exchange, reply.client] = way
-        self.faults.append(ListedFault(envelope.round_number, reply.client, "lost", wave))
+        self.faults.append(ListedFault(envelope.round_number, reply.client, "lost", number))
         return replace(reply, envelope=ways[way])
 
 
 class _SpoilingExecutor(ExecutorWrapper):
     def __init__(self, inner: RunExecutor, how: Spoiling) -> None:
         super().__init__(inner)
-        self._how, self._wave = how, 0
+        self._how, self._number = how, 0
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        self._wave += 1
+        self._number += 1
         replies = list(self._inner.exchange(requests))
-        honest = replies[replies[0].envelope.exchange % len(replies)] if len(replies) > 1 or self._wave == 1 else None
-        return (reply if reply is honest else self._how.spoil(reply, self._wave) for reply in replies)
+        honest = replies[replies[0].envelope.exchange % len(replies)] if len(replies) > 1 or self._number == 1 else None
+        return (reply if reply is honest else self._how.spoil(reply, self._number) for reply in replies)
 
     def end_round(self, acks: Mapping[int, int]) -> None:
-        self._wave = 0
+        self._number = 0
         super().end_round(acks)
 
 
