@@ -49,7 +49,8 @@ class FaultInjection:
         round_number = next((request.round_number for request in requests.values()), self._round)
         self._number = self._number + 1 if round_number == self._round else 1
         self._round = round_number
-        fates = {client: self._faults.fate(self._seed, round_number, self._number, client) for client in sorted(requests)}
+        place = self._seed, round_number, self._number
+        fates = {client: self._faults.fate(*place, client) for client in sorted(requests)}
         arriving = {client: requests[client] for client, fate in fates.items() if fate != "lost"}
         return Exchange(round_number, arriving, fates)
 

@@ -133,7 +133,7 @@ def _both_ends_stay_equal(case: Case) -> None:
 
 
 def _a_silent_round_stands_still(case: Case) -> None:
-    nobody = Listed(tuple(ListedFault(3, client, "lost", wave) for client in range(6) for wave in (1, 2)))
+    nobody = Listed(tuple(ListedFault(3, client, "lost", number) for client in range(6) for number in (1, 2)))
     session = play(case, Setting(faults=nobody))
     before, after = session.models[2:4]
     if not any(event.outcome == "reused" for event in session.ledger.events if event.round_number == 3):
