@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
+from fedreuse import load, run
 from fedreuse.cli import app
 from tests.studies.test_gate_study import SMALL
 
 RUNNER = CliRunner(env={"COLUMNS": "160"})
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A complete run with a gate; do not change it."""
+    return run(load(SMALL), tmp_path_factory.mktemp("stored") / "run").path
 
 
 @pytest.mark.slow
@@ -49,3 +58,30 @@ def test_another_method_is_refused(tmp_path: Path) -> None:
     refused = RUNNER.invoke(app, ["gate", str(path)])
     assert refused.exit_code == 2
     assert "needs method dg_fedreuse" in refused.output
+
+
+def _other_threshold(path: Path) -> None:
+    path.write_text(path.read_text().replace("tau_start: 0.9116988", "tau_start: 0.5"))
+
+
+def _flipped_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[0] ^= 0x80  # no UTF-8 any more
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("damage", [_other_threshold, _flipped_bit])
+def test_a_run_whose_configuration_was_changed_is_refused(
+    stored: Path, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    place = Path(shutil.copytree(stored, tmp_path / "run"))
+    damage(place / "config.yaml")
+    refused = RUNNER.invoke(app, ["gate", str(place), "--at", "2"])
+    assert refused.exit_code == 2
+    assert "is not as it was written: config.yaml was changed" in " ".join(refused.stderr.split())
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    refused = RUNNER.invoke(app, ["gate", str(tmp_path)])
+    assert refused.exit_code == 2
+    assert "is not a run directory" in " ".join(refused.stderr.split())

@@ -46,14 +46,17 @@ def gate_command(
     from fedreuse.report.gate_figure import gate_figure
     from fedreuse.report.gate_tables import gate_tables
     from fedreuse.runs.config import load
+    from fedreuse.runs.directory import RunDirectory
     from fedreuse.runs.gate_probe import PROBES_FILE, read_probes
     from fedreuse.studies.gate_study import gate_study, write_probes
 
     if (config / PROBES_FILE).exists():
         probes, name = read_probes(config), config.name
     else:
-        file = config / "config.yaml" if config.is_dir() else config
-        settings = load(file, overrides or [])
+        run = RunDirectory.open(config) if config.is_dir() else None
+        if run is not None:
+            run.verify()
+        settings = load(config if run is None else run.path / "config.yaml", overrides or [])
         probes = gate_study(settings, at or [10], repeats, lambda line: typer.echo(line, err=True))
         name = f"{config.stem}, seed {settings.seed}"
         if out is not None:
