@@ -45,7 +45,7 @@ from fedreuse.report.results import Result, partial_note, rank_of, read_runs
 from fedreuse.report.table_forms import to_markdown
 from fedreuse.report.tables import Table, comparison, runs_table
 from fedreuse.report.variants import DIRECTIONS, Variant, by_variant, crossed
-from fedreuse.runs.gate_probe import read_probes
+from fedreuse.runs.gate_probe import read_gate
 from fedreuse.statistics.intervals import t_interval
 from fedreuse.statistics.targets import horizon, to_target
 from fedreuse.tuning.outcome import read_trials
@@ -120,7 +120,9 @@ def _answers(place: Path) -> str:
 
 
 def _gate(place: Path) -> str:
-    return _in_markdown(gate_tables(read_probes(place)))
+    record = read_gate(place)
+    drawn = _in_markdown(gate_tables(list(record.probes)))
+    return drawn if record.is_checked else f"{drawn}\n\nUnverified: written before gate studies had checksums."
 
 
 def _in_markdown(drawn: Sequence[Table]) -> str:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from fedreuse import load, run
 from fedreuse.cli import app
+from fedreuse.runs.gate_probe import read_gate
 from tests.studies.test_gate_study import SMALL
 
 RUNNER = CliRunner(env={"COLUMNS": "160"})
@@ -45,7 +46,17 @@ def test_what_was_found_is_stored_with_a_figure_and_shown_again(tmp_path: Path) 
     first = RUNNER.invoke(app, ["gate", str(path), "--at", "3", "--repeats", "2", "--out", str(out)])
     assert first.exit_code == 0, first.output
     assert "The gate of DG-FedReuse: small, seed 101" in (out / "gate.svg").read_text()
-    assert RUNNER.invoke(app, ["gate", str(out)]).stdout == first.stdout
+    again = RUNNER.invoke(app, ["gate", str(out)])
+    assert (again.stdout, again.stderr) == (first.stdout, "")
+    record = read_gate(out)
+    assert record.is_checked
+    assert {"started", "fedreuse", "code", "cpu"} <= set(record.provenance)
+    content = json.loads((out / "gate.json").read_text())
+    older = {key: content[key] for key in ("run_id", "config", "probes")}
+    (out / "gate.json").write_text(json.dumps(older))
+    unverified = RUNNER.invoke(app, ["gate", str(out)])
+    assert unverified.stdout == first.stdout
+    assert unverified.stderr.startswith("unverified: ")
     (out / "gate.json").write_text('{"probes": [{"round_number": 3}]}')
     damaged = RUNNER.invoke(app, ["gate", str(out)])
     assert damaged.exit_code == 2

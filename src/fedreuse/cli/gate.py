@@ -47,20 +47,25 @@ def gate_command(
     from fedreuse.report.gate_tables import gate_tables
     from fedreuse.runs.config import load
     from fedreuse.runs.directory import RunDirectory
-    from fedreuse.runs.gate_probe import PROBES_FILE, read_probes
+    from fedreuse.runs.gate_probe import PROBES_FILE, read_gate
+    from fedreuse.runs.provenance import provenance
     from fedreuse.studies.gate_study import gate_study, write_probes
 
     if (config / PROBES_FILE).exists():
-        probes, name = read_probes(config), config.name
+        record = read_gate(config)
+        probes, name = list(record.probes), config.name
+        if not record.is_checked:
+            typer.echo(f"unverified: {config / PROBES_FILE} was written before gate studies had checksums", err=True)
     else:
         run = RunDirectory.open(config) if config.is_dir() else None
         if run is not None:
             run.verify()
         settings = load(config if run is None else run.path / "config.yaml", overrides or [])
+        origin = provenance()
         probes = gate_study(settings, at or [10], repeats, lambda line: typer.echo(line, err=True))
         name = f"{config.stem}, seed {settings.seed}"
         if out is not None:
-            write_probes(out, settings, probes)
+            write_probes(out, settings, probes, origin)
     if out is not None and probes:
         figure = gate_figure(probes, out / "gate.svg", f"The gate of DG-FedReuse: {name}")
         typer.echo(f"figure: {figure}", err=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.checked import with_check
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import ConfigError, RunDirectoryError, require
 from fedreuse.core.files import write_whole
@@ -65,16 +66,23 @@ def gate_study(
         return _play(federation, sorted(set(at)), repeats, Path(folder), tell)
 
 
-def write_probes(folder: Path, config: RunConfig, probes: Sequence[Probe]) -> None:
-    """Store what a gate study found, with the configuration and run id that it looked at.
+def write_probes(folder: Path, config: RunConfig, probes: Sequence[Probe], origin: Mapping[str, Any]) -> None:
+    """Store what a gate study found with the configuration and run id that it looked at, under a checksum.
+
+    Args:
+        folder: Where `gate.json` is written.
+        config: The run that was looked at.
+        probes: What was found.
+        origin: The provenance of the study, taken when it started.
 
     Raises:
         RunDirectoryError: The folder cannot be written.
     """
-    content = {"run_id": config.run_id, "config": config.to_plain(), "probes": [asdict(probe) for probe in probes]}
+    found = [asdict(probe) for probe in probes]
+    content = {"run_id": config.run_id, "config": config.to_plain(), "provenance": dict(origin), "probes": found}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / PROBES_FILE, json.dumps(content).encode())
+        write_whole(folder / PROBES_FILE, json.dumps(with_check(content)).encode())
     except OSError as error:
         raise RunDirectoryError(f"{folder} cannot be written ({error}); choose another --out") from None
 
