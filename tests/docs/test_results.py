@@ -161,6 +161,27 @@ def test_the_two_axes_of_a_study_are_crossed(stored: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["comparison", "runs", "frontier", "costs", "paired", "crossed"])
+def test_tables_with_test_scores_say_once_how_often_the_split_was_opened(stored: Path, kind: str) -> None:
+    for run in sorted(stored.glob("*-*")):
+        score = json.loads((run / "summary.json").read_text())["test_score"]
+        opened = {"digest": "of the split", "model": run.name, "opened": "then", "result": {"score": score}}
+        (run / "test-opened.json").write_text(json.dumps(opened))
+    behind = "Behind the test scores stand 4 openings (1 configuration) of the test split of digits."
+    assert results.tables("small", kind).count(behind) == 1
+    shutil.rmtree(stored / "b-2")
+    results.stored.cache_clear()
+    behind = "Behind the test scores stand 3 openings (1 configuration) of the test split of digits.\n\nPartial: "
+    assert kind == "comparison" or behind in results.tables("small", kind)
+    assert "Behind the test scores" not in results.tables("small", "development")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("lean_mnist", "answers"), ("six_nodes", "transport")])
+def test_published_tables_of_plans_and_nodes_say_it_too(name: str, kind: str) -> None:
+    assert results.tables(name, kind).count("Behind the test scores stand") == 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["comparison", "runs", "frontier", "costs", "paired"])
 def test_a_study_that_lacks_runs_says_so_below_every_table(stored: Path, kind: str) -> None:
     shutil.rmtree(stored / "b-2")

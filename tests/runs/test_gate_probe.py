@@ -36,5 +36,5 @@ def test_a_file_with_a_checksum_says_where_it_comes_from_and_is_refused_once_cha
     record = read_gate(tmp_path)
     assert (record.provenance, record.is_checked) == ({"fedreuse": "0.1"}, True)
     (tmp_path / PROBES_FILE).write_text(json.dumps({**content, "probes": [{**PROBE, "harm": 1.0}]}))
-    with pytest.raises(RunDirectoryError, match="its checksum does not fit.*from a copy, or look again"):
+    with pytest.raises(RunDirectoryError, match=r"its checksum does not fit.*from a copy, or look again"):
         read_gate(tmp_path)
