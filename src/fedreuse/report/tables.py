@@ -89,7 +89,7 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
 
 
 def openings_line(results: Iterable[Result]) -> str:
-    """How often test splits were opened behind the test scores of these runs, in a sentence; empty if there are none."""
+    """How often test splits were opened behind the test scores of these runs, in a sentence; empty if never."""
     return told(openings_behind([result.directory for result in results if result.test_score is not None]))
 
 
