@@ -96,3 +96,15 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     refused = RUNNER.invoke(app, ["gate", str(tmp_path)])
     assert refused.exit_code == 2
     assert "is not a run directory" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.slow
+def test_a_stored_run_is_compared_unless_changes_make_it_another(stored: Path) -> None:
+    words = ["gate", str(stored), "--at", "2", "--repeats", "2"]
+    same = RUNNER.invoke(app, [*words, "executor.name=serial"])
+    assert same.exit_code == 0, same.stderr
+    assert f"rounds 1 to 2 are those of {stored}" in same.stderr
+    other = RUNNER.invoke(app, [*words[:2], "seed=7", *words[2:]])
+    assert other.exit_code == 0, other.stderr
+    assert "with these changes it is another run" in other.stderr
+    assert "are those of" not in other.stderr
