@@ -44,9 +44,9 @@ from fedreuse.report.observations import unit_of
 from fedreuse.report.paired import Pairs, paired_differences, paired_table
 from fedreuse.report.results import Result, partial_note, rank_of, read_runs
 from fedreuse.report.table_forms import to_markdown
-from fedreuse.report.tables import Table, comparison, runs_table
+from fedreuse.report.tables import Table, comparison, openings_line, runs_table
 from fedreuse.report.variants import DIRECTIONS, Variant, by_variant, crossed
-from fedreuse.runs.gate_probe import read_probes
+from fedreuse.runs.gate_probe import read_gate
 from fedreuse.statistics.intervals import t_interval
 from fedreuse.statistics.targets import horizon, to_target
 from fedreuse.tuning.outcome import read_trials
@@ -57,15 +57,24 @@ __all__ = ["filled", "scores_alone", "stored", "tables"]
 
 _COSTS = ("rounds", "bytes", "flops")
 """What documents show of the way to a target; seconds depend on what else a machine did."""
+_TESTED = ("answers", "paired", "runs", "frontier", "transport", "costs", "crossed", "goals")
+"""Kinds that show test scores and say below how often test splits were opened; `comparison` says it in its legend."""
 _COUNTED, _WAYS = ("messages", "transport"), ("up", "down")
 STORED = Path(__file__).parents[2] / "results"
 SCORES = Path(__file__).parents[1] / "bench"
 
 
 def tables(name: str, kind: str, *more: str) -> str:
-    """The tables of one kind, of one export, and what its runs do not cover."""
+    """The tables of one kind, of one export; below, openings of the test split and what its runs do not cover."""
     drawn, note = _KINDS[kind](STORED / name, *more), _note(STORED / name)
-    return f"{drawn}\n\n{note}" if note else drawn
+    behind = _openings(name, *(more if kind == "goals" else ())) if kind in _TESTED else ""
+    return "\n\n".join(part for part in (drawn, behind, note) if part)
+
+
+def _openings(*names: str) -> str:
+    """How often test splits were opened behind the scores of exports; nobody counted behind scores without runs."""
+    places = [STORED / name for name in names]
+    return openings_line(result for place in places if place.is_dir() for result in stored(place))
 
 
 def filled(text: str) -> str:
@@ -121,7 +130,9 @@ def _answers(place: Path) -> str:
 
 
 def _gate(place: Path) -> str:
-    return _in_markdown(gate_tables(read_probes(place)))
+    record = read_gate(place)
+    drawn = _in_markdown(gate_tables(list(record.probes)))
+    return drawn if record.is_checked else f"{drawn}\n\nUnverified: written before gate studies had checksums."
 
 
 def _in_markdown(drawn: Sequence[Table]) -> str:

@@ -81,6 +81,21 @@ def test_runs_of_two_versions_of_the_code_are_noted_below_the_tables(invoke: Inv
         assert shown.stdout.count("Note: the runs come from 2 versions of the code: 1 by ") == 1
 
 
+@pytest.mark.slow
+def test_a_path_that_cannot_be_judged_does_not_stop_the_others(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    shown = invoke("audit", tmp_path / "nothing", complete, "--json")
+    assert shown.exit_code == 1
+    first, second = json.loads(shown.stdout)["audits"]
+    assert (first["kind"], first["verdict"]) == ("folder", "red")
+    assert "no run directory here" in first["checks"][0]["said"]
+    assert (second["kind"], second["verdict"] != "red") == ("run", True)
+    assert "content failed: " in " ".join(invoke("audit", tmp_path / "nothing", complete).stdout.split())
+    alone = invoke("audit", tmp_path / "nothing")
+    assert alone.exit_code == 2
+    assert "no run directory here" in alone.stderr
+
+
 def test_a_table_tells_what_failed_then_what_is_unverified() -> None:
     bad, old = Check("ledger", "failed", "one byte less"), Check("manifest", "unverified", "none")
     audits = [

@@ -69,6 +69,22 @@ def test_runs_that_are_there_already_are_compared_and_nothing_runs(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("folder", ["runs", "tried"])
+def test_single_runs_in_one_folder_count_the_openings_of_all(
+    invoke: Invoke, tiny: Path, in_folder: Path, folder: str
+) -> None:
+    place = in_folder / folder
+    for name, changes in (("x1", "seed=1"), ("x2", "local.epochs=2")):
+        shown = invoke("run", tiny, changes, "rounds.count=1", "--out", place / name)
+        assert shown.exit_code == 0, shown.stderr
+    shutil.rmtree(place / "x1")  # who forgets a run does not undo its look
+    shown = invoke("compare", place / "x2")
+    assert "stand 2 openings (2 configurations) of the test split of digits" in " ".join(shown.stdout.split())
+    assert len(json.loads(invoke("compare", place / "x2", "--json").stdout)["test_openings"]) == 2
+    assert [path.name for path in in_folder.iterdir()] == [folder]
+
+
+@pytest.mark.slow
 def test_variants_that_are_one_method_are_told_aloud(invoke: Invoke, study: Path, tmp_path: Path) -> None:
     link = {"uplink": {"update": {"name": "plain", "codec": {"name": "top_k", "ratio": 0.2}}}}  # spelt out: it stays
     axes = {"method": {name: {"method": name, **link} for name in ("fedavg", "fed_ef")}}

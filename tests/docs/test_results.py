@@ -161,7 +161,9 @@ def test_a_table_of_measured_bytes_needs_a_meter() -> None:
 
 
 def test_probes_of_a_gate_have_tables() -> None:
-    assert "**Reliability of the gate's score**" in results.tables("gate", "gate")
+    drawn = results.tables("gate", "gate")
+    assert "**Reliability of the gate's score**" in drawn
+    assert drawn.endswith("Unverified: written before gate studies had checksums.")
 
 
 @pytest.mark.slow
@@ -179,6 +181,27 @@ def test_the_two_axes_of_a_study_are_crossed(stored: Path) -> None:
         entry["labels"] = {"attack": attack, "rule": rule}
     (stored / "study.json").write_text(json.dumps(content))
     assert "| x | 50.0 | 50.0 |\n| y | 62.5 | 62.5 |" in results.tables("small", "crossed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["comparison", "runs", "frontier", "costs", "paired", "crossed"])
+def test_tables_with_test_scores_say_once_how_often_the_split_was_opened(stored: Path, kind: str) -> None:
+    for run in sorted(stored.glob("*-*")):
+        score = json.loads((run / "summary.json").read_text())["test_score"]
+        opened = {"digest": "of the split", "model": run.name, "opened": "then", "result": {"score": score}}
+        (run / "test-opened.json").write_text(json.dumps(opened))
+    behind = "Behind the test scores stand 4 openings (1 configuration) of the test split of digits."
+    assert results.tables("small", kind).count(behind) == 1
+    shutil.rmtree(stored / "b-2")
+    results.stored.cache_clear()
+    behind = "Behind the test scores stand 3 openings (1 configuration) of the test split of digits.\n\nPartial: "
+    assert kind == "comparison" or behind in results.tables("small", kind)
+    assert "Behind the test scores" not in results.tables("small", "development")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("lean_mnist", "answers"), ("six_nodes", "transport")])
+def test_published_tables_of_plans_and_nodes_say_it_too(name: str, kind: str) -> None:
+    assert results.tables(name, kind).count("Behind the test scores stand") == 1
 
 
 @pytest.mark.slow

@@ -40,12 +40,44 @@ def test_every_opening_is_a_line_and_the_same_look_is_one(study: Path) -> None:
     assert [json.loads(line)["model"] for line in lines(study)] == ["a", "b"]
 
 
-def test_a_run_that_belongs_to_no_study_has_no_ledger_unless_somebody_began_one(tmp_path: Path) -> None:
+def test_the_only_run_of_a_folder_has_no_ledger_unless_somebody_began_one(tmp_path: Path) -> None:
     note_opening(tmp_path / "run", CONFIG, "id", "digest", "a")
     assert not list(tmp_path.iterdir())
     (tmp_path / LEDGER_FILE).touch()
     note_opening(tmp_path / "run", CONFIG, "id", "digest", "a")
     assert len(lines(tmp_path)) == 1
+
+
+def test_in_a_folder_called_runs_the_first_opening_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    note_opening(tmp_path / "runs" / "one", CONFIG, "id", "digest", "a")
+    assert len(lines(tmp_path / "runs")) == 1
+
+
+def record(run: Path, model: str) -> None:
+    """What a run keeps of an opening."""
+    run.mkdir()
+    (run / RECORD_FILE).write_text(json.dumps({"digest": "digest", "model": model, "opened": f"at {model}"}))
+    (run / "config.yaml").write_text(json.dumps(CONFIG))
+    (run / "provenance.json").write_text(json.dumps({"run_id": f"id {model}"}))
+
+
+def test_the_second_opening_in_a_folder_begins_a_ledger_that_has_the_first(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        record(tmp_path / name, name)
+    tmp_path.chmod(0o770)
+    for _ in range(2):
+        note_opening(tmp_path / "c", CONFIG, "id c", "digest", "c")
+    assert [json.loads(line)["run"] for line in lines(tmp_path)] == ["a", "b", "c"]
+    assert (tmp_path / LEDGER_FILE).stat().st_mode & 0o777 == 0o660
+    assert len(openings_behind([tmp_path / "a"])) == 3
+
+
+def test_no_ledger_begins_where_strangers_share_a_folder(tmp_path: Path) -> None:
+    record(tmp_path / "a", "a")
+    tmp_path.chmod(0o1777)
+    note_opening(tmp_path / "b", CONFIG, "id b", "digest", "b")
+    assert not (tmp_path / LEDGER_FILE).exists()
 
 
 def test_a_line_that_a_crash_tore_goes_and_a_damaged_one_is_refused(study: Path) -> None:

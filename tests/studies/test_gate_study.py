@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fedreuse import load, run
-from fedreuse.core.errors import ConfigError
+from fedreuse import RunDirectory, load, run
+from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.studies.gate_study import gate_study
+from tests.evidence.audited import change, seal_again
 
 SMALL: dict[str, Any] = {
     "task": {"name": "digits", "clients": 6, "limit": 400, "partition": {"name": "iid"}, "validation": 0.2},
@@ -40,6 +42,46 @@ def test_the_first_repeat_is_the_score_that_the_run_takes(tmp_path: Path) -> Non
 def test_every_usable_cache_is_looked_at_not_only_the_selected(tmp_path: Path) -> None:
     probes = gate_study(load(SMALL), [3], repeats=2)
     assert len(probes) > 4  # more than the cohort
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """A stored run that kept states and a model; do not change it."""
+    config = load(SMALL, ["keep={states: [1, 3], models: [3]}"])
+    return run(config, tmp_path_factory.mktemp("kept") / "run")
+
+
+@pytest.mark.slow
+def test_from_a_kept_state_the_probes_are_the_same_bits(kept: RunDirectory) -> None:
+    told: list[str] = []
+    found = gate_study(load(SMALL), [4], repeats=2, tell=told.append, run=kept)
+    assert found
+    assert found == gate_study(load(SMALL), [4], repeats=2)
+    # caches are up to two rounds old, so that drift needs the model before round 2; the state after round 3 is too late
+    assert told[0] == "from the state that was kept after round 1"
+    assert told[-1] == f"rounds 2 to 4 are those of {kept.path}, as far as it recorded them"
+
+
+@pytest.mark.slow
+def test_without_a_state_that_is_early_enough_the_run_is_played_from_the_start(kept: RunDirectory) -> None:
+    told: list[str] = []
+    assert gate_study(load(SMALL), [3], repeats=2, tell=told.append, run=kept) == gate_study(load(SMALL), [3], 2)
+    assert told[-1].startswith("rounds 1 to 3 are those of ")
+
+
+@pytest.mark.slow
+def test_a_stored_run_with_another_result_is_refused(kept: RunDirectory, tmp_path: Path) -> None:
+    place = Path(shutil.copytree(kept.path, tmp_path / "run"))
+    change(place / "summary.json", model_digest="0123456789abcdef")
+    seal_again(place)
+    assert gate_study(load(SMALL), [3], repeats=2, run=RunDirectory(place))  # it does not get there
+    with pytest.raises(RunDirectoryError, match=r"round 4, played again, .*: its model is 0123456789ab there and"):
+        gate_study(load(SMALL), [4], repeats=2, run=RunDirectory(place))
+
+
+def test_a_stored_run_with_other_examples_is_refused(kept: RunDirectory) -> None:
+    with pytest.raises(RunDirectoryError, match="the partition is not what this run began with"):
+        gate_study(load(SMALL, ["task.limit=300"]), [4], repeats=2, run=kept)
 
 
 @pytest.mark.parametrize(

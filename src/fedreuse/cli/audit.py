@@ -1,4 +1,4 @@
-"""`fedreuse audit`: whether runs, studies and searches are what they say."""
+"""`fedreuse audit`: whether runs, studies, searches and gate studies are what they say."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 
 from fedreuse.cli.app import RUN_FAILED, Allow, AsJson, app
 from fedreuse.cli.output import command_words, counted, show_json, show_lines, show_table
+from fedreuse.core.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,9 @@ __all__ = ["audit_command", "audit_table"]
 def audit_command(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Run directories, studies, searches, exports, or folders of them.", show_default=False),
+        typer.Argument(
+            help="Run directories, studies, searches, gate studies, exports, or folders of them.", show_default=False
+        ),
     ],
     rebuild: Annotated[
         bool,
@@ -38,11 +41,15 @@ def audit_command(
     """Check runs, studies and searches: manifest, identity, digests, sums, counts, openings, code, plan, rule.
 
     Green: everything is vouched for. Unverified: nothing is refuted, but the run was begun before there were checksums,
-    or by code that no commit holds. Red: something is refuted; the exit code is 1.
+    or by code that no commit holds. Red: something is refuted, or one of several paths cannot be judged; the exit code
+    is 1.
     """
     from fedreuse.evidence.audit import audit, plain
 
-    audits = [one for path in paths for one in audit(path, rebuild=rebuild)]
+    if len(paths) == 1:
+        audits = audit(paths[0], rebuild=rebuild)
+    else:
+        audits = [one for path in paths for one in _judged(path, rebuild)]
     verdicts = Counter(one.verdict for one in audits)
     if as_json:
         show_json({"verdicts": dict(verdicts), "audits": plain(audits)})
@@ -51,6 +58,17 @@ def audit_command(
         show_lines(f"{counted(len(audits), 'audit')}: " + ", ".join(f"{n} {word}" for word, n in verdicts.items()))
     if verdicts["red"]:
         raise typer.Exit(RUN_FAILED)
+
+
+def _judged(path: Path, rebuild: bool) -> list[Audit]:
+    """The audits of one of several paths; one that cannot be judged is red and does not stop the others."""
+    from fedreuse.evidence.audit import Audit, audit
+    from fedreuse.runs.consistency import Check
+
+    try:
+        return audit(path, rebuild=rebuild)
+    except UserError as error:
+        return [Audit(path, "folder", (Check("content", "failed", str(error)),))]
 
 
 def audit_table(audits: Sequence[Audit]) -> Table:

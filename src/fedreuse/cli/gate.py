@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fedreuse.cli.app import Allow, AsJson, app
-from fedreuse.cli.output import show_json, show_lines, show_table
+from fedreuse.cli.output import say, show_json, show_lines, show_table
+
+if TYPE_CHECKING:
+    from fedreuse.runs.config import RunConfig
+    from fedreuse.runs.directory import RunDirectory
 
 __all__ = ["gate_command"]
 
@@ -41,26 +45,35 @@ def gate_command(
 
     Shows how much of the score's variance lies between clients, how often the decision flips, and how well the score,
     age, drift and others foretell that reuse costs validation loss. The run itself is played as it would be, without
-    a directory: a stored run has the same states, bit by bit. A folder that --out wrote is shown again.
+    a directory. A stored run is played again, from a kept state where one is early enough, and compared round by round
+    with what it recorded. A folder that --out wrote is shown again.
     """
     from fedreuse.report.gate_figure import gate_figure
     from fedreuse.report.gate_tables import gate_tables
     from fedreuse.runs.config import load
-    from fedreuse.runs.gate_probe import PROBES_FILE, read_probes
+    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.runs.gate_probe import PROBES_FILE, read_gate
+    from fedreuse.runs.provenance import provenance
     from fedreuse.studies.gate_study import gate_study, write_probes
 
     if (config / PROBES_FILE).exists():
-        probes, name = read_probes(config), config.name
+        record = read_gate(config)
+        probes, name = list(record.probes), config.name
+        if not record.is_checked:
+            _tell(f"unverified: {config / PROBES_FILE} was written before gate studies had checksums")
     else:
-        file = config / "config.yaml" if config.is_dir() else config
-        settings = load(file, overrides or [])
-        probes = gate_study(settings, at or [10], repeats, lambda line: typer.echo(line, err=True))
+        run = RunDirectory.open(config) if config.is_dir() else None
+        if run is not None:
+            run.verify()
+        settings = load(config if run is None else run.path / "config.yaml", overrides or [])
+        origin = provenance()
+        probes = gate_study(settings, at or [10], repeats, _tell, None if run is None else _comparable(run, settings))
         name = f"{config.stem}, seed {settings.seed}"
         if out is not None:
-            write_probes(out, settings, probes)
+            write_probes(out, settings, probes, origin)
     if out is not None and probes:
         figure = gate_figure(probes, out / "gate.svg", f"The gate of DG-FedReuse: {name}")
-        typer.echo(f"figure: {figure}", err=True)
+        _tell(f"figure: {figure}")
     if as_json:
         show_json({"probes": [asdict(probe) for probe in probes]})
         return
@@ -69,3 +82,17 @@ def gate_command(
         return
     for table in gate_tables(probes):
         show_table(table)
+
+
+def _comparable(run: RunDirectory, settings: RunConfig) -> RunDirectory | None:
+    """The stored run, if it is what is played: overrides may make it another one, and it may have no round yet."""
+    from fedreuse.runs.config import load
+
+    if settings.run_id != load(run.path / "config.yaml").run_id:
+        _tell(f"{run.path}: with these changes it is another run; it is played from the start, and compared with none")
+        return None
+    return run if run.has_rounds else None
+
+
+def _tell(line: str) -> None:
+    say(line, err=True)

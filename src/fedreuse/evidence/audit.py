@@ -1,4 +1,4 @@
-"""An audit: whether runs, studies and searches are what they say, from their files alone."""
+"""An audit: whether runs, studies, searches and gate studies are what they say, from their files alone."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fedreuse.core.errors import ConfigError, DataError, FedreuseError, RunDirectoryError
+from fedreuse.evidence.audit_gate import check_gate
 from fedreuse.evidence.audit_search import check_search, runs_of_search
 from fedreuse.evidence.audit_study import check_study
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.partitions.client_index import ClientIndex
-from fedreuse.runs.consistency import Check, check_run, same
+from fedreuse.runs.consistency import Check, check_code, check_run, same
 from fedreuse.runs.directory import RunDirectory, no_runs
 from fedreuse.runs.facts import digest_of_arrays
+from fedreuse.runs.gate_probe import PROBES_FILE
 from fedreuse.runs.schedule import Schedule
 from fedreuse.runs.study_file import STUDY_FILE
 from fedreuse.tuning.space_record import SPACE_FILE
@@ -28,16 +30,16 @@ _INDICES = ("partition", "validation")
 
 @dataclass(frozen=True)
 class Audit:
-    """What was asked of one run, one study or one search.
+    """What was asked of one run, study, search or gate study.
 
     Attributes:
-        path: The run directory, or the folder of the study or search.
-        kind: Which of the three.
+        path: The run directory, or the folder of the study, search or gate study.
+        kind: Which of them; `folder` is a path that could not be judged.
         checks: Every question with its answer.
     """
 
     path: Path
-    kind: Literal["run", "study", "search"]
+    kind: Literal["run", "study", "search", "gate study", "folder"]
     checks: tuple[Check, ...]
 
     @property
@@ -48,15 +50,16 @@ class Audit:
 
 
 def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
-    """Audit every run, study and search in a folder.
+    """Audit every run, study, search and gate study in a folder.
 
     Args:
-        path: A run directory, the folder of a study or of a search (or an export of it), or a folder of these.
+        path: A run directory, the folder of a study or of a search (or an export of it), one that `fedreuse gate --out`
+            wrote, or a folder of these.
         rebuild: Make data, partition, schedule and initial model again, as a resumed run does, and compare; the
             datasets must be there.
 
     Returns:
-        Studies and searches, each followed by its runs, then runs that belong to none.
+        Studies and searches, each followed by its runs, then runs that belong to none; gate studies where they lie.
 
     Raises:
         RunDirectoryError: There is no run in the folder.
@@ -73,16 +76,28 @@ def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
     found = list(_found(place, _DEEPEST))
     if not found:
         raise no_runs(place)
-    return [one for folder in found for one in audit_folder(folder, rebuild=rebuild)]
+    return [one for folder in found for one in _audited(folder, rebuild)]
 
 
 def _found(place: Path, depth: int) -> Iterator[Path]:
-    """Studies, searches, and runs that belong to none, from the top down."""
-    if any((place / name).exists() for name in (STUDY_FILE, SPACE_FILE, "config.yaml")):
+    """Studies, searches, runs that belong to none, and gate studies, from the top down."""
+    if _holds_runs(place) or (place / PROBES_FILE).exists():
         yield place
-    elif depth and place.is_dir():
+    if not _holds_runs(place) and depth and place.is_dir():
         for folder in sorted(inner for inner in place.iterdir() if inner.is_dir()):
             yield from _found(folder, depth - 1)
+
+
+def _holds_runs(place: Path) -> bool:
+    return any((place / name).exists() for name in (STUDY_FILE, SPACE_FILE, "config.yaml"))
+
+
+def _audited(place: Path, rebuild: bool) -> Iterator[Audit]:
+    """What lies in a folder; a gate study may lie beside the runs that it looked at."""
+    if _holds_runs(place):
+        yield from audit_folder(place, rebuild=rebuild)
+    if (place / PROBES_FILE).exists():
+        yield Audit(place, "gate study", tuple(check_gate(place)))
 
 
 def audit_folder(place: Path, absent: Collection[str] | None = None, *, rebuild: bool = False) -> Iterator[Audit]:
@@ -158,12 +173,7 @@ def _model(directory: RunDirectory) -> Check:
 
 
 def _code(directory: RunDirectory) -> Check:
-    facts = directory.provenance
-    code: dict[str, Any] = facts.get("code") or {}
-    said = f"fedreuse {facts.get('fedreuse', '?')}" + (f", commit {code['commit'][:12]}" if code.get("commit") else "")
-    if code.get("is_modified"):
-        return Check("code", "unverified", f"{said}, with changes that no commit holds")
-    return Check("code", "ok", said)
+    return check_code(directory.provenance)
 
 
 def _origins(directory: RunDirectory) -> Check:

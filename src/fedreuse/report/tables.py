@@ -20,6 +20,7 @@ __all__ = [
     "comparison",
     "links_table",
     "megabytes",
+    "openings_line",
     "runs_table",
     "savings_table",
     "score",
@@ -54,7 +55,7 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
     names = [_named(variant, has_count=len(counts) > 1) for variant in variants]
     outside = "\n* outside the method's theory (accept_approximation)."
     starred = outside if any(variant.is_approximate for variant in variants) else ""
-    opened = _openings(variants)
+    opened = openings_line([result for variant in variants for result in variant.results])
     metrics = {result.metric for variant in variants for result in variant.results}
     metric = metrics.pop() if len(metrics) == 1 else "score"
     unit = " %" if metric == "accuracy" else ""
@@ -68,8 +69,8 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
             for name, variant in zip(names, variants, strict=True)
         ),
         "test: one look at the end; validation: the last evaluation; reuse share: of all selected clients; "
-        "server, clients: memory that lasts from round to round (all clients together)." + starred + opened
-        + (_EPSILON if private else ""),
+        "server, clients: memory that lasts from round to round (all clients together)." + starred
+        + (f"\n{opened}" if opened else "") + (_EPSILON if private else ""),
     )  # fmt: skip
     measured = _measured(variants, names, over)
     if rank is not None:
@@ -87,11 +88,9 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
     return [outcome, saving, *measured]
 
 
-def _openings(variants: Sequence[Variant]) -> str:
-    """How often the test splits were opened behind the scores of a table, as a line of its legend."""
-    places = [result.directory for variant in variants for result in variant.results if result.test_score is not None]
-    text = told(openings_behind(places))
-    return f"\n{text}" if text else ""
+def openings_line(results: Iterable[Result]) -> str:
+    """How often test splits were opened behind the test scores of these runs, in a sentence; empty if never."""
+    return told(openings_behind([result.directory for result in results if result.test_score is not None]))
 
 
 def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> list[Table]:

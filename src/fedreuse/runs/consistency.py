@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fedreuse.runs.directory import RunDirectory
     from fedreuse.runs.snapshot import Snapshot
 
-__all__ = ["Check", "Verdict", "check_run", "failures", "same"]
+__all__ = ["Check", "Verdict", "check_code", "check_run", "failures", "same"]
 
 Verdict = Literal["ok", "recorded", "unverified", "failed"]
 """`recorded`: stated, and contradicted by nothing here. `unverified`: nothing vouches for it. `failed`: refuted."""
@@ -42,6 +42,15 @@ def check_run(directory: RunDirectory, known: Snapshot | None = None) -> list[Ch
         return [Check("complete", "failed", f"the run is {directory.state}, so that it has no result")]
     run = _Run(directory, known)
     return [_ask(name, look, run) for name, look in _LOOKS.items()]
+
+
+def check_code(facts: Mapping[str, Any]) -> Check:
+    """Which version and commit a provenance names, and whether that code had changes."""
+    code: dict[str, Any] = facts.get("code") or {}
+    said = f"fedreuse {facts.get('fedreuse', '?')}" + (f", commit {code['commit'][:12]}" if code.get("commit") else "")
+    if code.get("is_modified"):
+        return Check("code", "unverified", f"{said}, with changes that no commit holds")
+    return Check("code", "ok", said)
 
 
 def failures(directory: RunDirectory, known: Snapshot | None = None) -> str:

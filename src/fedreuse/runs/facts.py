@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import nn
 
+    from fedreuse.core.schema import ModelSchema
     from fedreuse.runs.assembly import Federation
     from fedreuse.runs.schedule import Schedule
 
-__all__ = ["digest_of_arrays", "digest_of_model", "facts_of", "write_facts"]
+__all__ = ["digest_by_names", "digest_of_arrays", "digest_of_model", "facts_of", "write_facts"]
 
 
 def write_facts(federation: Federation, schedule: Schedule, directory: RunDirectory) -> None:
@@ -73,7 +74,11 @@ def digest_of_arrays(arrays: Mapping[str, np.ndarray], module: nn.Module) -> str
     """The digest of a model that lies in a file, by names; empty if its tensors are not those of the network."""
     from fedreuse.learning.flat_network import schema_of
 
-    schema = schema_of(module)
+    return digest_by_names(arrays, schema_of(module))
+
+
+def digest_by_names(arrays: Mapping[str, np.ndarray], schema: ModelSchema) -> str:
+    """The digest of a model that lies in a file, by names; empty if its tensors are not those of the schema."""
     try:
         parts = (schema.weights, schema.buffers, schema.counters)
         return digest_of_model(Model(*(from_arrays(part, arrays) for part in parts)))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from fedreuse.core.checked import CHECK, parse_checked
 from fedreuse.core.errors import RunDirectoryError
 
-__all__ = ["PROBES_FILE", "Probe", "read_probes"]
+__all__ = ["PROBES_FILE", "GateRecord", "Probe", "read_gate", "read_probes"]
 
 PROBES_FILE = "gate.json"
 """Where a gate study keeps its probes."""
@@ -58,16 +60,50 @@ class Probe:
         return sum(score >= self.threshold for score in self.scores)
 
 
+@dataclass(frozen=True)
+class GateRecord:
+    """What a gate study left in a folder.
+
+    Attributes:
+        probes: Every client that was looked at.
+        run_id: Of the run that was looked at.
+        config: Of that run, resolved.
+        provenance: Code, packages and hardware of the study, and when it started.
+        is_checked: Whether the file has a checksum; one from before there were any is unverified.
+    """
+
+    probes: tuple[Probe, ...]
+    run_id: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    is_checked: bool = False
+
+
+def read_gate(folder: Path) -> GateRecord:
+    """What a gate study left in a folder, compared with its checksum if it has one.
+
+    Raises:
+        RunDirectoryError: The file is not whole, or not as it was written.
+    """
+    path = folder / PROBES_FILE
+    try:
+        content = parse_checked(path.read_bytes(), is_required=False)
+        if ("provenance" in content) != (CHECK in content):  # they came together; older files have neither
+            raise ValueError("its checksum or its provenance is missing")
+        probes = tuple(Probe(**{**one, "scores": tuple(one["scores"])}) for one in content["probes"])
+        rest = {key: content[key] for key in ("run_id", "config", "provenance") if key in content}
+        return GateRecord(probes, **rest, is_checked=CHECK in content)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunDirectoryError(
+            f"{path} is not a gate study as it was written ({error}); bring it back from a copy, or look again with "
+            "--out and another folder"
+        ) from None
+
+
 def read_probes(folder: Path) -> list[Probe]:
     """The probes that a gate study left in a folder.
 
     Raises:
-        RunDirectoryError: The file is not whole.
+        RunDirectoryError: The file is not whole, or not as it was written.
     """
-    try:
-        stored = json.loads((folder / PROBES_FILE).read_text())["probes"]
-        return [Probe(**{**one, "scores": tuple(one["scores"])}) for one in stored]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunDirectoryError(
-            f"{folder / PROBES_FILE} is not a gate study ({error}); look again with --out"
-        ) from None
+    return list(read_gate(folder).probes)

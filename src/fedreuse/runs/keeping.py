@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fedreuse.core.model import Model
     from fedreuse.runs.live import LiveRun
 
-__all__ = ["Keeper", "go_back"]
+__all__ = ["Keeper", "go_back", "kept_models", "kept_states"]
 
 _MODELS, _STATES, _CHECKPOINTS = "models", "states", "checkpoints"
 _BEST = "best-"
@@ -113,7 +113,7 @@ def go_back(run: str | Path, number: int) -> RunDirectory:
         )
     if (place / "deployment.json").exists():
         raise RunDirectoryError(f"{place} ran on real nodes, whose memories do not go back with it; start a new run")
-    kept = {_round_of(file): file for name in (_CHECKPOINTS, _STATES) for file in (place / name).glob("round-*.sqlite")}
+    kept = kept_states(place)
     if number not in kept:
         known = f"rounds {', '.join(map(str, sorted(kept)))} are there" if kept else "none was (keep.checkpoints: 3)"
         raise RunDirectoryError(f"{place}: the state of round {number} was not kept; {known}")
@@ -130,6 +130,16 @@ def go_back(run: str | Path, number: int) -> RunDirectory:
     finally:
         directory.release()
     return directory
+
+
+def kept_states(place: Path) -> dict[int, Path]:
+    """By round, the copies of the journal that a run directory keeps: everything as it was after that round."""
+    return {_round_of(file): file for name in (_CHECKPOINTS, _STATES) for file in (place / name).glob("round-*.sqlite")}
+
+
+def kept_models(place: Path) -> dict[int, Path]:
+    """By round, the models that a run directory keeps: the server's after that round."""
+    return {_round_of(file): file for file in (place / _MODELS).glob("round-*.safetensors")}
 
 
 def _round_of(file: Path) -> int:

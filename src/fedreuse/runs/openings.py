@@ -1,6 +1,6 @@
-"""The ledger of test openings: under a study's folder, one line for every look of its runs at a test split.
+"""The ledger of test openings: in the folder of a study or of single runs, one line for every look at a test split.
 
-A seal per directory says nothing about a study that opens the same test split forty times and keeps the best. The
+A seal per directory says nothing about forty runs that open the same test split, of which somebody keeps the best. The
 ledger is written before the examples are handed out, so that it never lacks an opening.
 """
 
@@ -9,7 +9,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -35,6 +37,8 @@ __all__ = [
 LEDGER_FILE = "test-openings.jsonl"
 RECORD_FILE = "test-opened.json"
 """What a run itself keeps of its one opening."""
+_RUNS_FOLDER = "runs"
+"""Where runs lie that nobody gave a place."""
 _STUDY_FILES = (LEDGER_FILE, "study.json", "space.json")
 _NO_SELECTION = ("seed", "executor", "client_store", "server_store", "checkpoint_every", "listeners", "test", "keep",
                  "development_seeds")  # fmt: skip
@@ -69,13 +73,16 @@ class SplitOpening:
 
 
 def note_opening(run: Path, config: Mapping[str, Any], run_id: str, digest: str, model: str) -> None:
-    """Add an opening to the ledger of the study that a run belongs to; the same look again adds nothing.
+    """Add an opening to the ledger of the study or the folder that a run belongs to; the same look adds nothing.
+
+    Where there is no ledger yet, one begins in a folder of runs, with the openings that the runs in it recorded.
 
     Raises:
         RunDirectoryError: The ledger is damaged or cannot be written; then the test split stays closed.
     """
-    folder = _folder_of(run)
-    if folder is None:
+    known = _folder_of(run)
+    folder, before = (run.resolve().parent, _beside(run)) if known is None else (known, [])
+    if known is None and not _may_begin(folder, bool(before)):
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
     opening = SplitOpening(config["task"]["name"], digest, selection_of(config), run_id, run.name, model, now)
@@ -83,10 +90,15 @@ def note_opening(run: Path, config: Mapping[str, Any], run_id: str, digest: str,
     try:
         with path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # runs of a study end side by side
-            if opening.look in {known.look for known in _read(path)}:
+            noted = {one.look for one in _read(path)}
+            new = {one.look: one for one in (*before, opening) if one.look not in noted}
+            if not new:
                 return
+            if known is None and not noted:  # whoever may make a run in the folder must be able to count it
+                with suppress(PermissionError):  # somebody else began it just now
+                    path.chmod(0o666 & folder.stat().st_mode)
             file.truncate(len(_whole_lines(path)))  # what a crash tore was never opened
-            file.write(json.dumps(asdict(opening)).encode() + b"\n")
+            file.write(b"".join(json.dumps(asdict(one)).encode() + b"\n" for one in new.values()))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
@@ -97,7 +109,7 @@ def note_opening(run: Path, config: Mapping[str, Any], run_id: str, digest: str,
 
 
 def openings_behind(runs: Iterable[Path]) -> list[SplitOpening]:
-    """Every recorded opening of the test splits that these runs were tested on: theirs, and those of their studies."""
+    """Every recorded opening of the test splits that these runs were tested on: theirs, and those of their folders."""
     places = list(runs)
     own = [opening for place in places if (opening := _own(place)) is not None]
     found = {opening.look: opening for opening in own}
@@ -130,9 +142,25 @@ def _words(openings: list[SplitOpening]) -> str:
 
 
 def _folder_of(run: Path) -> Path | None:
-    """The nearest folder above a run that belongs to a study, or in which somebody began a ledger."""
+    """The nearest folder above a run that belongs to a study, or in which a ledger was begun."""
     above = run.resolve().parents[:2]
     return next((folder for folder in above if any((folder / name).exists() for name in _STUDY_FILES)), None)
+
+
+def _may_begin(folder: Path, has_opened: bool) -> bool:
+    """Whether a ledger may begin in a folder: it is called `runs`, or another run in it has opened a test split.
+
+    Never in a folder that strangers share, such as /tmp, nor in one that cannot be written.
+    """
+    is_shared = bool(folder.stat().st_mode & stat.S_ISVTX)
+    return (folder.name == _RUNS_FOLDER or has_opened) and not is_shared and os.access(folder, os.W_OK)
+
+
+def _beside(run: Path) -> list[SplitOpening]:
+    """What the other runs in the folder of a run recorded of their openings, the earliest first."""
+    place = run.resolve()
+    others = (_own(file.parent) for file in place.parent.glob(f"*/{RECORD_FILE}") if file.parent != place)
+    return sorted((one for one in others if one is not None), key=lambda one: (one.opened, one.run))
 
 
 def _own(run: Path) -> SplitOpening | None:

@@ -8,14 +8,16 @@ bits.
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from math import sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.checked import with_check
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import ConfigError, RunDirectoryError, require
 from fedreuse.core.files import write_whole
@@ -28,19 +30,28 @@ from fedreuse.engine.records import ClientMemory
 from fedreuse.gates.proxy import Proxy
 from fedreuse.methods.dg_fedreuse import DgFedReuse, DgState, Signature, score
 from fedreuse.runs.assembly import Federation, assemble
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.claim import check_facts
+from fedreuse.runs.directory import JOURNAL, RunDirectory
+from fedreuse.runs.facts import facts_of
 from fedreuse.runs.gate_probe import PROBES_FILE, Probe
+from fedreuse.runs.keeping import kept_states
 from fedreuse.runs.live import LiveRun
+from fedreuse.runs.recorded import Recorded
 from fedreuse.runs.schedule import Schedule
 
 if TYPE_CHECKING:
+    from fedreuse.engine.executors.executor import RunExecutor
     from fedreuse.runs.config import RunConfig
 
 __all__ = ["gate_study", "write_probes"]
 
 
 def gate_study(
-    config: RunConfig, at: Sequence[int], repeats: int = 10, tell: Callable[[str], object] = str
+    config: RunConfig,
+    at: Sequence[int],
+    repeats: int = 10,
+    tell: Callable[[str], object] = str,
+    run: RunDirectory | None = None,
 ) -> list[Probe]:
     """Play a configuration up to the last of the rounds, and look at every usable cache at the start of each.
 
@@ -49,60 +60,105 @@ def gate_study(
         at: Rounds, from 2 on: before, nobody has a cache.
         repeats: How often each score is taken, at least 2.
         tell: Is told what is going on.
+        run: The stored run of this configuration. Rounds before a kept state are not played again, as far as no probe
+            needs their models; every round that is played is compared with what the run recorded of it.
 
     Raises:
         ConfigError: Another method or gate, no validation examples, or rounds that the run does not have.
+        RunDirectoryError: A round that was played again is not that of the stored run, or its data are others.
     """
     method = config.method
     if not isinstance(method, DgFedReuse) or not isinstance(method.gate, Proxy):
         raise ConfigError("a gate study needs method dg_fedreuse with the gate proxy: method={name: dg_fedreuse}")
-    wrong = [number for number in at if not 2 <= number <= config.rounds.count]
-    require(bool(at) and not wrong, f"rounds from 2 to {config.rounds.count} expected", list(at))
+    last = len(run.metrics()) if run is not None and run.is_complete else config.rounds.count
+    wrong = [number for number in at if not 2 <= number <= last]
+    require(bool(at) and not wrong, f"rounds from 2 to {last} expected", list(at))
     require(repeats > 1, "repeats must be at least 2", repeats)
     federation = assemble(config)
     require(federation.num_validation > 0, "task.validation must hold out examples", federation.num_validation)
     with tempfile.TemporaryDirectory() as folder:
-        return _play(federation, sorted(set(at)), repeats, Path(folder), tell)
+        return _Play(federation, Path(folder), run, tell).probes(sorted(set(at)), repeats)
 
 
-def write_probes(folder: Path, config: RunConfig, probes: Sequence[Probe]) -> None:
-    """Store what a gate study found, with the configuration and run id that it looked at.
+def write_probes(folder: Path, config: RunConfig, probes: Sequence[Probe], origin: Mapping[str, Any]) -> None:
+    """Store what a gate study found with the configuration and run id that it looked at, under a checksum.
+
+    Args:
+        folder: Where `gate.json` is written.
+        config: The run that was looked at.
+        probes: What was found.
+        origin: The provenance of the study, taken when it started.
 
     Raises:
         RunDirectoryError: The folder cannot be written.
     """
-    content = {"run_id": config.run_id, "config": config.to_plain(), "probes": [asdict(probe) for probe in probes]}
+    found = [asdict(probe) for probe in probes]
+    content = {"run_id": config.run_id, "config": config.to_plain(), "provenance": dict(origin), "probes": found}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / PROBES_FILE, json.dumps(content).encode())
+        write_whole(folder / PROBES_FILE, json.dumps(with_check(content)).encode())
     except OSError as error:
         raise RunDirectoryError(f"{folder} cannot be written ({error}); choose another --out") from None
 
 
-def _play(
-    federation: Federation, at: Sequence[int], repeats: int, folder: Path, tell: Callable[[str], object]
-) -> list[Probe]:
-    config = federation.config
-    rounds = config.rounds
-    schedule = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed)
-    directory = RunDirectory(folder)
-    directory.lock()
-    probes: list[Probe] = []
-    models: dict[int, Model] = {}
-    with ExitStack() as stack:
-        stack.callback(directory.release)
-        live = LiveRun(federation, directory)
-        executor = stack.enter_context(closing(Serial().start(live.site)))
-        for number in range(1, at[-1] + 1):
-            models[number] = live.model
-            if number in at:
-                tell(f"round {number}: every usable cache")
-                probes += _Look(federation, live, number, repeats, models).probes()
-            factor = config.local.lr_schedule.factor(number)
-            cohort = schedule.cohort(number, config.method.needs.look_ahead)
-            live.converse(replace(cohort, lr_factor=factor, population=federation.population), executor)
-            live.checkpoint(number)
-    return probes
+class _Play:
+    """A run that is played in a folder of its own, from the beginning or from a kept state of a stored run."""
+
+    def __init__(
+        self, federation: Federation, folder: Path, run: RunDirectory | None, tell: Callable[[str], object]
+    ) -> None:
+        config, rounds = federation.config, federation.config.rounds
+        self._federation, self._folder, self._run, self._tell = federation, folder, run, tell
+        self._schedule = Schedule.draw(
+            config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed
+        )
+        self._recorded = None if run is None else Recorded(run, federation.schema)
+        if run is not None:
+            check_facts(run.provenance, facts_of(federation, self._schedule), run)
+
+    def probes(self, at: Sequence[int], repeats: int) -> list[Probe]:
+        """Every usable cache at the start of each of the rounds."""
+        self._take_state(at[0])
+        directory = RunDirectory(self._folder)
+        directory.lock()
+        probes: list[Probe] = []
+        models: dict[int, Model] = {}
+        with ExitStack() as stack:
+            stack.callback(directory.release)
+            live = LiveRun(self._federation, directory)
+            executor = stack.enter_context(closing(Serial().start(live.site)))
+            first = live.safe_round + 1
+            for number in range(first, at[-1] + 1):
+                models[number] = live.model
+                if number in at:
+                    self._tell(f"round {number}: every usable cache")
+                    probes += _Look(self._federation, live, number, repeats, models).probes()
+                self._converse(live, executor, number)
+        if self._run is not None:
+            self._tell(f"rounds {first} to {at[-1]} are those of {self._run.path}, as far as it recorded them")
+        return probes
+
+    def _take_state(self, first: int) -> None:
+        """Copy the latest kept state after which every model is played that the first look needs."""
+        method = self._federation.config.method
+        assert isinstance(method, DgFedReuse)
+        assert isinstance(method.gate, Proxy)
+        kept = {} if self._run is None else kept_states(self._run.path)
+        usable = [number for number in kept if number <= first - method.gate.max_age]
+        if self._run is None or not usable:
+            return
+        self._tell(f"from the state that was kept after round {max(usable)}")
+        shutil.copyfile(kept[max(usable)], self._folder / JOURNAL)
+        shutil.copyfile(self._run.path / "provenance.json", self._folder / "provenance.json")  # the journal names it
+
+    def _converse(self, live: LiveRun, executor: RunExecutor, number: int) -> None:
+        config, (_, seen) = self._federation.config, live.seen
+        factor = config.local.lr_schedule.factor(number)
+        cohort = self._schedule.cohort(number, config.method.needs.look_ahead)
+        live.converse(replace(cohort, lr_factor=factor, population=self._federation.population), executor)
+        live.checkpoint(number)
+        if self._recorded is not None:
+            self._recorded.compare(number, live.ledger.events[seen:], live.model)
 
 
 class _Look:
