@@ -96,7 +96,7 @@ def _convergence(results: Sequence[Result]) -> list[Figure]:
 def _decomposition(results: Sequence[Result]) -> Figure:
     series = []
     for at, (key, (name, method, ratio)) in enumerate(_MECHANISMS.items()):
-        theirs = {dataset: one[key] for dataset, one in published()["mechanism"].items()}
+        theirs = {dataset: one[key][1] for dataset, one in published()["mechanism"].items()}
         found = {dataset: variant_of(results, dataset, method, ratio).over_seeds(saving()) for dataset in NAMES}
         ours = {dataset: one for dataset, one in found.items() if one is not None}
         series += [_bars(at, name, _PAPER, theirs), _bars(at, name, _RUNS, ours)]
