@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.runs.config import load
+from fedreuse.studies.study import load_study
 from tests.cli.conftest import Invoke
+from tests.report.runs import write_run
 
 
 @pytest.mark.slow
@@ -60,3 +63,38 @@ def test_below_the_tables_stands_which_runs_are_not_in_them(invoke: Invoke, spoi
     assert "config.yaml cannot be read" in left_out
     assert "another --out" in left_out, "words of the command line, not of Python"
     assert partial == f"{head}Partial: 2 of 3 runs of spoilt are complete. Absent: absent."
+
+
+@pytest.fixture
+def protocol(tmp_path: Path) -> Path:
+    """A seed of each method on Fashion-MNIST as the paper's study has it, and one of DG-FedReuse with another rho."""
+    folder = tmp_path / "round90"
+    for planned in load_study("paper/round90_fashion_mnist", ["axes.seed=[101]"]).runs:
+        write_run(folder / planned.config.run_id, seed=101, scores=(None,), config=planned.config.to_plain())
+    odd = load("paper/fashion_mnist", ["task.validation=0", "method.rho=1.0"])
+    write_run(folder / "odd", seed=202, scores=(None,), config=odd.to_plain())
+    return folder
+
+
+@pytest.mark.slow
+def test_runs_of_the_papers_protocol_and_none_else_stand_beside_it(invoke: Invoke, protocol: Path) -> None:
+    done = invoke("report", protocol, "--like-paper", "--tables", "md")
+    assert done.exit_code == 0, done.output
+    assert "| FashionMNIST | DG | partial: 101 | 50.00 | 88.23 ± 1.28 |" in done.stdout
+    assert "| FashionMNIST | FedProx | 50.00 | 90.73 ± 0.41 |" in done.stdout
+    note = f"({protocol}): method.rho is 1.0, the paper has 0.7279635"
+    assert done.stdout.strip().splitlines()[-1].endswith(note)
+    for form, mark in (("csv", "# "), ("latex", "% ")):
+        last = invoke("report", protocol, "--like-paper", "--tables", form).stdout.strip().splitlines()[-1]
+        assert last.startswith(f"{mark}left out: ")
+        assert last.endswith(note)
+    page = protocol.parent / "report.html"
+    assert invoke("report", protocol, "--like-paper", "--out", page).exit_code == 0
+    assert "method.rho is 1.0, the paper has 0.7279635" in page.read_text()
+
+
+@pytest.mark.slow
+def test_without_a_run_of_the_papers_protocol_the_study_is_named(invoke: Invoke, complete: Path) -> None:
+    done = invoke("report", complete, "--like-paper", "--tables", "md")
+    assert done.exit_code == 2, done.output
+    assert "configs/paper/round90.yaml" in done.stderr

@@ -1,4 +1,4 @@
-"""Run directories made by hand, without torch: two rounds, two clients each, one reuse."""
+"""Run directories made by hand, without torch: two rounds or more, two clients each, one reuse from the second on."""
 
 from __future__ import annotations
 
@@ -27,40 +27,38 @@ def write_run(
     metric: str = "accuracy",
     is_complete: bool = True,
     crossing: int = 0,
+    config: dict[str, Any] | None = None,
 ) -> RunDirectory:
     """Clients 0 and 1 train in round 1; in round 2 client 0 trains and client 1 is reused. A dense model is 100 B.
 
-    A meter sees `crossing` bytes each way in each round, at client 0; without, there is no meter.
+    Its configuration is a small one, or `config` with the seed, and as many rounds like the second as it has. A meter
+    sees `crossing` bytes each way in each round, at client 0; without, there is no meter.
     """
     directory = RunDirectory(place)
     directory.lock()
-    config = {
+    small = {
         "task": {"name": "digits", "clients": 2, "metric": {"name": metric}},
         "network": {"name": "mlp"},
         "method": {"name": "dg_fedreuse"},
         "uplink": UPLINK if uplink is None else uplink,
         "rounds": {"count": 2},
-        "seed": seed,
     }
-    directory.write_text("config.yaml", yaml.safe_dump(config))
+    whole = {**(small if config is None else config), "seed": seed}
+    directory.write_text("config.yaml", yaml.safe_dump(whole, sort_keys=False))
     reference = {"dense_bytes": 100, "request_bytes": 110, "reply_bytes": 115}
     facts = {"run_id": place.name, "reference": reference, "digests": {**DIGESTS, **(digests or {})}}
     directory.write_json("provenance.json", facts)
-    trained = {1: (0, 1), 2: (0,)}
-    events = {
-        1: [EventRow(1, 0, "fresh", "", None, None), EventRow(1, 1, "fresh", "", None, None)],
-        2: [EventRow(2, 0, "fresh", "age", 4, None), EventRow(2, 1, "reused", "", 1, 0.1)],
-    }
-    for number in (1, 2):
-        rows = [row for client in trained[number] for row in _exchange(number, client)]
+    for number in range(1, whole["rounds"]["count"] + 1):
+        rows = [row for client in ((0, 1) if number == 1 else (0,)) for row in _exchange(number, client)]
         rows += _seen(number, crossing) if crossing else []
-        metrics = {"round": number, "validation_score": scores[number - 1], "validation_loss": None, "seconds": 1.5}
+        score = scores[min(number, len(scores)) - 1]
+        metrics = {"round": number, "validation_score": score, "validation_loss": None, "seconds": 1.5}
         directory.journal.commit(
             number,
             {
                 "metrics": [metrics],
                 "ledger": [row_to_plain(row) for row in rows],
-                "events": [row_to_plain(event) for event in events[number]],
+                "events": [row_to_plain(event) for event in _events(number)],
             },
         )
     if is_complete:
@@ -69,6 +67,12 @@ def write_run(
         directory.finish(summary, {"w": np.zeros(2, np.float32)})
     directory.release()
     return directory
+
+
+def _events(number: int) -> list[EventRow]:
+    if number == 1:
+        return [EventRow(1, client, "fresh", "", None, None) for client in (0, 1)]
+    return [EventRow(number, 0, "fresh", "age", 4, None), EventRow(number, 1, "reused", "", number - 1, 0.1)]
 
 
 def _exchange(number: int, client: int) -> list[LedgerRow]:

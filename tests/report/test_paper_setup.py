@@ -28,12 +28,21 @@ def test_data_of_the_runs_stand_beside_the_papers(result: Result) -> None:
     assert rows["CIFAR-100"] == ("-", "100", "-", "50,000", "-", "10,000", "-", "ResNet-18")
 
 
+def test_an_export_does_not_hold_the_partition(result: Result) -> None:
+    (result.directory / "partition.npz").unlink()
+    table = data_table([result])
+    assert table.rows[0][3] == "-"
+    assert "An export does not hold the partition" in table.legend
+
+
 def test_settings_of_the_runs_stand_beside_the_selection(result: Result) -> None:
-    other = replace(result, config={"local": {"epochs": 5}})
+    uplink = {"update": {"name": "plain", "codec": {"name": "top_k", "ratio": 0.2}}}
+    other = replace(result, config={"local": {"epochs": 5}, "uplink": uplink})
     rows = {row[0]: row[1:] for row in tuning_table([result, other]).rows}
     assert rows["Shared local training"][3] == (
         "lr 0.05; epochs 3; batch 128; gate.batch 64; momentum 0.9; weight_decay 0.0001"
     )
     assert rows["Shared local training"][4].startswith("lr 0.05; epochs 3 / 5; batch -")
     assert "rho 0.5" in rows["DG gate and reuse"][4]
+    assert rows["Top-K ratio"][3:] == ("ratio 0.2", "ratio 0.2")
     assert rows["FedAdam"][3:] == ("server_lr 0.01", "-")

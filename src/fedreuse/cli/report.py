@@ -16,6 +16,7 @@ from fedreuse.core.files import write_whole
 
 if TYPE_CHECKING:
     from fedreuse.report.page.page import Page
+    from fedreuse.report.protocol import Suite
 
 __all__ = ["report_command"]
 
@@ -48,7 +49,7 @@ def report_command(
         Form | None, typer.Option("--tables", help="Print the tables in this form, and write no page.")
     ] = None,
     like_paper: Annotated[
-        bool, typer.Option("--like-paper", help="Add the paper's tables and figures, published numbers beside.")
+        bool, typer.Option("--like-paper", help="Add the paper's tables and figures beside runs of its protocol.")
     ] = False,
     energy: Annotated[bool, typer.Option("--energy", help="Show energy too, modelled and measured.")] = False,
     watts: Annotated[float, typer.Option("--watts", help="What one busy core of a client draws, in W.")] = 4.0,
@@ -69,12 +70,14 @@ def report_command(
 
     model = EnergyModel(watts, radio, mbps) if energy else None
     metrics = {result.metric for result in gather(runs)} if target else set()
-    page = page_of(runs, title, [parse_target(one, metrics) for one in target or ()], model, is_like_paper=like_paper)
+    targets = [parse_target(one, metrics) for one in target or ()]
+    page = page_of(runs, title, targets, model, suites=_suites() if like_paper else ())
     if tables is not None:
         for table in page.tables:
             head = f"# {table.title}\n" if tables is Form.CSV else ""
             say(head + FORMS[tables.value](table))
-        show_lines(*(f"{_COMMENT[tables]}{command_words(line)}" for line in page.shown.left_out))
+        notes = [*page.shown.left_out, *page.notes]
+        show_lines(*(f"{_COMMENT[tables]}{command_words(line)}" for line in notes))
         return
     size = _write(page, out)
     if as_json:
@@ -83,6 +86,12 @@ def report_command(
         show_lines(
             f"report: {out} ({size / 1e6:.1f} MB, {counted(len(page.shown.results), 'run')}); open it in a browser"
         )
+
+
+def _suites() -> list[Suite]:
+    from fedreuse.cli.paper_suites import paper_suites  # brings torch, which no other report needs
+
+    return paper_suites()
 
 
 def _write(page: Page, out: Path) -> int:

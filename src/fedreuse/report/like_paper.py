@@ -1,17 +1,19 @@
-"""Runs in the layout of the paper's tables, with the published numbers beside; what was not run stays empty."""
+"""Runs beside the numbers of the paper's tables; what was not run, or the paper does not print, stays empty."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fedreuse.report.paired import paired_differences
+from fedreuse.report.paper_archive import archival_table, fedadam_table, mechanisms_table, seeds_table
+from fedreuse.report.paper_cells import METHODS, OUTCOME, SAVING, mean_difference, of_common_seeds, outcome, plain
 from fedreuse.report.paper_setup import data_table, tuning_table
-from fedreuse.report.published import NAMES, accuracy, published, saving, variant_of
+from fedreuse.report.protocol import FEDADAM, MATRIX, REUSE_ONLY, TOP_K
+from fedreuse.report.published import NAMES, published, saving, variant_of
 from fedreuse.report.tables import Table
 
 if TYPE_CHECKING:
+    from fedreuse.report.protocol import PaperRuns
     from fedreuse.report.results import Result
     from fedreuse.report.variants import Variant
 
@@ -21,39 +23,39 @@ _PARTIAL = "partial: "
 _SIDES = "Left of each pair: these runs, mean ± sample standard deviation over seeds; right: published."
 
 
-def like_paper(results: Sequence[Result]) -> list[Table]:
-    """The paper's tables 3 to 7 from complete runs.
-
-    Top-K FedAvg and DG-FedReuse are found by method and uplink, whatever the variants are called; a run with another
-    uplink, or on a dataset that the paper does not have, is in none of them.
+def like_paper(runs: PaperRuns) -> list[Table]:
+    """The paper's tables 3 to 10 and 12 from the runs of its protocol.
 
     Args:
-        results: Runs as `read_runs` gives them.
+        runs: As `paper_runs` finds them; what the paper calls FedAvg, FedProx and DG all send Top-K 0.2.
 
     Example:
-        >>> [table.title for table in like_paper([])][0]
+        >>> from fedreuse.report.protocol import PaperRuns
+        >>> like_paper(PaperRuns({}))[0].title
         'Table 3 of the paper: datasets and models'
     """
-    complete = [result for result in results if result.is_complete]
+    matrix = runs.of(MATRIX)
     return [
-        data_table(complete), tuning_table(complete), _top_k(complete), _round90(complete), _symmetric(complete)
+        data_table(runs.of()), tuning_table(runs.of()), _top_k(runs.of(TOP_K)), _round90(matrix), _symmetric(matrix),
+        archival_table(matrix), fedadam_table(runs.of(FEDADAM)), mechanisms_table(runs.of(MATRIX, REUSE_ONLY)),
+        seeds_table(matrix),
     ]  # fmt: skip
 
 
 def _round90(results: Sequence[Result]) -> Table:
     rows = []
     for dataset, known in published()["round90"].items():
-        fedavg, dg = _pair(results, dataset)
-        mine = {
-            "fedavg": _over(fedavg, accuracy), "dg": _over(dg, accuracy), "difference": _difference(fedavg, dg),
-            "fedavg_saving": _over(fedavg, saving()),
-            "dg_saving": _over(dg, saving()),
-        }  # fmt: skip
-        cells = [cell for key, theirs in known.items() for cell in (mine[key], _shown(theirs))]
-        rows.append((NAMES[dataset], _rounds(fedavg, dg), _seeds(fedavg, dg), *cells))
-    columns = ("FedAvg acc. (%)", "DG acc. (%)", "DG-FedAvg (pp)", "FedAvg save (%)", "DG save (%)")
-    headers = ("Dataset", "rounds", "seeds", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
-    legend = f"{_SIDES} Differences are paired by seed. Saving: up, update_fields, cumulative. Top-K 0.2 for both."
+        theirs = {"fedavg": (known["fedavg"], known["fedavg_saving"]), "dg_fedreuse": (known["dg"], known["dg_saving"])}
+        variants = {method: variant_of(results, dataset, method) for method in METHODS}
+        is_run = any(_tested(variant) for variant in variants.values())
+        for method, variant in variants.items():
+            seeds = _told(_tested(variant)) if is_run else "-"
+            rows.append((NAMES[dataset], METHODS[method], seeds, *outcome(variant, theirs.get(method))))
+    legend = (
+        f"{_SIDES} {SAVING} {_told(published()['seeds'])}: seeds {_listed(published()['seeds'])}. The paper prints no "
+        "FedProx at round 90; its best is in table 8, differences are in table 12."
+    )
+    headers = ("Dataset", "Method", "seeds", *OUTCOME)
     return _with_seeds("Table 6 of the paper: fixed budget of 90 rounds", headers, rows, 2, legend)
 
 
@@ -62,10 +64,9 @@ def _symmetric(results: Sequence[Result]) -> Table:
     for dataset, known in published()["symmetric"].items():
         pair, saved = _pair(results, dataset), saving("symmetric_fields", "both")
         fedavg, dg = (variant.mean(saved) for variant in pair)
-        theirs, ours = (variant.mean(saved) for variant in _of_common_seeds(*pair))
-        gain = None if theirs is None or ours is None else ours - theirs
+        gain = mean_difference(pair[1], pair[0], saved)
         mine = {"fedavg": fedavg, "dg": dg, "gain": gain}
-        cells = (cell for key, theirs in known.items() for cell in (_plain(mine[key]), f"{theirs:.2f}"))
+        cells = (cell for key, theirs in known.items() for cell in (plain(mine[key]), f"{theirs:.2f}"))
         rows.append((NAMES[dataset], _seeds(*pair), *cells))
     columns = ("Top-K FedAvg saving (%)", "DG saving (%)", "DG gain (pp)")
     headers = ("Dataset", "seeds", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
@@ -78,11 +79,8 @@ def _with_seeds(
 ) -> Table:
     """A table whose title and legend say so if the runs of a row are only a part of what the paper ran."""
     if any(row[column].startswith(_PARTIAL) for row in rows):
-        paper = ", ".join(map(str, published()["seeds"]))
-        title, legend = (
-            f"{title} (partial)",
-            f"{legend} partial: not every seed of the paper ({paper}) with both methods.",
-        )
+        paper = _listed(published()["seeds"])
+        title, legend = f"{title} (partial)", f"{legend} partial: not every seed of the paper ({paper})."
     return Table(title, headers, tuple(rows), legend, is_grouped=True)
 
 
@@ -90,13 +88,11 @@ def _top_k(results: Sequence[Result]) -> Table:
     rows = []
     for ratio, known in published()["top_k"].items():
         count, kept, saved = retained(results, ratio)
-        rows.append((f"{ratio:.2f}", str(count), _plain(kept), str(known["retention"]), _plain(saved),
+        rows.append((f"{ratio:.2f}", str(count), plain(kept), str(known["retention"]), plain(saved),
                      str(known["saving"])))  # fmt: skip
     headers = ("r", "datasets", "Worst retention (%)\nruns", "Worst retention (%)\npaper", "Mean saving (%)\nruns",
                "Mean saving (%)\npaper")  # fmt: skip
-    legend = (
-        "Retention: validation accuracy of DG-FedReuse over that with r = 1. Saving: up, update_fields, cumulative."
-    )
+    legend = f"Retention: validation accuracy of DG-FedReuse over that with r = 1. {SAVING}"
     return Table("Table 5 of the paper: Top-K ratio", headers, tuple(rows), legend, is_grouped=True)
 
 
@@ -107,7 +103,7 @@ def retained(results: Sequence[Result], ratio: float) -> tuple[int, float | None
     """
     kept, saved = [], []
     for dataset in sorted({result.dataset for result in results}):
-        here, whole = _of_common_seeds(*(variant_of(results, dataset, "dg_fedreuse", one) for one in (ratio, 1.0)))
+        here, whole = of_common_seeds(*(variant_of(results, dataset, "dg_fedreuse", one) for one in (ratio, 1.0)))
         mine, dense = (variant.mean(lambda result: result.validation_score) for variant in (here, whole))
         share = here.mean(saving())
         if mine is not None and dense and share is not None:
@@ -116,53 +112,33 @@ def retained(results: Sequence[Result], ratio: float) -> tuple[int, float | None
     return (len(kept), min(kept), sum(saved) / len(saved)) if kept else (0, None, None)
 
 
-def _of_common_seeds(*variants: Variant) -> list[Variant]:
-    """The same variants over the seeds that all of them have."""
-    common = set.intersection(*({result.seed for result in variant.results} for variant in variants))
-    return [replace(one, results=tuple(run for run in one.results if run.seed in common)) for one in variants]
-
-
 def _pair(results: Sequence[Result], dataset: str) -> tuple[Variant, Variant]:
     """Top-K FedAvg and DG-FedReuse with the paper's ratio on one dataset."""
     fedavg, dg = (variant_of(results, dataset, method) for method in ("fedavg", "dg_fedreuse"))
     return fedavg, dg
 
 
-def _difference(fedavg: Variant, dg: Variant) -> str:
-    """By seed, where both have it and share data, cohorts and initial model."""
-    both = [replace(one, variant=variant.name) for variant in (fedavg, dg) for one in variant.results]
-    found = paired_differences(both)
-    if dg.name not in found or not fedavg.results:
-        return "-"
-    said = found[dg.name][1]
-    return _shown((100 * said.mean, None if said.sd is None else 100 * said.sd))
+def _tested(variant: Variant) -> list[int]:
+    return sorted(one.seed for one in variant.results if one.test_score is not None)
 
 
-def _over(variant: Variant, read: Callable[[Result], float | None]) -> str:
-    found = variant.over_seeds(read)
-    return "-" if found is None else _shown(found)
-
-
-def _shown(pair: Sequence[float | None]) -> str:
-    mean, spread = pair
-    return f"{mean:.2f}" + ("" if spread is None else f" ± {spread:.2f}")
-
-
-def _plain(number: float | None) -> str:
-    return "-" if number is None else f"{number:.2f}"
-
-
-def _rounds(*variants: Variant) -> str:
-    counts = sorted({result.rounds for variant in variants for result in variant.results})
-    return ", ".join(map(str, counts)) or "-"
+def _told(seeds: Sequence[int]) -> str:
+    """Which seeds were tested, in a word if they are the paper's; marked where the paper has more."""
+    paper = published()["seeds"]
+    if seeds == paper:
+        return f"all {len(paper)}"
+    return ("" if set(paper) <= set(seeds) else _PARTIAL) + (_listed(seeds) or "none")
 
 
 def _seeds(fedavg: Variant, dg: Variant) -> str:
     """Which seeds were tested, by method where they differ; marked where the paper has more."""
-    tested = [sorted(one.seed for one in variant.results if one.test_score is not None) for variant in (fedavg, dg)]
-    words = [", ".join(map(str, seeds)) or "none" for seeds in tested]
+    tested = [_tested(variant) for variant in (fedavg, dg)]
     if not any(tested):
         return "-"
-    said = words[0] if words[0] == words[1] else f"FedAvg {words[0]}; DG {words[1]}"
-    is_whole = all(set(published()["seeds"]) <= set(seeds) for seeds in tested)
-    return said if is_whole else f"{_PARTIAL}{said}"
+    if tested[0] == tested[1]:
+        return _told(tested[0])
+    return f"{_PARTIAL}FedAvg {_listed(tested[0]) or 'none'}; DG {_listed(tested[1]) or 'none'}"
+
+
+def _listed(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedreuse.report.results import Result
     from fedreuse.report.variants import Variant
 
-__all__ = ["Pairs", "paired_differences", "paired_plain", "paired_table"]
+__all__ = ["Pairs", "paired_differences", "paired_plain", "paired_table", "true_pairs"]
 
 Pairs = dict[str, tuple[str, Assessment]]
 """By variant: against which other, and what the differences of their common seeds say."""
@@ -33,13 +33,14 @@ def paired_differences(results: Sequence[Result], score: str = "test") -> Pairs:
     for variant in by_variant(results):
         one = variant.results[0]
         baseline = first.setdefault((one.dataset, one.network), variant)
-        by_seed = {} if baseline is variant else _true_pairs(variant, baseline, score)
+        by_seed = {} if baseline is variant else true_pairs(variant, baseline, score)
         if len(by_seed) > 1:
             found[variant.name] = baseline.name, assess(by_seed)
     return found
 
 
-def _true_pairs(variant: Variant, baseline: Variant, score: str) -> dict[int, float]:
+def true_pairs(variant: Variant, baseline: Variant, score: str) -> dict[int, float]:
+    """By seed, a score minus the baseline's, where the two runs share data, partition, cohorts and initial model."""
     others = {result.seed: result for result in baseline.results}
     pairs = {}
     for result in variant.results:

@@ -32,7 +32,10 @@ def data_table(results: Sequence[Result]) -> Table:
         rows.append((NAMES[dataset], *(cell for pair in counts for cell in pair), models, known["model"]))
     columns = ("Classes", "Train", "Test", "Model")
     headers = ("Dataset", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
-    legend = "Train: examples that were dealt to clients, those held out for validation included."
+    legend = (
+        "Train: examples that were dealt to clients, those held out for validation included. "
+        "An export does not hold the partition, so that of its runs Train is unknown (-)."
+    )
     return Table("Table 3 of the paper: datasets and models", headers, tuple(rows), legend, is_grouped=True)
 
 
@@ -81,7 +84,9 @@ def _setting(config: Mapping[str, Any], key: str) -> str | None:
 
 def _last(key: str) -> str:
     """What a reader needs of a dotted key."""
-    return key.removeprefix("local.").removeprefix("method.").replace("optimizer.", "").replace("uplink.update.", "")
+    return (
+        key.removeprefix("local.").removeprefix("method.").replace("optimizer.", "").replace("uplink.update.codec.", "")
+    )
 
 
 def _values(found: Iterable[str | None]) -> str:

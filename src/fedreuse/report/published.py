@@ -14,11 +14,18 @@ from fedreuse.report.variants import Variant
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
-__all__ = ["NAMES", "PAPER_RATIO", "accuracy", "published", "saving", "variant_of"]
+__all__ = ["MECHANISMS", "NAMES", "PAPER_RATIO", "accuracy", "published", "saving", "variant_of"]
 
 PAPER_RATIO = 0.2
 NAMES = {"mnist": "MNIST", "fashion_mnist": "FashionMNIST", "emnist_balanced": "EMNIST Balanced",
          "pathmnist": "PathMNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}  # fmt: skip
+MECHANISMS = {
+    "dense": ("Dense FedAvg", "fedavg", 1.0),
+    "reuse": ("DG reuse only", "dg_fedreuse", 1.0),
+    "top_k": ("Top-K FedAvg", "fedavg", PAPER_RATIO),
+    "both": ("DG + Top-K", "dg_fedreuse", PAPER_RATIO),
+}
+"""What table 10 compares: by key of its numbers a name, the method, and the Top-K ratio."""
 
 
 @cache
@@ -31,7 +38,7 @@ def published() -> Mapping[str, Any]:
 
 
 def variant_of(results: Sequence[Result], dataset: str, method: str, ratio: float = PAPER_RATIO) -> Variant:
-    """The runs of a method on a dataset with Top-K of this ratio, or densely where it is 1."""
+    """The runs of a method on a dataset with Top-K of this ratio, or densely where it is 1, of those given."""
     links = (f"top_k {ratio}", *(("dense",) if ratio == 1 else ()))
     found = [one for one in results if (one.dataset, one.method) == (dataset, method) and one.uplink in links]
     return Variant(method, tuple(found))

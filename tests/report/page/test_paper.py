@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.page.paper import beside_the_paper
 from fedreuse.report.page.shown import Shown
-from fedreuse.report.results import read_run
+from fedreuse.report.protocol import MATRIX, TRAJECTORIES, Suite
+from fedreuse.report.results import Result, read_run
 from tests.report.runs import write_run
+
+
+def _run(place: Path, method: str, seed: int, score: float, **task: float) -> Result:
+    config = {
+        "task": {"name": "mnist", "metric": {"name": "accuracy"}, **task}, "network": {"name": "cnn"},
+        "method": {"name": method}, "uplink": {"update": {"name": "top_k", "ratio": 0.2}}, "rounds": {"count": 2},
+    }  # fmt: skip
+    return read_run(write_run(place, seed=seed, test_score=score, config=config))
+
+
+def _suite(name: str, runs: list[Result]) -> Suite:
+    configs: list[Mapping[str, Any]] = [one.config for one in runs if one.seed == 1]
+    return Suite(name, tuple(configs))
 
 
 @pytest.mark.slow
 def test_published_points_and_runs_beside_them(tmp_path: Path) -> None:
-    runs = [
-        replace(read_run(write_run(tmp_path / f"{method}{seed}", seed=seed, test_score=score)), method=method,
-                dataset="mnist", uplink="top_k 0.2")
-        for method in ("fedavg", "dg_fedreuse") for seed, score in ((1, 0.8), (2, 0.9))
-    ]  # fmt: skip
-    section = beside_the_paper(Shown((tmp_path,), tuple(runs), ()))
+    methods, seeds = ("fedavg", "dg_fedreuse"), ((1, 0.8), (2, 0.9))
+    runs = [_run(tmp_path / f"{one}{seed}", one, seed, score) for one in methods for seed, score in seeds]
+    curves = [_run(tmp_path / f"{one}-curve", one, 1, 0.7, validation=0.1) for one in methods]
+    odd = _run(tmp_path / "odd", "fedavg", 3, 0.1, limit=100)
+    suites = [_suite(MATRIX, runs), _suite(TRAJECTORIES, curves)]
+    section = beside_the_paper(Shown((tmp_path,), (*runs, *curves, odd), ()), suites)
     figures = {figure.key: figure.data for figure in section.figures}
     assert list(figures) == ["paper_top_k", "paper_accuracy", "paper_convergence", "paper_decomposition"]
-    assert len(section.tables) == 5
+    assert len(section.tables) == 9
+    assert [note.split(":")[0] for note in section.notes] == ["left out", "in the figure of trajectories alone"]
     series = {(one["name"], one["side"]): one for one in figures["paper_accuracy"]["series"]}
     theirs, ours = series["DG-FedReuse", "paper"], series["DG-FedReuse", "runs"]
     assert (theirs["labels"][0], theirs["x"][0], theirs["y"][0], theirs["ey"][0]) == ("MNIST", 84.32, 99.13, 0.07)
@@ -37,8 +55,17 @@ def test_published_points_and_runs_beside_them(tmp_path: Path) -> None:
     assert ("DG reuse only", "runs") not in bars
 
 
-def test_without_a_run_of_the_paper_the_published_numbers_stand_alone(tmp_path: Path) -> None:
-    section = beside_the_paper(Shown((tmp_path,), (read_run(write_run(tmp_path / "a")),), ()))
+def test_without_a_run_of_a_figure_the_published_numbers_stand_alone(tmp_path: Path) -> None:
+    run = replace(_run(tmp_path / "a", "fedavg", 1, 0.8), savings={})
+    section = beside_the_paper(Shown((tmp_path,), (run,), ()), [_suite(MATRIX, [run])])
     assert [figure.key for figure in section.figures] == ["paper_top_k", "paper_accuracy", "paper_decomposition"]
     sides = {one["side"] for figure in section.figures for one in figure.data["series"] if one["x"]}
     assert sides == {"paper"}
+
+
+def test_without_a_run_of_the_paper_there_is_no_section(tmp_path: Path) -> None:
+    run = _run(tmp_path / "a", "fedavg", 1, 0.8)
+    with pytest.raises(RunDirectoryError, match="no complete run of the paper's protocol"):
+        beside_the_paper(
+            Shown((tmp_path,), (replace(run, config={**run.config, "test": {}}),), ()), [Suite(MATRIX, ())]
+        )

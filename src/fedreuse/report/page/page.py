@@ -25,6 +25,7 @@ from fedreuse.runs.plan_record import read_plan
 
 if TYPE_CHECKING:
     from fedreuse.accounting.energy import EnergyModel
+    from fedreuse.report.protocol import Suite
 
 __all__ = ["Page", "page_of"]
 
@@ -42,6 +43,11 @@ class Page:
         """Every table, in the order of the page."""
         return [table for section in self.sections for table in section.tables]
 
+    @property
+    def notes(self) -> list[str]:
+        """What stands below the tables of a section."""
+        return [line for section in self.sections for line in section.notes]
+
 
 def page_of(
     places: Sequence[str | Path],
@@ -49,7 +55,7 @@ def page_of(
     targets: Sequence[float] = (),
     energy: EnergyModel | None = None,
     *,
-    is_like_paper: bool = False,
+    suites: Sequence[Suite] = (),
 ) -> Page:
     """Read runs into a page.
 
@@ -58,10 +64,11 @@ def page_of(
         title: The heading; the names of the places if empty.
         targets: Validation scores as fractions, beside those of a plan: who reaches them, when, and for how much.
         energy: How modelled energy is computed; None shows none.
-        is_like_paper: Add the paper's tables and figures, with the published numbers beside those of the runs.
+        suites: What the paper ran: its tables and figures are added, with the published numbers beside those of the
+            runs that are configured alike. Empty: none are.
 
     Raises:
-        RunDirectoryError: A place that does not exist, holds no run, or a damaged one.
+        RunDirectoryError: A place that does not exist, holds no run, or a damaged one; with `suites`, no run of them.
 
     Example:
         >>> page_of(["runs/demo"], targets=[0.85]).title  # doctest: +SKIP
@@ -80,6 +87,6 @@ def page_of(
         gate(shown),
         inference(shown),
         cost(shown, energy),
-        *([beside_the_paper(shown)] if is_like_paper else []),
+        *([beside_the_paper(shown, suites)] if suites else []),
     )
     return Page(title or ", ".join(place.resolve().name for place in found), shown, sections)

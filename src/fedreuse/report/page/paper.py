@@ -9,38 +9,43 @@ import numpy as np
 
 from fedreuse.report.like_paper import like_paper, retained
 from fedreuse.report.page.section import Choice, Figure, Section, short, shorts
-from fedreuse.report.published import NAMES, PAPER_RATIO, accuracy, published, saving, variant_of
+from fedreuse.report.protocol import FEDADAM, MATRIX, REUSE_ONLY, TOP_K, TRAJECTORIES, paper_runs
+from fedreuse.report.published import MECHANISMS, NAMES, accuracy, published, saving, variant_of
 
 if TYPE_CHECKING:
     from fedreuse.report.page.shown import Shown
+    from fedreuse.report.protocol import Suite
     from fedreuse.report.results import Result
     from fedreuse.report.variants import Variant
 
 __all__ = ["beside_the_paper"]
 
 _METHODS = {"fedavg": "Top-K FedAvg", "fedprox": "Top-K FedProx", "dg_fedreuse": "DG-FedReuse", "fedadam": "FedAdam"}
-_MECHANISMS = {
-    "dense": ("Dense FedAvg", "fedavg", 1.0),
-    "reuse": ("DG reuse only", "dg_fedreuse", 1.0),
-    "top_k": ("0.2 Top-K FedAvg", "fedavg", PAPER_RATIO),
-    "both": ("DG reuse + 0.2 Top-K", "dg_fedreuse", PAPER_RATIO),
-}
 _RUNS, _PAPER = "runs", "paper"
 _SAVING = "saving up in % (update_fields)"
 Series = dict[str, Any]
 Pair = Sequence[float | None]
 
 
-def beside_the_paper(shown: Shown) -> Section:
-    """The section: five tables and four figures. What these runs do not have is left out."""
-    complete = [result for result in shown.results if result.is_complete]
+def beside_the_paper(shown: Shown, suites: Sequence[Suite]) -> Section:
+    """The section: nine tables and four figures, of the runs that one of the suites has; the others are named below.
+
+    Raises:
+        RunDirectoryError: No complete run is one of the suites'.
+
+    """
+    runs = paper_runs(shown.results, suites)
     lead = [
-        f"Published numbers: {published()['source']}. What these runs do not have is empty.",
+        f"Published numbers: {published()['source']}. What these runs do not have is empty. A run is here if it is "
+        "complete and configured as in the paper's studies, whatever its seed; others are named below the tables.",
         "In figures, filled marks and bars are these runs, hollow ones are published. The published accuracies of the "
         "second figure are the best that were seen on the test split; ours are of one opening at the end.",
     ]
-    figures = [_top_k(complete), _accuracy(complete), *_convergence(complete), _decomposition(complete)]
-    return Section("paper", "Beside the paper", lead, figures, like_paper(shown.results))
+    figures = [
+        _top_k(runs.of(TOP_K)), _accuracy(runs.of(MATRIX, FEDADAM)), *_convergence(runs.of(TRAJECTORIES)),
+        _decomposition(runs.of(MATRIX, REUSE_ONLY)),
+    ]  # fmt: skip
+    return Section("paper", "Beside the paper", lead, figures, like_paper(runs), runs.notes)
 
 
 def _top_k(results: Sequence[Result]) -> Figure:
@@ -95,8 +100,8 @@ def _convergence(results: Sequence[Result]) -> list[Figure]:
 
 def _decomposition(results: Sequence[Result]) -> Figure:
     series = []
-    for at, (key, (name, method, ratio)) in enumerate(_MECHANISMS.items()):
-        theirs = {dataset: one[key] for dataset, one in published()["mechanism"].items()}
+    for at, (key, (name, method, ratio)) in enumerate(MECHANISMS.items()):
+        theirs = {dataset: one[key][1] for dataset, one in published()["mechanism"].items()}
         found = {dataset: variant_of(results, dataset, method, ratio).over_seeds(saving()) for dataset in NAMES}
         ours = {dataset: one for dataset, one in found.items() if one is not None}
         series += [_bars(at, name, _PAPER, theirs), _bars(at, name, _RUNS, ours)]

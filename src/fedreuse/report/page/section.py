@@ -35,13 +35,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: an anchor, a heading, paragraphs, figures and tables."""
+    """A part of the page: an anchor, a heading, paragraphs, figures, tables, and what is to be said below these."""
 
     key: str
     title: str
     lead: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = field(default_factory=tuple)
+    notes: Sequence[str] = ()
 
     @property
     def is_empty(self) -> bool:
