@@ -11,6 +11,7 @@ from fedreuse.report.like_paper import like_paper, retained
 from fedreuse.report.page.section import Choice, Figure, Section, short, shorts
 from fedreuse.report.protocol import FEDADAM, MATRIX, REUSE_ONLY, TOP_K, TRAJECTORIES, paper_runs
 from fedreuse.report.published import MECHANISMS, NAMES, accuracy, published, saving, variant_of
+from fedreuse.report.tables import openings_line
 
 if TYPE_CHECKING:
     from fedreuse.report.page.shown import Shown
@@ -45,7 +46,8 @@ def beside_the_paper(shown: Shown, suites: Sequence[Suite]) -> Section:
         _top_k(runs.of(TOP_K)), _accuracy(runs.of(MATRIX, FEDADAM)), *_convergence(runs.of(TRAJECTORIES)),
         _decomposition(runs.of(MATRIX, REUSE_ONLY)),
     ]  # fmt: skip
-    return Section("paper", "Beside the paper", lead, figures, like_paper(runs), runs.notes)
+    notes = [line for line in (openings_line(runs.of()), *runs.notes) if line]
+    return Section("paper", "Beside the paper", lead, figures, like_paper(runs), tuple(notes))
 
 
 def _top_k(results: Sequence[Result]) -> Figure:
