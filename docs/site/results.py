@@ -14,6 +14,8 @@ costs       a line per variant: epsilon where there is one, score, and the bytes
 crossed     test scores by the two axes of a study
 tuning      a line per search in the folders of NAME: every trial with its score, and the choice
 target X    a line per run of a metered deployment: round, seconds and bytes up to the validation score X
+arrival X   a line per variant of a study without a plan: when its runs first reach the validation score X, by seed, and
+            what had crossed then
 goals OTHER a line per variant of this plan and of others: difference to the first variant with its 90 % interval, and
             what it takes to reach the plan's targets beside the first variant
 work        a line per variant: FLOPs of all clients, gradients of the gate among them, who trained, and memory
@@ -28,6 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from docs.site.marks import fill
@@ -325,6 +328,29 @@ def _way_to(there: Reached | None, lines: Sequence[tuple[str, str]]) -> list[str
     return [str(there.round_number), f"{there.seconds:.0f}", *used]
 
 
+def _arrival(place: Path, score: str) -> str:
+    """Rounds up to a validation score by seed, and the messages until then; every run must get there."""
+    results = stored(place)
+    seeds = sorted({result.seed for result in results})
+    rows = []
+    for variant in by_variant(results):
+        spent = {one.seed: arrivals(one, float(score), "messages", "both") for one in variant.results}
+        if not all(costs["rounds"].is_reached for costs in spent.values()):
+            raise ValueError(f"{variant.name}: a run never reaches {score}")
+        rounds = [spent[seed]["rounds"].cost for seed in seeds]
+        crossed_then = fmean(costs["bytes"].cost for costs in spent.values()) / 1e6
+        rows.append((variant.name, *(f"{one:.0f}" for one in rounds), f"{fmean(rounds):.1f}", f"{crossed_then:.2f}"))
+    headers = ("variant", *(f"round, seed {seed}" for seed in seeds), "mean", "messages both ways by then, MB")
+    title = f"First validation {results[0].metric} of {100 * float(score):g} % or more"
+    legend = f"Development seeds; evaluated after every {_every(results[0])}; the test split is sealed."
+    return to_markdown(Table(title, headers, tuple(rows), legend)).strip()
+
+
+def _every(result: Result) -> str:
+    every = result.config["rounds"]["evaluate_every"]
+    return "round" if every == 1 else f"{every} rounds"
+
+
 def _goals(place: Path, *others: str) -> str:
     """Every plan's variants beside its first one: accuracy, savings, and the way to the plan's targets."""
     rows = [row for name in (place.name, *others) for row in _of_plan(STORED / name)]
@@ -422,5 +448,5 @@ _KINDS: dict[str, Callable[..., str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs, "frontier": _frontier,
     "transport": _transport, "costs": _costs, "crossed": _crossed, "tuning": _tuning, "gate": _gate,
     "target": _target, "development": _development, "goals": _goals, "predicted": _predicted,
-    "work": _work,
+    "work": _work, "arrival": _arrival,
 }  # fmt: skip

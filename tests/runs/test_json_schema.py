@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from fedreuse.core.catalog import registries
+from fedreuse.core.registry import named_plain
 from fedreuse.runs.config import load, read_yaml
 from fedreuse.runs.json_schema import file_schema, run_schema, space_schema, study_schema
 from fedreuse.runs.shipped import shipped_configs
@@ -94,3 +96,12 @@ def test_what_may_be_written(part: dict[str, Any]) -> None:
 )
 def test_what_is_refused(wrong: dict[str, Any]) -> None:
     assert not RUN.is_valid(wrong)
+
+
+@pytest.mark.parametrize(("kind", "key"), [("methods", "method"), ("codecs", "uplink")])
+def test_defaults_are_within_the_ranges_that_editors_are_told(kind: str, key: str) -> None:
+    registry = registries[kind]
+    for name in registry.names():
+        plain = named_plain(registry, registry.parse(name, key))
+        run = {"task": {"name": "digits"}, key: plain if key == "method" else {"update": plain}}
+        assert [error.message for error in RUN.iter_errors(run)] == [], name

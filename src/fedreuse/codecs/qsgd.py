@@ -35,7 +35,7 @@ class Qsgd(Codec):
     """Round each coordinate at random to a few levels of its bucket's largest magnitude: unbiased, bit-packed.
 
     Args:
-        bits: Bits per coordinate with the sign, from 2 to 8. With 2 bits and buckets of more than 8 the error can be
+        bits: Bits per coordinate with the sign, from 2 to 8. With 2 bits and buckets of 9 or larger the error can be
             larger than the tensor, and links that feed it back refuse the codec.
         bucket: Coordinates that share one scale (4 bytes), at least 1.
 
