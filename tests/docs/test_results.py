@@ -45,6 +45,7 @@ def test_what_is_said_of_reuse_are_the_differences_of_its_plans(plan: str, claim
         ("Beside rivals\n", "against_rivals", 6),
         ("Beside rivals that need more bytes\n", "rivals_wider", 4),
         ("On CIFAR-10\n", "lean_cifar10", 2),
+        ("At the same learning rate\n", "rivals_same_rate", 2),
     ],
 )
 def test_what_is_said_of_lean_are_the_differences_of_its_plans(heading: str, plan: str, claims: int) -> None:
@@ -66,6 +67,16 @@ def test_what_is_said_of_the_full_size_is_what_its_runs_show(document: str) -> N
     )
     _, _, difference, *_ = row.strip("| ").split(" | ")
     assert f"by {difference} points" in said
+
+
+def test_what_is_said_of_the_learning_rate_are_the_effects() -> None:
+    text = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
+    section = text.partition("## At the same learning rate")[2].partition("\n## ")[0]
+    said, table = " ".join(section.partition("<!--")[0].split()), section.partition("| effect |")[2]
+    effects = {row[0]: f"{row[1]} ({row[2]})" for line in table.splitlines()
+               if len(row := line.strip("| ").split(" | ")) == 6}  # fmt: skip
+    assert f"`lean` is {effects['method']} points above" in said
+    assert f"no effect that was seen, {effects['rate']}" in said
 
 
 @pytest.mark.slow
