@@ -93,6 +93,12 @@ def test_what_is_said_of_the_goals_of_lean() -> None:
     for row in (row for row in rows if row[1] == "lean 0.02"):
         reached[row[0]].append(float(row[5]) <= 1.2 and float(row[6]) >= 40)
     assert reached == {"fashion_mnist": [True, True], "mnist": [False], "cifar10": [True, True]}
+    first = section.partition("<!-- results: first_rounds arrival 0.95 -->")[2]
+    means = {row[0]: (float(row[4]), float(row[5])) for line in first.splitlines()
+             if len(row := line.strip("| ").split(" | ")) == 6 and row[0].startswith(("dense", "lean"))}  # fmt: skip
+    (dense_rounds, dense_bytes), (rounds, nbytes) = means["dense FedAvg"], means["lean 0.02"]
+    assert (f"{rounds / dense_rounds:.2f}", f"{dense_bytes / nbytes:.0f}") == ("1.30", "41")
+    assert means["lean 0.02, not averaged"][0] == rounds
     predicted = text.partition("<!-- results: lean predicted -->")[2].partition("<!-- end -->")[0]
     off = [float(line.strip("| ").split(" | ")[-1]) for line in predicted.splitlines() if line.startswith("| lean 0.0")]
     assert len(off) == 3
