@@ -83,7 +83,8 @@ def test_what_is_said_of_the_learning_rate_are_the_effects() -> None:
 def test_what_is_said_of_the_goals_of_lean() -> None:
     text = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
     section = text.partition("## What was asked, and what was reached")[2].partition("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if "| lean 0.0" in line]
+    cells = [line.strip("| ").split(" | ") for line in section.splitlines() if "| lean 0.0" in line]
+    rows = [row for row in cells if row[0] in DATA]
     least = {data: [float(row[3].split("(")[1].split(" ")[0]) for row in rows if row[0] == data] for data in DATA}
     most = {data: [float(row[3].split(" ")[3].rstrip(")")) for row in rows if row[0] == data] for data in DATA}
     within = {"lean 0.05": -0.3, "lean 0.02": -0.5, "lean 0.01": -1.5}
