@@ -323,6 +323,14 @@ def test_what_is_said_of_work_and_memory_is_what_the_runs_took() -> None:
     assert f"{flops['DG-FedReuse']} GFLOP against {flops['Top-K']} in the median" in said
     assert f"with error feedback {flops['DG + EF']} against {flops['Top-K + EF']}" in said
     assert f"Age alone: {flops['age alone']}." in said
+    digits = {run.variant: [one for one in results.stored("digits_gate") if one.variant == run.variant]
+              for run in results.stored("digits_gate")}  # fmt: skip
+    score = fmean(100 * run.events.get("fresh: score", 0) / 300 for run in digits["DG-FedReuse"])
+    assert f"it alone made {score:.1f} % of the selected clients train" in said
+    line = next(row for row in results.tables("digits_gate", "frontier").splitlines() if row.startswith("| age alone"))
+    assert f"accuracy differs by {line.strip('| ').split(' | ')[2]} points" in said
+    gate, age = (fmean(run.work["flops"] for run in digits[name]) for name in ("DG-FedReuse", "age alone"))
+    assert 0.24 < 1 - age / gate < 0.3  # a quarter
     held = {name: mean(name, lambda run: run.memory_bytes["peak.server.all"]) for name in ("Top-K", "DG-FedReuse")}
     assert f"{held['DG-FedReuse'] / held['Top-K']:.0f}" == "11"
 
