@@ -69,6 +69,34 @@ def test_what_is_said_of_the_full_size_is_what_its_runs_show(document: str) -> N
     assert f"by {difference} points" in said
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("document", "plan", "pair"),
+    [
+        ("README.md", "lean", "| lean 0.02 - dense FedAvg, averaged:"),
+        ("docs/frontier.md", "lean", "| lean 0.02 - dense FedAvg, averaged:"),
+        ("docs/results/what-we-found.md", "lean_cifar10", "| lean 0.02 - dense FedAvg:"),
+    ],
+)
+def test_single_differences_in_the_prose_are_those_of_the_plans(document: str, plan: str, pair: str) -> None:
+    said = " ".join((ROOT / document).read_text(encoding="utf-8").partition("<!-- end -->")[2].split())
+    row = next(line for line in results.tables(plan, "answers").splitlines() if line.startswith(pair))
+    _, mean, interval, *_ = row.strip("| ").split(" | ")
+    assert f"{mean} ({interval})" in said
+
+
+@pytest.mark.slow
+def test_what_is_said_of_more_parts_is_what_their_runs_show() -> None:
+    said = " ".join((ROOT / "docs" / "frontier.md").read_text(encoding="utf-8").split())
+    rows = [line.strip("| ").split(" | ") for line in results.tables("lean_more_parts", "development").splitlines()]
+    last = {row[0]: float(row[2]) for row in rows if len(row) == 6 and row[2][0].isdigit()}
+    far = [
+        last["lean 0.02"] - last[name] for name in last if name.endswith("(MIFA)") or name in ("EF21-SGDM", "SCAFCOM")
+    ]
+    assert f"are {min(far):.1f} to {max(far):.1f} points behind" in said
+    assert max(last["Adam at the server"], last["reuse by age, with longer messages"]) < last["lean 0.02"]
+
+
 def test_what_is_said_of_the_learning_rate_are_the_effects() -> None:
     text = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
     section = text.partition("## At the same learning rate")[2].partition("\n## ")[0]

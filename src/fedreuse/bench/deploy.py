@@ -35,7 +35,7 @@ __all__ = ["bench_app", "run", "tables"]
 _WAYS = (EMPTY, ALONE, RESIDENT)
 _KINDS = ("hello", "train", "score", "evaluate")
 _POLL_SECONDS = 0.5
-_PATIENCE_SECONDS = 600.0
+_WAIT_SECONDS = 600.0
 
 
 def run(num_nodes: int, rounds: int, tell: Callable[[str], object] = str) -> list[Row]:
@@ -45,7 +45,7 @@ def run(num_nodes: int, rounds: int, tell: Callable[[str], object] = str) -> lis
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as place:
         out = Path(place) / "out"
         out.mkdir()
-        app = bench_app(config, Deployment(out=str(out), timeout_seconds=_PATIENCE_SECONDS), Path(place) / "app")
+        app = bench_app(config, Deployment(out=str(out), timeout_seconds=_WAIT_SECONDS), Path(place) / "app")
         os.environ[ANCESTOR] = str(os.getpid())
         with LocalFederation(Path(place) / "federation", num_nodes) as federation:
             tell(f"{num_nodes} nodes are up; {rounds} rounds, each way in turn")

@@ -84,7 +84,7 @@ def test_a_server_app_that_died_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_server_app_that_never_began_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(module, "_WAIT_SECONDS", 0)
     federation, answers = LocalFederation(tmp_path, 1), [False, True]
     monkeypatch.setattr(federation, "has_ended", lambda: answers.pop(0))
     with pytest.raises(RunError, match="ended before it began"):

@@ -16,15 +16,15 @@ FAULTS = RandomFaults(lost=0.1, late=0.1)
 class Impatient:
     """A configuration whose pool is hired at once but takes over only after so many questions whether it is ready."""
 
-    def __init__(self, patience_seconds: float, delay: int = 0) -> None:
-        self.patience_seconds, self.delay, self.hired = patience_seconds, delay, 0
+    def __init__(self, alone_seconds: float, delay: int = 0) -> None:
+        self.alone_seconds, self.delay, self.hired = alone_seconds, delay, 0
 
     def start(self, site) -> WaitingExecutor:
         def hire() -> WorkerPoolExecutor:
             self.hired += 1
             return WorkerPoolExecutor(site, HerePool(site.workplace, 2, self.delay))
 
-        return WaitingExecutor(site, hire, self.patience_seconds)
+        return WaitingExecutor(site, hire, self.alone_seconds)
 
 
 def play(executor) -> Session:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Form", "check_nodes", "follow", "local_federation", "run_local", "run_on"]
 
 _POLL_SECONDS = 0.5
-_PATIENCE_SECONDS = 30.0
+_WAIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _await_start(federation: LocalFederation, directory: RunDirectory) -> None:
     asked = time.monotonic()
     while not _state(directory.path):
         federation.check()
-        if time.monotonic() - asked > _PATIENCE_SECONDS:
+        if time.monotonic() - asked > _WAIT_SECONDS:
             if federation.has_ended() and not _state(directory.path):
                 raise RunError(f"the server app ended before it began; see {federation.folder / 'superlink.log'}")
             asked = time.monotonic()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ActorPool", "Ray"]
 
-_PATIENCE = 10.0  # seconds for a connection to another machine
+_CONNECT_SECONDS = 10.0  # for a connection to another machine
 _HTTP2_SETTINGS = b"\x04"
 _HTTP2_HEAD = 9  # bytes before a frame's content; the fourth says what kind it is
 _HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _HTTP2_SETTINGS + b"\0\0\0\0\0"
@@ -224,7 +224,7 @@ def _knock(address: str) -> None:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         return
-    with socket.create_connection((host.strip("[]"), int(port)), _PATIENCE) as line:
+    with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS) as line:
         if os.environ.get("RAY_USE_TLS", "0") == "1":
             return  # it answers nothing in plain text
         line.sendall(_HTTP2_HELLO)

@@ -32,11 +32,11 @@ class WaitingExecutor(RunExecutor):
     """Serial at first, a pool later, and the same bits throughout."""
 
     def __init__(
-        self, site: Site, hire: Callable[[], WorkerPoolExecutor], patience_seconds: float = _START_SECONDS
+        self, site: Site, hire: Callable[[], WorkerPoolExecutor], alone_seconds: float = _START_SECONDS
     ) -> None:
-        """`hire` starts the workers; `patience_seconds` of work are done before."""
+        """`hire` starts the workers; `alone_seconds` of work are done before."""
         self._site, self._hire = site, hire
-        self._left_seconds = patience_seconds
+        self._left_seconds = alone_seconds
         self._faults = FaultInjection(site.faults, site.seed)
         self._alone = SerialExecutor(site)
         self._pool: WorkerPoolExecutor | None = None
@@ -73,7 +73,7 @@ class WaitingExecutor(RunExecutor):
             self._pool.close()
 
     def _has_pool(self) -> bool:
-        """Whether somebody is ready; hires once patience is used up."""
+        """Whether somebody is ready; hires once the work that is done alone is over."""
         if self._pool is None and self._left_seconds <= 0:
             self._pool = self._hire()
         return self._pool is not None and self._pool.is_ready
