@@ -355,9 +355,9 @@ def _goals(place: Path, *others: str) -> str:
     """Every plan's variants beside its first one: accuracy, savings, and the way to the plan's targets."""
     rows = [row for name in (place.name, *others) for row in _of_plan(STORED / name)]
     headers = ("data", "variant", "saved both, %", "difference, points (90 %)", "target, %",
-               "rounds, of the first's", "bytes, the first's are times as many")  # fmt: skip
+               "rounds / dense FedAvg's", "dense FedAvg's bytes / bytes")  # fmt: skip
     legend = (
-        "Beside the first variant of each plan, dense FedAvg; saved and bytes: all messages, both ways. difference: "
+        "Beside dense FedAvg, the first variant of each plan; saved and bytes: all messages, both ways. difference: "
         "test accuracy by seed, Student's t interval. target: of the validation score; ratios are of medians over "
         "seeds, looked at every five rounds."
     )
