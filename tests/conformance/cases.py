@@ -170,6 +170,8 @@ CASES = [
     Case("ef21_sgdm", {"codec": TOP_K, "eta": 0.3}),
     Case("ef21_sgdm", {"codec": QSGD, "agg": "participants"}),
     Case("fedavg", uplink={"name": "momentum", "eta": 0.5, "link": FEEDBACK}),
+    Case("fedavg", uplink={"name": "warm_up", "rounds": 3, "first": 3.0, "rest": 0.5, "link": FEEDBACK}),
+    Case("fedavg", uplink={"name": "error_feedback", "codec": TOP_K, "decay_per_round": 0.8}),
     Case("econtrol", {"codec": TOP_K}),
     Case("econtrol", {"codec": TERNARY, "eta": 0.4, "agg": "participants", "server_lr": 0.5}),
     Case("clag", {"codec": TOP_K, "zeta": 3.0}),

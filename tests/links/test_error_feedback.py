@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from fedreuse.core.method import LinkContext
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, pick, to_dense
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.links.error_feedback import ErrorFeedback
+from fedreuse.links.error_feedback import Dated, ErrorFeedback
 from fedreuse.testing.quadratic import QuadraticFederation, Setting
 from tests.federation import NOISY, build
 
@@ -42,6 +44,29 @@ def test_a_residual_may_fade() -> None:
     parcel, state = fading.send(tensors(0, 0, 0, 2), state, CONTEXT)
     np.testing.assert_array_equal(to_dense(parcel.decode(SCHEMA)).values, [0, 0, 0, 2])
     np.testing.assert_array_equal(state.values, [0, 1.5, 0.5, 0])
+
+
+def test_a_residual_may_fade_with_every_round_that_it_waits() -> None:
+    fading = ErrorFeedback(TopK(0.25), decay=0.5, decay_per_round=0.5)
+    _, state = fading.send(tensors(4, 8, 16, 0), None, CONTEXT)
+    assert isinstance(state, Dated)
+    # two rounds later: (0, 0, 0, 2) + 0.5 * 0.5^2 * (4, 8, 0, 0) = (0.5, 1, 0, 2)
+    parcel, state = fading.send(tensors(0, 0, 0, 2), state, replace(CONTEXT, round_number=3))
+    np.testing.assert_array_equal(to_dense(parcel.decode(SCHEMA)).values, [0, 0, 0, 2])
+    assert isinstance(state, Dated)
+    np.testing.assert_array_equal(state.residual.values, [0.5, 1, 0, 0])
+    assert state.round_number == 3
+
+
+def test_a_residual_that_fades_with_the_rounds_fades_also_where_nothing_is_sent() -> None:
+    schema = Schema((TensorSpec("a", (2,), "float64"), TensorSpec("b", (2,), "float64")))
+    fading, context = ErrorFeedback(TopK(0.5), decay_per_round=0.5), replace(CONTEXT, schema=schema)
+    _, state = fading.send(Tensors(schema, np.array([4.0, 2, 8, 6])), None, context)
+    # b alone, one round later: 0.5 (0, 6) + (1, 1) = (1, 4), of which 4 goes; a's 2 waits and is 1 by then
+    only = pick(Tensors(schema, np.array([0.0, 0, 1, 1])), ("b",))
+    _, state = fading.send(only, state, replace(context, round_number=2))
+    assert isinstance(state, Dated)
+    np.testing.assert_array_equal(state.residual.values, [0, 1, 1, 0])
 
 
 def test_sent_plus_residual_is_all_there_was() -> None:

@@ -1,4 +1,4 @@
-"""The ratio of a codec, however deep it stands inside others."""
+"""How much a codec keeps, a ratio or a number of bytes, however deep that stands inside others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedreuse.codecs.codec import Codec
 
-__all__ = ["ratio_of", "with_ratio"]
+__all__ = ["ratio_of", "scaled", "with_ratio"]
 
 
 def ratio_of(codec: Any) -> float | None:
@@ -22,6 +22,20 @@ def with_ratio(codec: Codec, ratio: float) -> Codec:
     """The same codec with another ratio."""
     inner: Any = codec
     change = {"ratio": ratio} if _has(codec, "ratio") else {"codec": with_ratio(inner.codec, ratio)}
+    changed: Codec = replace(inner, **change)
+    return changed
+
+
+def scaled(codec: Codec, factor: float) -> Codec:
+    """The same codec with so many times the bytes, if it counts them, or the ratio, which is 1 at most."""
+    inner: Any = codec
+    change: dict[str, Any]
+    if _has(codec, "bytes"):
+        change = {"bytes": max(1, int(factor * inner.bytes))}
+    elif _has(codec, "ratio"):
+        change = {"ratio": min(1.0, factor * inner.ratio)}
+    else:
+        change = {"codec": scaled(inner.codec, factor)}
     changed: Codec = replace(inner, **change)
     return changed
 

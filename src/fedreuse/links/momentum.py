@@ -13,6 +13,7 @@ from fedreuse.core.method import Link
 from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, weighted_sum
 from fedreuse.core.values import value
+from fedreuse.links.around import AroundLink
 from fedreuse.links.estimates import part_of, with_part
 from fedreuse.links.link import links
 
@@ -33,7 +34,7 @@ class Averaged:
 
 @links.register("momentum")
 @dataclass(frozen=True)
-class Momentum(Link):
+class Momentum(AroundLink):
     """Send a moving average of the updates instead of each update, through another link.
 
     The average takes the noise of local training out before anything is compressed. Around `ef21` this is EF21-SGDM.
@@ -54,16 +55,6 @@ class Momentum(Link):
         """Check the range."""
         require(0 < self.eta <= 1, "momentum.eta must be in (0, 1]", self.eta)
 
-    @property
-    def uses_reference(self) -> bool:
-        """As the other link."""
-        return self.link.uses_reference
-
-    @property
-    def drops_coordinates(self) -> bool:
-        """As the other link."""
-        return self.link.drops_coordinates
-
     def send(self, tensors: Tensors, state: Averaged | None, context: LinkContext) -> tuple[Parcel | None, Averaged]:
         """Renew the average of the tensors that are there; what is absent waits."""
         average = tensors
@@ -72,10 +63,6 @@ class Momentum(Link):
             average = weighted_sum([(1 - self.eta, before), (self.eta, tensors)], tensors.schema)
         parcel, inner = self.link.send(average, None if state is None else state.inner, context)
         return parcel, Averaged(with_part(None if state is None else state.average, average, context.schema), inner)
-
-    def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
-        """The other link's; only the sender averages."""
-        return self.link.receive(parcel, state, context)
 
     def delivered(self, parcel: Parcel | None, state: Averaged, context: LinkContext) -> Tensors:
         """As the other link."""

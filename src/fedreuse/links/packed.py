@@ -9,6 +9,7 @@ from fedreuse.codecs.packed import pack_parcel
 from fedreuse.core.errors import require
 from fedreuse.core.method import Link
 from fedreuse.core.registry import part
+from fedreuse.links.around import AroundLink
 from fedreuse.links.link import links
 
 if TYPE_CHECKING:
@@ -21,8 +22,10 @@ __all__ = ["PackedLink"]
 
 @links.register("packed")
 @dataclass(frozen=True)
-class PackedLink(Link):
+class PackedLink(AroundLink):
     """Code what another link sends without loss, where the link has no codec that could be packed, as `laq`.
+
+    A coded block decodes to the same numbers, so that the other link's memory and receiver stay as they are.
 
     Args:
         link: The link whose parcels are coded; its own memory and decoding stay as they are.
@@ -39,34 +42,7 @@ class PackedLink(Link):
         """Check the range."""
         require(self.least >= 0, "packed.least must be at least 0", self.least)
 
-    @property
-    def has_memory(self) -> bool:
-        """As the other link."""
-        return self.link.has_memory
-
-    @property
-    def uses_reference(self) -> bool:
-        """As the other link."""
-        return self.link.uses_reference
-
-    @property
-    def drops_coordinates(self) -> bool:
-        """As the other link."""
-        return self.link.drops_coordinates
-
-    def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
-        """As the other link."""
-        return self.link.share(tensors, shared, context)
-
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """The other link's parcel, each block coded; silence stays silence."""
         parcel, after = self.link.send(tensors, state, context)
         return (None if parcel is None else pack_parcel(parcel, context.schema, self.least)), after
-
-    def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
-        """A coded block decodes to the same numbers, so the other link need not know."""
-        return self.link.receive(parcel, state, context)
-
-    def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
-        """As the other link."""
-        return self.link.delivered(parcel, state, context)
