@@ -32,7 +32,7 @@ __all__ = ["Drift"]
 @gates.register("drift")
 @dataclass(frozen=True)
 class Drift(AgeLimit):
-    """Fresh if the model has moved far since, in lengths of the cached update. Reused clients are not contacted.
+    """Fresh if the model has moved far since the cached update was trained. Reused clients are not contacted.
 
     The score is |w_t - w_{t_i}| / |x_i|, from 0 on: distance between the model now and the one that the cached update
     was trained from, over the norm of that update. A cached update of zeros scores infinity.
