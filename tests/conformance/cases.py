@@ -76,6 +76,7 @@ CASES = [
     Case("dg_fedreuse", {"gate": QUANTILE, "reused": "drop"}, uplink=TOP_K, says=SCORED),
     Case("dg_fedreuse", {"gate": "age_only"}, uplink="nonzero", buffers="as_weights"),
     Case("dg_fedreuse", {"gate": "random"}, uplink=TOP_K),
+    Case("dg_fedreuse", {"gate": {"name": "drift", "max_age": 3}}, uplink=TOP_K),
     Case("dg_fedreuse", {"gate": "always"}),
     Case("dg_fedreuse", {"gate": PROXY}, uplink=QSGD, buffers="as_weights", says=SCORED),
     Case("fedavg", uplink=QSGD),

@@ -15,7 +15,7 @@ COHORT = Cohort(6, (1, 3, 5, 7), seed=0)
 
 
 def test_the_known_ones() -> None:
-    assert {"age_only", "always", "proxy", "quantile", "random"} <= set(gates.names())
+    assert {"age_only", "always", "drift", "proxy", "quantile", "random"} <= set(gates.names())
     for name in gates.names():
         gate = gates.parse(name, "gate")
         assert gates.parse(named_plain(gates, gate), "gate") == gate
@@ -81,6 +81,7 @@ def test_the_quota_is_always_met_and_never_exceeded(selected: int, quota: float,
         ("quantile", "fraction", 2, r"gate\.fraction must be in \[0, 1\]"),
         ("quantile", "batches", 0, r"gate\.batches must be at least 1"),
         ("quantile", "batch", 1, r"gate\.batch must be at least 2"),
+        ("drift", "threshold", 0, r"gate\.threshold must be positive and finite \(1e9 leaves .*\), got 0"),
         ("random", "probability", 1.5, r"gate\.probability must be in \[0, 1\]"),
     ],
 )

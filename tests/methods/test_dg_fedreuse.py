@@ -112,10 +112,11 @@ def test_the_score_knows_no_scale_but_the_small_term(norm: float, tolerance: flo
         {"name": "proxy", "quota": 1.0},
         {"name": "age_only", "quota": 1.0},
         {"name": "random", "probability": 1.0},
+        {"name": "drift", "threshold": 1e-12},
         {"name": "quantile", "fraction": 1.0},
         {"name": "always"},
     ],
-    ids=["tau 0", "max_age 1", "quota 1", "age_only quota 1", "random 1", "quantile 1", "always"],
+    ids=["tau 0", "max_age 1", "quota 1", "age_only quota 1", "random 1", "drift 0", "quantile 1", "always"],
 )
 @pytest.mark.parametrize("buffers", ["dense", "as_weights"])
 def test_everybody_fresh_is_fedprox_with_top_k_bit_for_bit(gate: Mapping[str, Any], buffers: str) -> None:
@@ -255,8 +256,8 @@ def test_the_certain_train_at_once_and_only_the_doubtful_are_scored() -> None:
     assert answer.value_bytes == 4
 
 
-@pytest.mark.parametrize("gate", ["age_only", "random"])
-def test_gates_without_scores_contact_nobody_they_reuse(gate: str) -> None:
+@pytest.mark.parametrize("gate", ["age_only", "random", "drift"])
+def test_gates_that_ask_nobody_contact_nobody_they_reuse(gate: str) -> None:
     session = QuadraticFederation.draw(4).play(build("dg_fedreuse", gate=gate), 6)
     for number in range(1, 7):
         asked = {row.client for row in session.ledger.rows if row.round_number == number}
@@ -288,7 +289,7 @@ class Hoarder:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["proxy", "quantile", "age_only", "random"])
+@pytest.mark.parametrize("name", ["proxy", "quantile", "age_only", "random", "drift"])
 @pytest.mark.parametrize("cover_lost", [False, True])
 def test_what_is_too_old_is_let_go_and_nothing_changes(name: str, cover_lost: bool) -> None:
     federation = QuadraticFederation.draw(12, NOISY)

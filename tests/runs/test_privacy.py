@@ -24,6 +24,7 @@ MEAN = {"name": "private_mean", "clip": 0.5, "noise": 2.0}
 AVERAGING = {"name": "averaging", "aggregate": MEAN}
 AGED = {"name": "dg_fedreuse", "rho": 0.5, "gate": {"name": "age_only", "max_age": 3, "quota": 0.0}, "aggregate": MEAN}
 PROXY = {**AGED, "gate": {"name": "proxy", "max_age": 3, "quota": 0.0, "batches": 1}}
+DRIFT = {**AGED, "gate": {"name": "drift", "max_age": 3, "quota": 0.0}}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,7 @@ PROXY = {**AGED, "gate": {"name": "proxy", "max_age": 3, "quota": 0.0, "batches"
         ({"method": {**AVERAGING, "step": "extrapolation"}}, "step that looks at single updates is refused"),
         ({"method": {**PROXY, "gate": {"name": "proxy", "quota": 0.3}}}, "one client's score would decide"),
         ({"method": {**PROXY, "gate": {"name": "quantile"}}}, "one client's score would decide"),
+        ({"method": {**PROXY, "gate": {"name": "drift"}}}, "one client's score would decide"),
         ({"method": AVERAGING, "rounds": {"patience": 2}}, r"rounds\.patience chooses by clients' validation"),
         ({"method": AVERAGING, "keep": {"model": "best"}}, r"keep\.model: best chooses by clients' validation"),
     ],
@@ -45,7 +47,7 @@ def test_where_the_mathematics_does_not_hold_it_is_refused(parts: dict[str, Any]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", [AVERAGING, AGED, PROXY], ids=["averaging", "by age", "by score"])
+@pytest.mark.parametrize("method", [AVERAGING, AGED, PROXY, DRIFT], ids=["averaging", "by age", "by score", "by drift"])
 def test_epsilon_is_told_and_a_stopped_run_repeats_its_noise(tmp_path: Path, method: dict[str, Any]) -> None:
     config = tiny(method=method)
     whole = run(config, tmp_path / "whole")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 import pytest
 
@@ -67,6 +69,7 @@ def test_what_a_state_holds_by_client() -> None:
     class Holding:
         model: np.ndarray
         by_client: IntMap[np.ndarray]
+        by_round: IntMap[np.ndarray] = field(metadata={"by": "round"})
 
-    state = Holding(np.zeros(5), IntMap({1: np.zeros(3), 4: np.zeros(2)}))
+    state = Holding(np.zeros(5), IntMap({1: np.zeros(3), 4: np.zeros(2)}), IntMap({1: np.zeros(7)}))
     assert nbytes_by_client(state) == 40

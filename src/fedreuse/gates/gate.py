@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fedreuse.core.errors import require
 from fedreuse.core.registry import Registry
@@ -33,10 +33,20 @@ class Gate:
         {}
     """
 
+    scores_drift: ClassVar[bool] = False
+    """Whether the server scores doubtful clients itself: the distance that the model has moved since the cached update
+    was trained, over the norm of that update. It keeps the models of past rounds for that, up to `expiry` (without one,
+    of all rounds). A gate with a plan is given the clients' own scores instead."""
+
     @property
     def plan(self) -> BatchPlan | None:
-        """How to score a client; None if the gate needs no scores and contacts nobody it reuses."""
+        """How clients score themselves; None if the gate asks none of them and contacts nobody it reuses."""
         return None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether scores, and so what clients' data say, enter the decision."""
+        return self.plan is not None or self.scores_drift
 
     @property
     def expiry(self) -> int | None:

@@ -6,14 +6,18 @@
     x_i   = rho^a_i * cached update                                   otherwise
     w_t+1 = w_t + server_lr * sum_S omega_i x_i                       omega_i = n_i / sum_S n_j
 
-Clients that are certain to train (no cache, too old) train in the first exchange; only the others are scored.
+Clients that are certain to train (no cache, too old) train in the first exchange; only the others are scored. A gate
+that asks for it is given another score, which the server computes alone:
+
+    D_i   = |w_t - w_{t_i}| / |x_i|                                   t_i: round of the cache; infinity if x_i = 0
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -28,7 +32,7 @@ from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
 from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.registry import optional_part, part
-from fedreuse.core.tensors import Tensors, add, dot, scale
+from fedreuse.core.tensors import Tensors, add, dot, scale, sub
 from fedreuse.core.values import value
 from fedreuse.gates.gate import Gate, gates
 from fedreuse.methods.averaging import update_of, updates_of
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population
 
-__all__ = ["DgClient", "DgFedReuse", "DgServer", "DgState", "Signature", "score"]
+__all__ = ["DgClient", "DgFedReuse", "DgServer", "DgState", "Signature", "drift", "score"]
 
 
 @methods.register("dg_fedreuse")
@@ -103,6 +107,7 @@ class DgState:
     """The model; by client, the update as the server decoded it and the round it came in; by round, who sent then.
 
     An update that is too old to be used again is gone from the cache; its round stays, for the age is still told.
+    `starts` holds, by round, the weights that the updates in the cache were trained from, if the gate scores drift.
     """
 
     model: Model
@@ -110,6 +115,7 @@ class DgState:
     rounds: IntMap[int]
     senders: IntMap[tuple[int, ...]]
     step: Any = None
+    starts: IntMap[Tensors] = field(default_factory=IntMap, metadata={"by": "round"})
 
 
 @value
@@ -156,8 +162,8 @@ class DgServer(ServerHalf[DgState]):
         doubtful = {client: age for client, age in ages.items() if client not in fresh}
         train = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         if gate.plan is None:
-            fresh |= gate.choose({}, doubtful, fresh, cohort)
-            scores: dict[int, float] = {}
+            scores = self._drifts(state, doubtful, now) if gate.scores_drift else {}
+            fresh |= gate.choose(scores, doubtful, fresh, cohort)
             replies = yield dict.fromkeys(sorted(fresh), train)
         else:
             replies = yield _ask(fresh, doubtful, train)
@@ -169,6 +175,10 @@ class DgServer(ServerHalf[DgState]):
             fresh |= chosen
         events = self._events(cohort, ages, scores, fresh, replies)
         return self._merge(state, cohort, updates_of(replies, state.model), events)
+
+    def _drifts(self, state: DgState, ages: Mapping[int, int], now: int) -> dict[int, float]:
+        moved = {age: sub(state.model.weights, state.starts[now - age]) for age in set(ages.values())}
+        return {client: drift(moved[age], state.cache[client].weights) for client, age in ages.items()}
 
     def _events(
         self,
@@ -202,6 +212,8 @@ class DgServer(ServerHalf[DgState]):
         contributions = self._contributions(state, cohort, updates, ages)
         made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
         moved, step, num_kept = advance(self._step, state.model, made.direction, state.step, made.statistics)
+        if self.config.gate.scores_drift and updates:
+            state = replace(state, starts=state.starts.with_({cohort.round_number: state.model.weights}))
         after = self._remember(replace(state, model=moved, step=step), updates, cohort.round_number)
         for client in sorted(contributions.keys() - made.statistics.weights.keys()):
             after = self.forget(after, client)  # what a rule left out must not come back from the cache
@@ -241,7 +253,9 @@ class DgServer(ServerHalf[DgState]):
         senders = state.senders.with_({now: tuple(updates)})
         expired = list(takewhile(lambda sent: now + 1 - sent >= expiry, senders))
         gone = [client for sent in expired for client in senders[sent] if rounds.get(client) == sent]
-        return replace(state, cache=cache.without(gone), rounds=rounds, senders=senders.without(expired))
+        unused = [sent for sent in state.starts if all(rounds.get(client) != sent for client in senders[sent])]
+        starts = state.starts.without([*expired, *unused])
+        return replace(state, cache=cache.without(gone), rounds=rounds, senders=senders.without(expired), starts=starts)
 
     def _to_cache(self, update: Model) -> Model:
         if self.caches_buffers:
@@ -292,6 +306,12 @@ def score(proxy: Tensors, signature: Tensors) -> float:
     """Clipped cosine distance, in [0, 2]; a zero vector is at distance 1."""
     norms = np.sqrt(dot(proxy, proxy)) * np.sqrt(dot(signature, signature))
     return float(1 - np.clip(dot(proxy, signature) / (norms + 1e-12), -1, 1))
+
+
+def drift(moved: Tensors, cached: Tensors) -> float:
+    """Norm of a move over the norm of a cached update, at least 0; infinity for an update of zeros."""
+    length = np.sqrt(dot(cached, cached))
+    return float(np.sqrt(dot(moved, moved)) / length) if length else inf
 
 
 def _ask(certain: Mapping[int, str], doubtful: Mapping[int, int], train: Message) -> Requests:

@@ -14,6 +14,7 @@ from fedreuse.accounting.privacy import epsilon, releases, require_accountant
 from fedreuse.aggregators.private_mean import PrivateMean
 from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.core.method import methods
+from fedreuse.gates.drift import Drift
 from fedreuse.gates.proxy import Proxy
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.dg_fedreuse import DgFedReuse
@@ -56,10 +57,11 @@ def check_private_method(method: MethodConfig) -> None:
             "momentum, adam, yogi or adagrad"
         )
     gate = method.gate if isinstance(method, DgFedReuse) else None
-    if gate is not None and gate.plan is not None and not (isinstance(gate, Proxy) and gate.quota == 0):
+    if gate is not None and gate.is_scored and not (isinstance(gate, Proxy | Drift) and gate.quota == 0):
         raise ConfigError(
             f"{_REFUSED} with this gate is refused, because one client's score would decide whether another trains, "
-            "and so change more than its own share of the sum; take {name: proxy, quota: 0}, age_only, random or always"
+            "and so change more than its own share of the sum; take {name: proxy, quota: 0}, {name: drift, quota: 0}, "
+            "age_only, random or always"
         )
 
 
@@ -114,7 +116,7 @@ def spent(method: MethodConfig, events: Iterable[EventRow]) -> dict[str, Any] | 
     rule = private_mean_of(method)
     if rule is None:
         return None
-    knows_decay = isinstance(method, DgFedReuse) and method.gate.plan is None
+    knows_decay = isinstance(method, DgFedReuse) and not method.gate.is_scored
     count = releases(events, method.rho if isinstance(method, DgFedReuse) and knows_decay else None)
     found = epsilon(rule.noise, count, rule.delta)
     return {"epsilon": found, "delta": rule.delta, "noise": rule.noise, "clip": rule.clip, "releases": count}

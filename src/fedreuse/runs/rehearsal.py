@@ -124,12 +124,13 @@ def rehearse(federation: Federation) -> Rehearsal:
 
 
 def nbytes_by_client(state: object) -> int:
-    """Bytes of all that a server's state holds by client."""
+    """Bytes of all that a server's state holds by client; a field that is marked as held by round is none of it."""
     if isinstance(state, IntMap):
         return nbytes(state)
     if not is_dataclass(state):
         return 0
-    return sum(nbytes_by_client(getattr(state, field.name)) for field in fields(state))
+    by_client = [field.name for field in fields(state) if field.metadata.get("by") != "round"]
+    return sum(nbytes_by_client(getattr(state, name)) for name in by_client)
 
 
 def _crossed(rows: list[LedgerRow], visits: Collection[tuple[int, int]]) -> Crossed:

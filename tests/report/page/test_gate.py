@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -36,6 +37,15 @@ def test_columns_and_counts_are_those_of_the_events(shown: Shown) -> None:
     table = section.tables[0]
     assert table.rows[0][0] == "reuse, seed 11"
     assert table.rows[0][table.headers.index("reused")] == str(reused.total())
+
+
+@pytest.mark.parametrize(
+    ("named", "wanted"),
+    [({"name": "drift", "threshold": 0.8}, [0.8, 0.8, 0.8]), ("age_only", None), (None, None)],
+)
+def test_a_threshold_may_be_one_number(named: object, wanted: list[float] | None) -> None:
+    result = SimpleNamespace(config={"method": {"gate": named}}, rounds=3)
+    assert module._threshold(result) == wanted
 
 
 def test_a_study_too_large_for_the_page_shows_the_first_seeds(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,10 @@ def _threshold(result: Result) -> list[float | int | None] | None:
     named = result.config["method"].get("gate")
     made = gates.parse(named, "gate") if named else None
     threshold = getattr(made, "threshold", None)
-    return None if threshold is None else [short(threshold(number)) for number in range(1, result.rounds + 1)]
+    if threshold is None:
+        return None
+    at = threshold if callable(threshold) else lambda _: threshold
+    return [short(at(number)) for number in range(1, result.rounds + 1)]
 
 
 def _by_round(events: Sequence[EventRow], num_rounds: int) -> dict[str, list[int]]:
