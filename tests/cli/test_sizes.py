@@ -59,6 +59,18 @@ def test_one_row_by_hand(invoke: Invoke) -> None:
     assert row["upload_bytes"] == 13_056 + 204 + 2_040 + 22
 
 
+def test_settings_of_a_network(invoke: Invoke) -> None:
+    words = ("sizes", "--dataset", "digits", "--network")
+    # cnn of width 4 on 8x8: conv 40, norm 8, conv 296, norm 16, fc 8*4*2 + 2 = 66, fc 2*10 + 10 = 30: in all 456
+    (row,) = json.loads(invoke(*words, "{name: cnn, width: 4, hidden: 2, norm: group}", "--json").stdout)
+    assert (row["parameters"], row["dense_bytes"], row["signature_bytes"]) == (456, 4 * 456, 4 * 96)
+    assert row["network"] == "{name: cnn, width: 4, hidden: 2, norm: group}"
+    shown = invoke(*words, "{name: cnn, norm: layer}")
+    assert shown.exit_code == 2
+    assert "--network.norm: input should be 'batch', 'group' or 'none', got 'layer'" in " ".join(shown.stderr.split())
+    assert "--network: '{name: cnn' is no mapping" in invoke(*words, "{name: cnn").stderr
+
+
 def test_a_table_for_people(invoke: Invoke) -> None:
     shown = invoke("sizes", "--dataset", "synthetic")
     assert shown.exit_code == 0

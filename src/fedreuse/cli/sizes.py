@@ -56,7 +56,9 @@ class Size:
 @app.command("sizes", epilog="Example: fedreuse sizes --dataset cifar10 --network resnet18 --ratio 0.05")
 def sizes_command(
     dataset: Annotated[str | None, typer.Option(help="A dataset (default: the paper's six).")] = None,
-    network: Annotated[str | None, typer.Option(help="A network (default: the paper's for the dataset).")] = None,
+    network: Annotated[
+        str | None, typer.Option(help="A network, or its settings: {name: cnn, norm: group} (default: the paper's).")
+    ] = None,
     ratio: Annotated[float, typer.Option(help="The share of coordinates that Top-K keeps.")] = 0.2,
     buffers: Annotated[
         str, typer.Option(help="How normalisation statistics travel: as_weights (the paper) or dense.")
@@ -83,7 +85,7 @@ def measure(dataset: str, network: str, ratio: float = 0.2, buffers: Buffers = "
 
     known = {name: _codec(name, ratio) for name in codecs.names()}
     shape, num_classes = _facts(dataset)
-    schema = schema_of(networks.parse(network, "--network").build(shape, num_classes))
+    schema = schema_of(networks.parse(_spec(network), "--network").build(shape, num_classes))
     update = _random_update(schema)
     uploads = {name: _upload_bytes(codec, update, schema, buffers) for name, codec in known.items()}
     savings = {name: 1 - upload / schema.dense_bytes for name, upload in uploads.items()}
@@ -98,6 +100,18 @@ def measure(dataset: str, network: str, ratio: float = 0.2, buffers: Buffers = "
         cache_bytes={number: number * schema.dense_bytes for number in _CACHED_CLIENTS},
         codecs={name: {"upload_bytes": uploads[name], "saving": savings[name]} for name in uploads if name != "top_k"},
     )
+
+
+def _spec(network: str) -> Any:
+    """A name as it is, a mapping read as in a configuration."""
+    if not network.startswith("{"):
+        return network
+    import yaml
+
+    try:
+        return yaml.safe_load(network)
+    except yaml.YAMLError:
+        raise ConfigError(f"--network: {network!r} is no mapping; write it as {{name: cnn, norm: group}}") from None
 
 
 def _facts(dataset: str) -> tuple[tuple[int, ...], int]:

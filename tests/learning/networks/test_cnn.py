@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 import torch
 from torch import nn
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.datasets.facts import FACTS
+from fedreuse.learning.flat_network import schema_of
 from fedreuse.learning.networks.cnn import Cnn
+from fedreuse.learning.networks.norm import Norm
 from tests.learning.networks.uploads import array_bytes, modes, schema_for, sizes, upload
 
 
@@ -75,6 +79,38 @@ def test_pooling_before_relu_is_the_same_function() -> None:
         scores = module.train(is_training)(inputs)
         assert scores.equal(usual.train(is_training)(inputs))
         assert scores.shape == (2, 5)
+
+
+def test_sizes_with_each_norm() -> None:
+    # width 16, hidden 8, 8x8, 10 classes: conv 1*9*16 + 16 = 160, conv 16*9*32 + 32 = 4,640, fc 32*4*8 + 8 = 1,032,
+    # fc 8*10 + 10 = 90, in all 5,922; both norms have 2*16 + 2*32 = 96 more
+    weights = {norm: schema_of(Cnn(16, 8, norm).build((1, 8, 8), 10)).weights for norm in get_args(Norm)}
+    assert {norm: part.size for norm, part in weights.items()} == {"batch": 6_018, "group": 6_018, "none": 5_922}
+    assert weights["group"] == weights["batch"]  # names too
+    layers = ("features.0", "features.4", "classifier.0", "classifier.2")
+    assert [spec.name for spec in weights["none"]] == [
+        f"{layer}.{kind}" for layer in layers for kind in ("weight", "bias")
+    ]
+    groups = [
+        layer.num_groups
+        for layer in Cnn(16, 8, "group").build((1, 8, 8), 10).modules()
+        if isinstance(layer, nn.GroupNorm)
+    ]
+    assert groups == [4, 8]
+
+
+def test_batch_is_the_network_that_it_was() -> None:
+    torch.default_generator.manual_seed(9)
+    module = Cnn(4, 6).build((2, 8, 8), 3)
+    torch.default_generator.manual_seed(9)
+    features = nn.Sequential(
+        nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.MaxPool2d(2), nn.ReLU(),
+        nn.Conv2d(4, 8, 3, padding=1), nn.BatchNorm2d(8), nn.MaxPool2d(2), nn.ReLU(),
+    )  # fmt: skip
+    classifier = nn.Sequential(nn.Linear(32, 6), nn.ReLU(), nn.Linear(6, 3))
+    usual = nn.ModuleDict({"features": features, "classifier": classifier}).state_dict()
+    assert list(module.state_dict()) == list(usual)
+    assert all(tensor.equal(usual[name]) for name, tensor in module.state_dict().items())
 
 
 def test_width_and_hidden_units() -> None:

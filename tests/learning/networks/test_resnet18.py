@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.schema import ModelSchema
 from fedreuse.learning.datasets.facts import FACTS
+from fedreuse.learning.flat_network import schema_of
 from fedreuse.learning.networks.resnet18 import ResNet18
 from tests.learning.networks.uploads import array_bytes, modes, schema_for, sizes, upload
 
@@ -56,6 +58,35 @@ def test_the_usual_layout(schema: ModelSchema) -> None:
         "layer2.0", "layer3.0", "layer4.0",
     }  # fmt: skip
     assert not [name for name in names if "conv" in name and name.endswith("bias")]
+
+
+@pytest.mark.slow
+def test_sizes_with_each_norm(schema: ModelSchema) -> None:
+    # channels behind convolutions: 64 + 4*64 + 5*128 + 5*256 + 5*512 = 4,800. A norm has two numbers for each,
+    # a convolution without one a bias: 11,181,642 - 2*4,800 + 4,800 = 11,176,842
+    group = schema_of(ResNet18("group").build((3, 32, 32), 10))
+    assert group.weights == schema.weights  # names too
+    assert group.dense_bytes == 4 * 11_181_642
+    none = schema_of(ResNet18("none").build((3, 32, 32), 10))
+    assert none.weights.size == 11_176_842
+    assert not [spec.name for spec in none.weights if "bn" in spec.name or "downsample.1" in spec.name]
+    assert len([spec for spec in none.weights if spec.name.endswith("bias")]) == 20 + 1  # convolutions, and fc
+
+
+def test_convolutions_without_normalisation_start_with_a_bias_of_zero() -> None:
+    module = ResNet18("none").build((1, 32, 32), 10)
+    biases = [layer.bias for layer in module.modules() if isinstance(layer, nn.Conv2d)]
+    assert len(biases) == 20
+    assert all(bias is not None and bias.requires_grad and not bias.any() for bias in biases)
+
+
+@pytest.mark.slow
+def test_groups_take_one_example_of_one_pixel() -> None:
+    # 8 -> 4 -> 2 -> 2 -> 1 -> 1 -> 1: BatchNorm refuses a batch of one here, groups of 4 and more channels do not
+    module = ResNet18("group").build((1, 8, 8), 10)
+    groups = {layer.num_channels: layer.num_groups for layer in module.modules() if isinstance(layer, nn.GroupNorm)}
+    assert groups == {64: 16, 128: 32, 256: 32, 512: 32}
+    assert module.train()(torch.ones(1, 1, 8, 8)).isfinite().all()
 
 
 @pytest.mark.slow
