@@ -18,6 +18,7 @@ arrival X   a line per variant of a study without a plan: when its runs first re
             what had crossed then
 goals OTHER a line per variant of this plan and of others: difference to the first variant with its 90 % interval, and
             what it takes to reach the plan's targets beside the first variant
+paper OTHER of the paper's tables at round 90 the rows of the data that this export, and others, have run
 work        a line per variant: FLOPs of all clients, gradients of the gate among them, who trained, and memory
 predicted   a line per variant: what `--dry-run --json` foretold (docs/bench/NAME-dry-run.json), and what crossed
 gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
@@ -27,7 +28,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
@@ -35,6 +36,7 @@ from typing import Any
 
 from docs.site.marks import fill
 from fedreuse.accounting.saving import Saving
+from fedreuse.cli.paper_suites import paper_suites
 from fedreuse.evidence.audit import audit
 from fedreuse.report.admission import admitted
 from fedreuse.report.arrivals import arrivals
@@ -42,9 +44,12 @@ from fedreuse.report.confirmation import confirm
 from fedreuse.report.confirmation_tables import claim_tables, in_words, interval, medians_table, number
 from fedreuse.report.crossed import crossed as crossed_tables
 from fedreuse.report.gate_tables import gate_tables
+from fedreuse.report.like_paper import like_paper
 from fedreuse.report.measured import Reached, reached
 from fedreuse.report.observations import unit_of
 from fedreuse.report.paired import Pairs, paired_differences, paired_table
+from fedreuse.report.protocol import paper_runs
+from fedreuse.report.published import NAMES
 from fedreuse.report.results import Result, partial_note, rank_of, read_runs
 from fedreuse.report.table_forms import to_markdown
 from fedreuse.report.tables import Table, comparison, openings_line, runs_table
@@ -60,8 +65,11 @@ __all__ = ["filled", "scores_alone", "stored", "tables"]
 
 _COSTS = ("rounds", "bytes", "flops")
 """What documents show of the way to a target; seconds depend on what else a machine did."""
-_TESTED = ("answers", "paired", "runs", "frontier", "transport", "costs", "crossed", "goals")
+_TESTED = ("answers", "paired", "runs", "frontier", "transport", "costs", "crossed", "goals", "paper")
 """Kinds that show test scores and say below how often test splits were opened; `comparison` says it in its legend."""
+_JOINED = ("goals", "paper")
+"""Kinds that take the names of other exports."""
+_AT_ROUND_90 = ("Table 6 ", "Table 7 ", "Table 12 ")
 _COUNTED, _WAYS = ("messages", "transport"), ("up", "down")
 STORED = Path(__file__).parents[2] / "results"
 SCORES = Path(__file__).parents[1] / "bench"
@@ -70,7 +78,7 @@ SCORES = Path(__file__).parents[1] / "bench"
 def tables(name: str, kind: str, *more: str) -> str:
     """The tables of one kind, of one export; below, openings of the test split and what its runs do not cover."""
     drawn, note = _KINDS[kind](STORED / name, *more), _note(STORED / name)
-    behind = _openings(name, *(more if kind == "goals" else ())) if kind in _TESTED else ""
+    behind = _openings(name, *(more if kind in _JOINED else ())) if kind in _TESTED else ""
     return "\n\n".join(part for part in (drawn, behind, note) if part)
 
 
@@ -437,6 +445,17 @@ def _predicted(place: Path) -> str:
     return to_markdown(Table("Bytes, predicted and measured", headers, tuple(rows), legend)).strip()
 
 
+def _paper(place: Path, *others: str) -> str:
+    results = [result for one in (place, *(STORED / name for name in others)) for result in stored(one)]
+    names = {NAMES[result.dataset] for result in results}
+    drawn = [
+        replace(table, rows=tuple(row for row in table.rows if row[0] in names))
+        for table in like_paper(paper_runs(results, paper_suites()))
+        if table.title.startswith(_AT_ROUND_90)
+    ]
+    return _in_markdown(drawn)
+
+
 def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
     mean = variant.mean(value)
     if mean is None:
@@ -448,5 +467,5 @@ _KINDS: dict[str, Callable[..., str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs, "frontier": _frontier,
     "transport": _transport, "costs": _costs, "crossed": _crossed, "tuning": _tuning, "gate": _gate,
     "target": _target, "development": _development, "goals": _goals, "predicted": _predicted,
-    "work": _work, "arrival": _arrival,
+    "work": _work, "arrival": _arrival, "paper": _paper,
 }  # fmt: skip

@@ -107,6 +107,26 @@ def test_what_is_said_of_the_learning_rate_are_the_effects() -> None:
     assert f"no effect that was seen, {effects['rate']}" in said
 
 
+def arrivals(text: str, study: str) -> dict[str, tuple[float, float]]:
+    """By variant the mean round of arrival, and what had crossed by then."""
+    table = text.partition(f"<!-- results: {study} arrival 0.95 -->")[2].partition("<!-- end -->")[0]
+    cells = [line.strip("| ").split(" | ") for line in table.splitlines()]
+    return {row[0]: (float(row[4]), float(row[5])) for row in cells if len(row) == 6 and row[1].isdigit()}
+
+
+def test_what_is_said_of_a_warm_up() -> None:
+    text = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
+    found, said = arrivals(text, "warm_up"), " ".join(text.split())
+    dense, lean = found["dense FedAvg"], found["lean 0.02"]
+    twice, four = found["twice the bytes at first"], found["four times the bytes at first"]
+    assert f"arrives after {twice[0]} rounds instead of {lean[0]}, with four times as many after {four[0]} too" in said
+    assert f"{twice[1]} and {four[1]} MB have crossed instead of {lean[1]}" in said
+    shares = [f"{dense[1] / one[1]:.0f}" for one in (twice, four, lean)]
+    assert f"a {shares[0]}th and a {shares[1]}th of dense FedAvg's bytes instead of a {shares[2]}th" in said
+    assert f"which is {1.2 * dense[0]:.1f} here" in said
+    assert min(rounds for name, (rounds, _) in found.items() if name != "dense FedAvg") > 1.2 * dense[0]
+
+
 @pytest.mark.slow
 def test_what_is_said_of_the_goals_of_lean() -> None:
     text = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
@@ -122,9 +142,7 @@ def test_what_is_said_of_the_goals_of_lean() -> None:
     for row in (row for row in rows if row[1] == "lean 0.02"):
         reached[row[0]].append(float(row[5]) <= 1.2 and float(row[6]) >= 40)
     assert reached == {"fashion_mnist": [True, True], "mnist": [False], "cifar10": [True, True]}
-    first = section.partition("<!-- results: first_rounds arrival 0.95 -->")[2]
-    means = {row[0]: (float(row[4]), float(row[5])) for line in first.splitlines()
-             if len(row := line.strip("| ").split(" | ")) == 6 and row[0].startswith(("dense", "lean"))}  # fmt: skip
+    means = arrivals(section, "first_rounds")
     (dense_rounds, dense_bytes), (rounds, nbytes) = means["dense FedAvg"], means["lean 0.02"]
     assert (f"{rounds / dense_rounds:.2f}", f"{dense_bytes / nbytes:.0f}") == ("1.30", "41")
     assert means["lean 0.02, not averaged"][0] == rounds
