@@ -107,6 +107,22 @@ def test_what_is_said_of_the_learning_rate_are_the_effects() -> None:
     assert f"no effect that was seen, {effects['rate']}" in said
 
 
+def test_what_is_said_of_the_papers_numbers_is_what_its_runs_show() -> None:
+    text = (ROOT / "docs" / "results" / "what-we-found.md").read_text(encoding="utf-8")
+    section = text.partition("## Are the paper's numbers reproduced?")[2].partition("\n## ")[0]
+    said = " ".join(section.rpartition("<!-- end -->")[2].split())
+    cells = [line.strip("| ").split(" | ") for line in section.splitlines()]
+    savings = {row[1]: row[5:] for row in cells if len(row) == 7 and row[5][0].isdigit() and row[6] != "-"}
+    assert savings["FedAvg"][0] == savings["FedAvg"][1].split(" ")[0]
+    assert abs(float(savings["DG"][0]) - float(savings["DG"][1].split(" ")[0])) < 0.1
+    both = next(row for row in cells if len(row) == 8 and row[2][0].isdigit())
+    assert (both[2], abs(float(both[4]) - float(both[5])) < 0.1) == (both[3], True)
+    differences = {row[1]: row[-1].lstrip("-") for row in cells if len(row) == 6 and row[1].startswith("DG - FedAvg")}
+    theirs = differences["DG - FedAvg, paper"].split(" ")[0]
+    assert f"below Top-K FedAvg by {differences['DG - FedAvg, runs']} points on this seed" in said
+    assert f"the paper has {theirs} in the mean of three" in said
+
+
 def arrivals(text: str, study: str) -> dict[str, tuple[float, float]]:
     """By variant the mean round of arrival, and what had crossed by then."""
     table = text.partition(f"<!-- results: {study} arrival 0.95 -->")[2].partition("<!-- end -->")[0]
