@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fedreuse.report.gate_tables import PREDICTORS, flip_rate, gate_tables
+from fedreuse.report.gate_tables import PREDICTORS, flip_rate, gate_tables, predictions
 from fedreuse.runs.gate_probe import Probe
 from tests.runs.test_gate_probe import PROBE
 
@@ -42,3 +42,9 @@ def test_tables_say_how_repeatable_and_how_telling_the_score_is() -> None:
         ("0 to 0.02", "1"), ("0.02 to 0.05", "0"), ("0.05 to 0.1", "0"), ("0.1 to 0.2", "0"), ("above 0.2", "3"),
     ]  # fmt: skip
     assert [row[2] for row in margins.rows] == ["100.0%", "-", "-", "-", "0.0%"]
+
+
+def test_what_an_older_file_lacks_is_in_no_table() -> None:
+    older = Probe(**{name: part for name, part in PROBE.items() if name != "relative_drift"})
+    assert PREDICTORS.keys() - predictions([_probe(), older]).keys() == {"drift over the update's length"}
+    assert predictions([_probe(), _probe(relative_drift=2.0)])["drift over the update's length"] == [0.5, 2.0]

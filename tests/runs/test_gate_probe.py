@@ -15,6 +15,7 @@ from fedreuse.runs.gate_probe import PROBES_FILE, Probe, read_gate
 PROBE: dict[str, Any] = {
     "round_number": 4, "client": 1, "age": 2, "scores": (0.5, 0.9, 1.0, 0.8), "fixed_score": 0.7, "threshold": 0.9,
     "drift": 1.0, "against_update": 0.3, "chance": 0.5, "cosine": 0.4, "norm_ratio": 1.5, "harm": 0.01,
+    "relative_drift": 0.5,
 }  # fmt: skip
 
 

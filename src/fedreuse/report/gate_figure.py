@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.report.axes import COLOURS, new_figure, save
-from fedreuse.report.gate_tables import PREDICTORS, by_margin, flip_rate
+from fedreuse.report.gate_tables import by_margin, flip_rate, predictions
 from fedreuse.statistics.reliability import area_under_roc
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def _draw_roc(axes: Any, probes: Sequence[Probe]) -> None:
     axes.plot([0, 1], [0, 1], color="#BBBBBB", linewidth=1)
     axes.set(xlabel="harmless cases above", ylabel="harmful cases above")
     axes.set_title("Does it foretell harm? (ROC, with its area)", fontsize=10)
-    for (name, read), colour in zip(PREDICTORS.items(), cycle(COLOURS), strict=False):
-        values = [read(one) for one in probes]
+    for (name, values), colour in zip(predictions(probes).items(), cycle(COLOURS), strict=False):
         area = area_under_roc(values, is_harmful)
         if area is None:
             axes.text(0.5, 0.5, "all cases are of one kind", ha="center", transform=axes.transAxes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from math import isnan
 from typing import TYPE_CHECKING
 
 from fedreuse.report.tables import Table
@@ -12,7 +13,7 @@ from fedreuse.statistics.reliability import area_under_roc, rank_correlation, re
 if TYPE_CHECKING:
     from fedreuse.runs.gate_probe import Probe
 
-__all__ = ["MARGINS", "PREDICTORS", "by_margin", "flip_rate", "gate_tables"]
+__all__ = ["MARGINS", "PREDICTORS", "by_margin", "flip_rate", "gate_tables", "predictions"]
 
 
 PREDICTORS: Mapping[str, Callable[[Probe], float]] = {
@@ -21,10 +22,11 @@ PREDICTORS: Mapping[str, Callable[[Probe], float]] = {
     "proxy over all examples": lambda one: one.fixed_score,
     "age": lambda one: float(one.age),
     "drift of the model": lambda one: one.drift,
+    "drift over the update's length": lambda one: one.relative_drift,
     "gradient against cached update": lambda one: one.against_update,
     "chance": lambda one: one.chance,
 }
-"""What might foretell harm: higher should mean worse."""
+"""What might foretell harm: higher should mean worse. Older files lack some of it."""
 MARGINS = (0.02, 0.05, 0.1, 0.2)
 """Bounds of the distance of a client's mean score from the threshold, by which decisions are counted."""
 _NEAR = 0.05
@@ -34,6 +36,12 @@ def gate_tables(probes: Sequence[Probe]) -> list[Table]:
     """Reliability by round and by margin, then validity over all rounds and by round."""
     groups = {number: [one for one in probes if one.round_number == number] for number in _rounds(probes)}
     return [_reliability(groups), _margins(probes), _validity(probes, groups)]
+
+
+def predictions(probes: Sequence[Probe]) -> dict[str, list[float]]:
+    """What each predictor says of every case, of those that all cases have."""
+    read = {name: [predict(one) for one in probes] for name, predict in PREDICTORS.items()}
+    return {name: values for name, values in read.items() if not any(map(isnan, values))}
 
 
 def flip_rate(probes: Sequence[Probe]) -> float | None:
@@ -106,11 +114,9 @@ def _components(probes: Sequence[Probe]) -> tuple[float | None, float | None, fl
 def _validity(probes: Sequence[Probe], groups: Mapping[int, Sequence[Probe]]) -> Table:
     harmful = [one.harm > 0 for one in probes]
     rows = []
-    for name, read in PREDICTORS.items():
-        values = [read(one) for one in probes]
-        by_round = [
-            area_under_roc([read(one) for one in group], [one.harm > 0 for one in group]) for group in groups.values()
-        ]
+    parts = [(predictions(group), [one.harm > 0 for one in group]) for group in groups.values()]
+    for name, values in predictions(probes).items():
+        by_round = [area_under_roc(told[name], hurts) for told, hurts in parts]
         rows.append(
             (
                 name, _number(area_under_roc(values, harmful)), *(_number(area) for area in by_round),

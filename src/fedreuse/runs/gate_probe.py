@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ class Probe:
         norm_ratio: Norm of the cached update over that of the fresh one.
         harm: By how much the validation loss is higher after a step with the decayed cache than with the fresh update,
             each weighted as in an average cohort.
+        relative_drift: The drift over the norm of the cached update; not a number in files from before it was measured.
     """
 
     round_number: int
@@ -48,6 +50,7 @@ class Probe:
     cosine: float
     norm_ratio: float
     harm: float
+    relative_drift: float = nan
 
     @property
     def mean_score(self) -> float:

@@ -211,6 +211,7 @@ class _Look:
             cosine=_cosine(cached.weights, fresh.weights),
             norm_ratio=_norm(cached.weights) / max(_norm(fresh.weights), 1e-12),
             harm=self._loss(client, cached, self._method.rho**age) - self._loss(client, fresh, 1.0),
+            relative_drift=_norm(moved) / max(_norm(cached.weights), 1e-12),
         )  # fmt: skip
 
     def _loss(self, client: int, update: Model, decay: float) -> float:
