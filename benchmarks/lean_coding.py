@@ -2,8 +2,8 @@
 
 python -m benchmarks.lean_coding --out docs/bench/lean-coding.json
 
-Two runs are played for their first rounds: `lean` with a memory per client (planned for 30 rounds), and with a shared
-one (planned for 40). Of the first, every fifth message of weights is looked at, what its link hands to the codec and
+Two runs are played, as far as is asked for: `lean` with a memory per client, planned for 30 rounds, and with a shared
+one, planned for 40. Of the first, every fifth message of weights is looked at, what its link hands to the codec and
 what becomes of it, with v the vector, k the coordinates that are kept:
 
 energy                1 - |v - decoded|^2 / |v|^2
@@ -64,7 +64,7 @@ __all__ = ["configure", "looked_at", "main", "play_coding", "play_sums", "summed
 _BASE = Path(__file__).parents[1] / "configs" / "tune" / "closest" / "base.yaml"
 _BUDGET, _SEED = 0.02, 1
 _PLANNED = {"per_client": 30, "shared": 40}
-"""Rounds that the budget is divided by, as in the decisions; fewer are played."""
+"""Rounds that the budget is divided by, as in the decisions; fewer may be played."""
 _EVERY = 5
 """Messages of one direction, of which one is looked at."""
 _MORE = 1.1
@@ -297,8 +297,8 @@ def _length(parcel: Parcel) -> int:
 def main(words: Sequence[str] | None = None) -> None:
     """Play both runs, look, and store what was seen."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=12, help="rounds of the run with a memory per client")
-    parser.add_argument("--shared-rounds", type=int, default=18, help="rounds of the run with a shared memory")
+    parser.add_argument("--rounds", type=int, default=30, help="rounds of the run with a memory per client")
+    parser.add_argument("--shared-rounds", type=int, default=34, help="rounds of the run with a shared memory")
     parser.add_argument("--out", type=Path, default=Path("bench/lean-coding.json"), help="the results file")
     given = parser.parse_args(words)
     per_client, shared = configure("per_client"), configure("shared")
