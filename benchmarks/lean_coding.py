@@ -249,13 +249,15 @@ def _square(error: np.ndarray) -> float:
 
 def _rounded(values: np.ndarray, mode: Mode, top: int) -> np.ndarray:
     """Numbers of a row by a scale in half precision, rounded up so that the largest is a level; or by a magnitude."""
-    sizes = np.abs(values)
+    sizes, rounded = np.abs(values), np.zeros_like(values)
     if mode is TERNARY:
-        return np.sign(values) * float(np.float16(sizes.mean()))
+        rounded[:] = np.copysign(float(np.float16(sizes.mean())), values)
+        return rounded
     wanted = sizes.max() / top
     scale = np.float16(wanted)
     step = float(np.nextafter(scale, np.float16(np.inf)) if scale < wanted else scale)
-    rounded: np.ndarray = np.rint(values / step) * step if step else np.zeros_like(values)
+    if step:
+        rounded[:] = np.rint(values / step) * step
     return rounded
 
 
@@ -279,7 +281,8 @@ def summed(seen: Sequence[tuple[Broadcast, LinkContext, Shared]]) -> list[Row]:
     """Bytes of the last broadcasts, and of the one difference that they add up to; the estimate by its number."""
     estimates = {shared.number: shared.estimate for _, _, shared in seen}
     link, context, last = seen[-1]
-    exact, rows = Delta(Packed(Nonzero()), "bits", "initial"), []
+    exact = Delta(Packed(Nonzero()), "bits", "initial")
+    rows: list[Row] = []
     for missed in (one for one in _MISSED if one <= len(last.past)):
         since = last.number - missed
         apart, _ = link.send(last.estimate, since, replace(context, shared=last))
