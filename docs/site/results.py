@@ -487,7 +487,9 @@ def _sums(place: Path) -> str:
 
 def _played(seen: bench.Results, part: str) -> str:
     facts = seen.settings[part]
-    return f"the first {facts['rounds']} of {facts['planned_rounds']} rounds of `{facts['run']}`"
+    rounds, planned = facts["rounds"], facts["planned_rounds"]
+    of_all = f"all {planned} rounds" if rounds == planned else f"the first {rounds} of {planned} rounds"
+    return f"{of_all} of `{facts['run']}`, seed {seen.settings['seed']}"
 
 
 def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
