@@ -22,6 +22,8 @@ paper OTHER of the paper's tables at round 90 the rows of the data that this exp
 work        a line per variant: FLOPs of all clients, gradients of the gate among them, who trained, and memory
 predicted   a line per variant: what `--dry-run --json` foretold (docs/bench/NAME-dry-run.json), and what crossed
 gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
+coding      what benchmarks/lean_coding.py saw of roundings and of the coder (docs/bench/NAME.json)
+sums        what it saw of broadcasts, one behind the other and as their sum
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from typing import Any
 
 from docs.site.marks import fill
 from fedreuse.accounting.saving import Saving
+from fedreuse.bench import results as bench
 from fedreuse.cli.paper_suites import paper_suites
 from fedreuse.evidence.audit import audit
 from fedreuse.report.admission import admitted
@@ -70,6 +73,8 @@ _TESTED = ("answers", "paired", "runs", "frontier", "transport", "costs", "cross
 _JOINED = ("goals", "paper")
 """Kinds that take the names of other exports."""
 _AT_ROUND_90 = ("Table 6 ", "Table 7 ", "Table 12 ")
+_SEEN = ("coding", "sums")
+"""Kinds of what a script saw and stored whole, in docs/bench."""
 _COUNTED, _WAYS = ("messages", "transport"), ("up", "down")
 STORED = Path(__file__).parents[2] / "results"
 SCORES = Path(__file__).parents[1] / "bench"
@@ -77,7 +82,7 @@ SCORES = Path(__file__).parents[1] / "bench"
 
 def tables(name: str, kind: str, *more: str) -> str:
     """The tables of one kind, of one export; below, openings of the test split and what its runs do not cover."""
-    drawn, note = _KINDS[kind](STORED / name, *more), _note(STORED / name)
+    drawn, note = _KINDS[kind](STORED / name, *more), "" if kind in _SEEN else _note(STORED / name)
     behind = _openings(name, *(more if kind in _JOINED else ())) if kind in _TESTED else ""
     return "\n\n".join(part for part in (drawn, behind, note) if part)
 
@@ -456,6 +461,56 @@ def _paper(place: Path, *others: str) -> str:
     return _in_markdown(drawn)
 
 
+_CODED = (
+    ("bytes used", "bytes", ",.0f"),
+    ("energy kept, rounded to nearest", "energy", ".4f"),
+    ("the same coordinates, rounded at random (in the mean)", "energy_at_random", ".4f"),
+    ("the same, with a scale for each row instead of each tensor", "energy_by_row", ".4f"),
+    ("bytes of these scales (fp16, not in the first line)", "row_scale_bytes", ",.0f"),
+    ("bytes used where a tenth more are allowed", "more_bytes", ",.0f"),
+    ("energy kept with them", "more_energy", ".4f"),
+    (
+        "entropy of positions given the number in each row, and of levels given the tensor, bytes",
+        "entropy_bytes",
+        ",.0f",
+    ),
+)
+
+
+def _coding(place: Path) -> str:
+    """Means over the messages that were looked at."""
+    seen = bench.read(SCORES / f"{place.name}.json")
+    ways = [row for row in seen.rows if row["part"] == "coding"]
+    rows = tuple((title, *(format(fmean(way[key]), form) for way in ways)) for title, key, form in _CODED)
+    looked = " and ".join(f"{len(way['bytes'])} of {way['messages']} messages {way['way']}" for way in ways)
+    legend = f"Means of {looked}; {_played(seen, 'coding')}. Energy kept: 1 - |error|^2 / |vector|^2."
+    headers = ("", *(f"{way['way']}, {way['allowed']:,} B allowed" for way in ways))
+    return to_markdown(Table("Rounding and coding of weights", headers, rows, legend)).strip()
+
+
+def _sums(place: Path) -> str:
+    """Bytes of the last broadcasts of a run, and of their sum."""
+    seen = bench.read(SCORES / f"{place.name}.json")
+    found = {(row["after"], row["missed"]): row for row in seen.rows if row["part"] == "sums"}
+    missed, rows = sorted({number for _, number in found}), []
+    for after in sorted({after for after, _ in found}):
+        there = [found.get((after, number)) for number in missed]
+        for title, key in (("one behind the other", "apart_bytes"), ("their sum", "sum_bytes")):
+            rows.append((f"after {after}: {title}", *("-" if one is None else f"{one[key]:,}" for one in there)))
+        ratios = ("-" if one is None else f"{one['sum_bytes'] / one['apart_bytes']:.2f}" for one in there)
+        rows.append((f"after {after}: ratio", *ratios))
+    headers = ("broadcasts missed", *map(str, missed))
+    legend = f"Bytes of messages with nothing else in them; after: so many broadcasts; {_played(seen, 'sums')}."
+    return to_markdown(Table("Missed broadcasts", headers, tuple(rows), legend)).strip()
+
+
+def _played(seen: bench.Results, part: str) -> str:
+    facts = seen.settings[part]
+    rounds, planned = facts["rounds"], facts["planned_rounds"]
+    of_all = f"all {planned} rounds" if rounds == planned else f"the first {rounds} of {planned} rounds"
+    return f"{of_all} of `{facts['run']}`, seed {seen.settings['seed']}"
+
+
 def _mean(variant: Variant, value: Callable[[Result], float | None]) -> float:
     mean = variant.mean(value)
     if mean is None:
@@ -467,5 +522,5 @@ _KINDS: dict[str, Callable[..., str]] = {
     "comparison": _comparison, "answers": _answers, "paired": _paired, "runs": _runs, "frontier": _frontier,
     "transport": _transport, "costs": _costs, "crossed": _crossed, "tuning": _tuning, "gate": _gate,
     "target": _target, "development": _development, "goals": _goals, "predicted": _predicted,
-    "work": _work, "arrival": _arrival, "paper": _paper,
+    "work": _work, "arrival": _arrival, "paper": _paper, "coding": _coding, "sums": _sums,
 }  # fmt: skip

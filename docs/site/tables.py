@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+from itertools import chain
 from pathlib import Path
 
 from docs.site import results
@@ -71,7 +72,8 @@ def renew() -> None:
     """Write every table of every document again, and the schema that shipped configurations name."""
     schema = json.dumps(file_schema(), indent=1) + "\n"
     (DOCUMENTS.parent / "configs" / "fedreuse.schema.json").write_text(schema, encoding="utf-8")
-    for path in (*DOCUMENTS.glob("*.md"), *DOCUMENTS.glob("results/*.md"), DOCUMENTS.parent / "README.md"):
+    folders = (DOCUMENTS.glob(f"{folder}*.md") for folder in ("", "results/", "decisions/"))
+    for path in (*chain(*folders), DOCUMENTS.parent / "README.md"):
         text = path.read_text(encoding="utf-8")
         if (new := filled(text)) != text:
             path.write_text(new, encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from operator import sub
 from pathlib import Path
 from statistics import fmean
 
@@ -12,13 +13,19 @@ import pytest
 
 from docs.site import results
 from fedreuse.accounting.privacy import epsilon
+from fedreuse.bench.results import read
 from fedreuse.report.measured import reached
 from fedreuse.report.results import Result
 from tests.report.runs import write_run
 
 ROOT = Path(__file__).parents[2]
 DATA = ("fashion_mnist", "mnist", "cifar10")
-DOCUMENTS = [*(ROOT / "docs" / "results").glob("*.md"), ROOT / "README.md"]
+DECISIONS = {path.name[:4]: path for path in (ROOT / "docs" / "decisions").glob("*.md")}
+DOCUMENTS = [
+    *(ROOT / "docs" / "results").glob("*.md"),
+    ROOT / "README.md",
+    *(path for path in DECISIONS.values() if "\n<!-- results: " in path.read_text(encoding="utf-8")),
+]
 
 
 @pytest.mark.slow
@@ -191,6 +198,43 @@ def test_what_is_said_of_the_ablations_is_what_they_show() -> None:
     assert f"{max(others):.2f} points at most" in said
     digests = {(one.variant, one.seed): one.model_digest for one in results.stored("ablations")}
     assert all(digests["no quota", seed] == digests["the paper", seed] for seed in (101, 202, 303))
+
+
+def test_what_is_said_of_rounding_and_coding_is_what_was_seen() -> None:
+    said = " ".join(DECISIONS["0077"].read_text(encoding="utf-8").split())
+    rows = {row["way"]: row for row in read(ROOT / "docs" / "bench" / "lean-coding.json").rows if "way" in row}
+    assert all(max(map(sub, row["energy_at_random"], row["energy"])) < 0 for row in rows.values())
+    up, down = ({name: fmean(seen) for name, seen in rows[way].items() if isinstance(seen, list)} for way in rows)
+    gain, slope = (up["energy_by_row"] - up["energy"], _slope(up))
+    assert f"buy {gain:.4f} of the energy for {100 * up['row_scale_bytes'] / up['bytes']:.1f} % of the bytes" in said
+    assert f"more coordinates would buy {slope * up['row_scale_bytes']:.4f} for them" in said
+    gain, slope = (down["energy_by_row"] - down["energy"], _slope(down))
+    share, worth = (100 * one / down["bytes"] for one in (down["row_scale_bytes"], gain / slope))
+    assert f"Down they buy {gain:.4f} for {share:.1f} %, as much as {worth:.1f} % more bytes would" in said
+    saved = [100 * (1 - one["entropy_bytes"] / one["bytes"]) for one in (up, down)]
+    assert f"would save {saved[0]:.1f} % up and {saved[1]:.1f} % down" in said
+
+
+def _slope(seen: dict[str, float]) -> float:
+    """Energy that a byte buys, up to a tenth more bytes."""
+    return (seen["more_energy"] - seen["energy"]) / (seen["more_bytes"] - seen["bytes"])
+
+
+def test_what_is_said_of_sums_of_broadcasts_is_what_was_seen() -> None:
+    seen = read(ROOT / "docs" / "bench" / "lean-coding.json")
+    ratios: dict[int, dict[int, float]] = {}
+    for row in (row for row in seen.rows if row["part"] == "sums"):
+        ratios.setdefault(row["after"], {})[row["missed"]] = row["sum_bytes"] / row["apart_bytes"]
+    half, end = ratios.values()
+    assert (max(end), min(end)) == (32, 1)
+    assert (end[32], end[1]) == (min(end.values()), max(end.values()))
+    words = f"{end[32]:.1f} to {end[1]:.1f} times as long as the broadcasts themselves"
+    said = {number: " ".join(DECISIONS[number].read_text(encoding="utf-8").split()) for number in ("0073", "0077")}
+    assert f"{words}, for 32 to 1 missed ones" in said["0073"]
+    assert f"{words} for 32 to 1 missed ones" in said["0077"]
+    apart = max(abs(half[missed] - end[missed]) for missed in half)
+    assert f"after {min(ratios)} broadcasts the ratios differ from these by {apart:.2f} at most" in said["0073"]
+    assert f"for {seen.settings['sums']['rounds']} rounds" in said["0073"]
 
 
 @pytest.fixture
