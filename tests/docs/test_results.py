@@ -104,6 +104,27 @@ def test_what_is_said_of_more_parts_is_what_their_runs_show() -> None:
     assert max(last["Adam at the server"], last["reuse by age, with longer messages"]) < last["lean 0.02"]
 
 
+@pytest.mark.slow
+def test_what_is_said_of_the_last_parts_is_what_their_runs_show() -> None:
+    said = " ".join((ROOT / "docs" / "frontier.md").read_text(encoding="utf-8").split())
+    rows = [line.strip("| ").split(" | ") for line in results.tables("lean_last_parts", "development").splitlines()]
+    last = {row[0]: float(row[2]) for row in rows if len(row) == 6 and row[2][0].isdigit()}
+    lean, dense = "lean 0.02", "dense FedAvg, averaged"
+
+    def by(name: str, other: str = lean) -> str:
+        return f"{abs(last[name] - last[other]):.2f}"
+
+    more, fading = by("twice the bytes at first"), by("residuals fade by 0.9 a round")
+    assert f"by 0.9 a round are {more} and {fading} points above `lean`" in said
+    norms = ("GroupNorm", "no normalisation")
+    group, none = ((f"{by(f'{lean}, {norm}')} points", by(f"{dense}, {norm}", dense)) for norm in norms)
+    assert f"GroupNorm costs `lean` {group[0]} and dense FedAvg {group[1]}" in said
+    assert f"`lean` is {none[0]} lower and dense FedAvg {none[1]}" in said
+    gates = sorted(by(name) for name in last if name.startswith("reuse by") and "max_age" not in name)
+    assert f"Reuse by either gate lies {gates[0]} to {gates[1]} points below `lean`" in said
+    assert f"and {by('reuse by drift, max_age 8, with longer messages')} where updates of seven rounds" in said
+
+
 def test_what_is_said_of_the_learning_rate_are_the_effects() -> None:
     text = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
     section = text.partition("## At the same learning rate")[2].partition("\n## ")[0]
