@@ -57,7 +57,7 @@ from fedreuse.report.results import Result, partial_note, rank_of, read_runs
 from fedreuse.report.table_forms import to_markdown
 from fedreuse.report.tables import Table, comparison, openings_line, runs_table
 from fedreuse.report.variants import DIRECTIONS, Variant, by_variant, crossed
-from fedreuse.runs.gate_probe import read_gate
+from fedreuse.runs.gate_probe import read_gates
 from fedreuse.statistics.intervals import t_interval
 from fedreuse.statistics.targets import horizon, to_target
 from fedreuse.tuning.outcome import read_trials
@@ -146,9 +146,10 @@ def _answers(place: Path) -> str:
 
 
 def _gate(place: Path) -> str:
-    record = read_gate(place)
-    drawn = _in_markdown(gate_tables(list(record.probes)))
-    return drawn if record.is_checked else f"{drawn}\n\nUnverified: written before gate studies had checksums."
+    records = read_gates(place)
+    drawn = _in_markdown(gate_tables([probe for record in records for probe in record.probes]))
+    is_checked = all(record.is_checked for record in records)
+    return drawn if is_checked else f"{drawn}\n\nUnverified: written before gate studies had checksums."
 
 
 def _in_markdown(drawn: Sequence[Table]) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.runs.gate_probe import PROBES_FILE, Probe, read_gate
+from fedreuse.runs.gate_probe import PROBES_FILE, Probe, read_gate, read_gates
 
 PROBE: dict[str, Any] = {
     "round_number": 4, "client": 1, "age": 2, "scores": (0.5, 0.9, 1.0, 0.8), "fixed_score": 0.7, "threshold": 0.9,
@@ -39,3 +39,12 @@ def test_a_file_with_a_checksum_says_where_it_comes_from_and_is_refused_once_cha
     (tmp_path / PROBES_FILE).write_text(json.dumps({**content, "probes": [{**PROBE, "harm": 1.0}]}))
     with pytest.raises(RunDirectoryError, match=r"its checksum does not fit.*from a copy, or look again"):
         read_gate(tmp_path)
+
+
+def test_the_studies_of_several_seeds_are_read_together(tmp_path: Path) -> None:
+    assert read_gates(tmp_path) == []
+    for name, client in (("s2", 7), ("s1", 3)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / PROBES_FILE).write_text(json.dumps({"probes": [{**PROBE, "client": client}]}))
+    assert [record.probes[0].client for record in read_gates(tmp_path)] == [3, 7]
+    assert read_gates(tmp_path / "s2")[0].probes[0].client == 7

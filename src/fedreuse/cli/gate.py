@@ -23,7 +23,8 @@ def gate_command(
     config: Annotated[
         Path,
         typer.Argument(
-            help="A configuration of dg_fedreuse, a run directory, or a folder that --out wrote.", show_default=False
+            help="A configuration of dg_fedreuse, a run directory, a folder that --out wrote, or a folder of those.",
+            show_default=False,
         ),
     ],
     overrides: Annotated[
@@ -46,21 +47,21 @@ def gate_command(
     Shows how much of the score's variance lies between clients, how often the decision flips, and how well the score,
     age, drift and others foretell that reuse costs validation loss. The run itself is played as it would be, without
     a directory. A stored run is played again, from a kept state where one is early enough, and compared round by round
-    with what it recorded. A folder that --out wrote is shown again.
+    with what it recorded. A folder that --out wrote is shown again, and several of them in one folder (of other seeds,
+    say) are shown together.
     """
     from fedreuse.report.gate_figure import gate_figure
     from fedreuse.report.gate_tables import gate_tables
     from fedreuse.runs.config import load
     from fedreuse.runs.directory import RunDirectory
-    from fedreuse.runs.gate_probe import PROBES_FILE, read_gate
+    from fedreuse.runs.gate_probe import read_gates
     from fedreuse.runs.provenance import provenance
     from fedreuse.studies.gate_study import gate_study, write_probes
 
-    if (config / PROBES_FILE).exists():
-        record = read_gate(config)
-        probes, name = list(record.probes), config.name
-        if not record.is_checked:
-            _tell(f"unverified: {config / PROBES_FILE} was written before gate studies had checksums")
+    if records := read_gates(config):
+        probes, name = [probe for record in records for probe in record.probes], config.name
+        if not all(record.is_checked for record in records):
+            _tell(f"unverified: what lies in {config} was written before gate studies had checksums")
     else:
         run = RunDirectory.open(config) if config.is_dir() else None
         if run is not None:

@@ -11,7 +11,7 @@ from typing import Any
 from fedreuse.core.checked import CHECK, parse_checked
 from fedreuse.core.errors import RunDirectoryError
 
-__all__ = ["PROBES_FILE", "GateRecord", "Probe", "read_gate", "read_probes"]
+__all__ = ["PROBES_FILE", "GateRecord", "Probe", "read_gate", "read_gates", "read_probes"]
 
 PROBES_FILE = "gate.json"
 """Where a gate study keeps its probes."""
@@ -101,6 +101,18 @@ def read_gate(folder: Path) -> GateRecord:
             f"{path} is not a gate study as it was written ({error}); bring it back from a copy, or look again with "
             "--out and another folder"
         ) from None
+
+
+def read_gates(folder: Path) -> list[GateRecord]:
+    """The gate studies of a folder: its own, or those of the folders in it (of several seeds, say); empty if none.
+
+    Raises:
+        RunDirectoryError: A file is not whole, or not as it was written.
+    """
+    places = (
+        [folder] if (folder / PROBES_FILE).exists() else sorted(one.parent for one in folder.glob(f"*/{PROBES_FILE}"))
+    )
+    return [read_gate(place) for place in places]
 
 
 def read_probes(folder: Path) -> list[Probe]:
