@@ -16,10 +16,13 @@ from fedreuse.accounting.privacy import epsilon
 from fedreuse.bench.results import read
 from fedreuse.report.measured import reached
 from fedreuse.report.results import Result
+from fedreuse.runs.gate_probe import PROBES_FILE
 from tests.report.runs import write_run
+from tests.runs.test_gate_probe import PROBE
 
 ROOT = Path(__file__).parents[2]
 DATA = ("fashion_mnist", "mnist", "cifar10")
+DRIFT = "drift over the update's length"
 DECISIONS = {path.name[:4]: path for path in (ROOT / "docs" / "decisions").glob("*.md")}
 DOCUMENTS = [
     *(ROOT / "docs" / "results").glob("*.md"),
@@ -319,7 +322,32 @@ def test_a_table_of_measured_bytes_needs_a_meter() -> None:
 def test_probes_of_a_gate_have_tables() -> None:
     drawn = results.tables("gate", "gate")
     assert "**Reliability of the gate's score**" in drawn
-    assert drawn.endswith("Unverified: written before gate studies had checksums.")
+    assert "Unverified" not in drawn
+
+
+def test_probes_without_a_checksum_are_called_unverified(stored: Path) -> None:
+    place = stored.parent / "old"
+    place.mkdir()
+    (place / PROBES_FILE).write_text(json.dumps({"probes": [PROBE, {**PROBE, "client": 2, "harm": -1.0}]}))
+    assert results.tables("old", "gate").endswith("Unverified: written before gate studies had checksums.")
+
+
+def test_what_is_said_of_the_gate_is_what_its_probes_show() -> None:
+    text = (ROOT / "docs" / "results" / "what-we-found.md").read_text(encoding="utf-8")
+    said = " ".join(text.partition("## Does the gate see anything?")[2].partition("<!--")[0].split())
+    drawn = results.tables("gate", "gate")
+    rows = {row[0]: row[1:] for line in drawn.splitlines() if len(row := line.strip("| ").split(" | ")) == 8}
+    score, whole, number = (rows[name][0] for name in ("proxy score, one draw", "proxy over all examples", "chance"))
+    assert f"{score} for one draw of the score and {whole} for all examples, {number} for the random number" in said
+    assert f"reaches {rows[DRIFT][0]}; age alone, {rows['age'][0]}" in said
+    against = rows["gradient against cached update"]
+    assert f"against the cached update, {against[0]}, do not" in said
+    assert f"(rho {against[5]})" in said
+    assert "in 130 of 179 cases" in drawn
+    reliability = [row for line in drawn.splitlines() if len(row := line.strip("| ").split(" | ")) == 10][1:]
+    assert min(float(row[5]) for row in reliability) > 0.95
+    shares = [round(float(row[6].rstrip("%"))) for row in reliability]
+    assert f"({min(shares)} to {max(shares)} % of the draws)" in said
 
 
 @pytest.mark.slow
