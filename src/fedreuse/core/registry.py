@@ -50,12 +50,12 @@ class Registry(Generic[T]):
     Example:
         >>> from dataclasses import dataclass
         >>> from fedreuse import Registry
-        >>> shapes = Registry("shapes", "dataclasses")
-        >>> @shapes.register("square")
+        >>> tiles = Registry("tiles", "dataclasses")
+        >>> @tiles.register("square")
         ... @dataclass(frozen=True)
         ... class Square:
         ...     side: float = 1.0
-        >>> shapes.parse({"name": "square", "side": 2}, "shape")
+        >>> tiles.parse({"name": "square", "side": 2}, "tile")
         Square(side=2.0)
     """
 
