@@ -50,7 +50,7 @@ def test_a_name_of_several_kinds_is_shown_for_each(invoke: Invoke) -> None:
 
 
 def test_a_part_without_fields(invoke: Invoke) -> None:
-    assert "It has no fields." in invoke("describe", "resnet18").stdout
+    assert "It has no fields." in invoke("describe", "natural").stdout
 
 
 @pytest.mark.slow

@@ -38,10 +38,16 @@ def test_a_gate_study_as_it_was_written_is_green(gate: Path) -> None:
     assert judged(gate) == ("green", {})
 
 
-def test_the_stored_gate_study_has_no_checksum() -> None:
-    verdict, said = judged(ROOT / "results" / "gate")
+def test_a_gate_study_from_before_the_checksums_is_unverified(tmp_path: Path) -> None:
+    (tmp_path / PROBES_FILE).write_text(json.dumps({"run_id": "id", "config": {}, "probes": [PROBE]}))
+    verdict, said = judged(tmp_path)
     assert verdict == "unverified"
     assert said == {"probes": "the gate study was written before there were checksums"}
+
+
+def test_the_stored_gate_studies_are_green() -> None:
+    found = audit(ROOT / "results" / "gate")
+    assert [one.verdict for one in found if isinstance(one, Audit)] == ["green"] * 3
 
 
 def _more_harm(content: dict[str, Any]) -> dict[str, Any]:
