@@ -128,6 +128,15 @@ def test_what_is_said_of_the_last_parts_is_what_their_runs_show() -> None:
     assert f"and {by('reuse by drift, max_age 8, with longer messages')} where updates of seven rounds" in said
 
 
+@pytest.mark.slow
+def test_what_is_said_of_renormalised_reuse_is_what_its_runs_show() -> None:
+    said = " ".join((ROOT / "docs" / "frontier.md").read_text(encoding="utf-8").split())
+    rows = [line.strip("| ").split(" | ") for line in results.tables("lean_renormalised", "development").splitlines()]
+    last = {row[0]: float(row[2]) for row in rows if len(row) == 6 and row[2][0].isdigit()}
+    behind = last["lean 0.02"] - last["reuse by age, renormalised"]
+    assert f"reuse by age comes within {behind:.2f} points of `lean`" in said
+
+
 def test_what_is_said_of_the_learning_rate_are_the_effects() -> None:
     text = (ROOT / "docs" / "frontier.md").read_text(encoding="utf-8")
     section = text.partition("## At the same learning rate")[2].partition("\n## ")[0]
