@@ -9,9 +9,11 @@ from fedreuse.codecs.dense import Dense
 from fedreuse.codecs.top_k import TopK
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.tensors import is_equal, pick
+from fedreuse.links.broadcast import Broadcast
 from fedreuse.links.ef21 import Ef21
 from fedreuse.links.link import parse_link
 from fedreuse.links.momentum import Momentum
+from fedreuse.links.packed import PackedLink
 from fedreuse.links.plain import Plain
 from tests.links.vectors import PAIR, context, line, pair, talk
 
@@ -73,3 +75,6 @@ def test_by_name_and_mistakes() -> None:
     for eta in (0, 1.5):
         with pytest.raises(ConfigError, match=r"momentum\.eta must be in \(0, 1\]"):
             Momentum(eta=eta)
+    for shared in (Broadcast(TopK(0.3)), PackedLink(Broadcast(TopK(0.3)))):
+        with pytest.raises(ConfigError, match=r"momentum\.link must send what it is given .* got '(broadcast|packed)'"):
+            Momentum(shared)

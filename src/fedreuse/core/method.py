@@ -189,6 +189,11 @@ class Link(Protocol):
         """Whether coordinates arrive as zero that were not; no, unless the link says so."""
         return False
 
+    @property
+    def sends_shared(self) -> bool:
+        """Whether receivers are sent what is shared, whatever `send` is given; no, unless the link says so."""
+        return False
+
     def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
         """On the way down, before tensors are sent to anybody: what the server keeps for all receivers together.
 

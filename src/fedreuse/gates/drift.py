@@ -61,6 +61,11 @@ class Drift(AgeLimit):
             self.threshold,
         )
 
+    @property
+    def compares_scores(self) -> bool:
+        """The quota does: it takes the highest."""
+        return self.quota > 0
+
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
     ) -> dict[int, str]:

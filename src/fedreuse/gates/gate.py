@@ -49,6 +49,11 @@ class Gate:
         return self.plan is not None or self.scores_drift
 
     @property
+    def compares_scores(self) -> bool:
+        """Whether the score of one client may decide about another; of a scored gate so, unless it says otherwise."""
+        return self.is_scored
+
+    @property
     def expiry(self) -> int | None:
         """The age from which a cache is never used again, whatever comes; None if there is no such age."""
         return None

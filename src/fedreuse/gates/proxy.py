@@ -66,6 +66,11 @@ class Proxy(AgeLimit):
         """tau_t, with rounds counted from 1."""
         return max(self.tau_floor, self.tau_start * exp(-self.decay * round_number))
 
+    @property
+    def compares_scores(self) -> bool:
+        """The quota does: it takes the highest."""
+        return self.quota > 0
+
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
     ) -> dict[int, str]:

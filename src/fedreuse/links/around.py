@@ -38,6 +38,11 @@ class AroundLink(Link):
         """As the other link."""
         return self.link.drops_coordinates
 
+    @property
+    def sends_shared(self) -> bool:
+        """As the other link."""
+        return self.link.sends_shared
+
     def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
         """As the other link."""
         return self.link.share(tensors, shared, context)

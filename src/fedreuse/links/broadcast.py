@@ -56,6 +56,7 @@ class Broadcast(Link):
     """
 
     has_memory: ClassVar[bool] = True
+    sends_shared: ClassVar[bool] = True
 
     codec: Codec = part(codecs, "nonzero")
     last: int = MAX_PARCELS

@@ -40,7 +40,8 @@ class Momentum(AroundLink):
     The average takes the noise of local training out before anything is compressed. Around `ef21` this is EF21-SGDM.
 
     Args:
-        link: The link that sends the average; `ef21`, `error_feedback`, `clag`, `plain`, ...
+        link: The link that sends the average; `ef21`, `error_feedback`, `clag`, `plain`, ...; not `broadcast`, which
+            sends all the same.
         eta: Share of the new update in the average, in (0, 1]; 1 is the other link alone, bit for bit.
 
     Example: `uplink: {update: {name: momentum, eta: 0.1, link: {name: ef21, codec: {name: top_k, ratio: 0.1}}}}`.
@@ -52,8 +53,13 @@ class Momentum(AroundLink):
     eta: float = 0.1
 
     def __post_init__(self) -> None:
-        """Check the range."""
+        """Check the range, and that the other link sends what it is given."""
         require(0 < self.eta <= 1, "momentum.eta must be in (0, 1]", self.eta)
+        require(
+            not self.link.sends_shared,
+            "momentum.link must send what it is given (ef21, error_feedback, clag, plain, ...), not what all share",
+            links.name_of(self.link),
+        )
 
     def send(self, tensors: Tensors, state: Averaged | None, context: LinkContext) -> tuple[Parcel | None, Averaged]:
         """Renew the average of the tensors that are there; what is absent waits."""

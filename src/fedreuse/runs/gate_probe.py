@@ -11,7 +11,7 @@ from typing import Any
 from fedreuse.core.checked import CHECK, parse_checked
 from fedreuse.core.errors import RunDirectoryError
 
-__all__ = ["PROBES_FILE", "GateRecord", "Probe", "read_gate", "read_gates", "read_probes"]
+__all__ = ["PROBES_FILE", "GateRecord", "Probe", "read_gate", "read_gates"]
 
 PROBES_FILE = "gate.json"
 """Where a gate study keeps its probes."""
@@ -113,12 +113,3 @@ def read_gates(folder: Path) -> list[GateRecord]:
         [folder] if (folder / PROBES_FILE).exists() else sorted(one.parent for one in folder.glob(f"*/{PROBES_FILE}"))
     )
     return [read_gate(place) for place in places]
-
-
-def read_probes(folder: Path) -> list[Probe]:
-    """The probes that a gate study left in a folder.
-
-    Raises:
-        RunDirectoryError: The file is not whole, or not as it was written.
-    """
-    return list(read_gate(folder).probes)

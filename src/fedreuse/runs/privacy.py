@@ -14,8 +14,6 @@ from fedreuse.accounting.privacy import epsilon, releases, require_accountant
 from fedreuse.aggregators.private_mean import PrivateMean
 from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.core.method import methods
-from fedreuse.gates.drift import Drift
-from fedreuse.gates.proxy import Proxy
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.dg_fedreuse import DgFedReuse
 from fedreuse.methods.wrapper import Wrapper
@@ -57,7 +55,7 @@ def check_private_method(method: MethodConfig) -> None:
             "momentum, adam, yogi or adagrad"
         )
     gate = method.gate if isinstance(method, DgFedReuse) else None
-    if gate is not None and gate.is_scored and not (isinstance(gate, Proxy | Drift) and gate.quota == 0):
+    if gate is not None and gate.compares_scores:
         raise ConfigError(
             f"{_REFUSED} with this gate is refused, because one client's score would decide whether another trains, "
             "and so change more than its own share of the sum; take {name: proxy, quota: 0}, {name: drift, quota: 0}, "

@@ -12,6 +12,7 @@ from fedreuse.codecs.codec import Codec
 from fedreuse.core.method import ClientHalf, Link, LinkContext, Method, ServerHalf
 from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.core.values import arrays_of
+from fedreuse.links.around import AroundLink
 from fedreuse.links.plain import Plain
 
 if TYPE_CHECKING:
@@ -155,29 +156,24 @@ class _GuardedClient(ClientHalf[Any]):
 
 
 @dataclass(frozen=True)
-class _GuardedLink(Link):
-    inner: Link
+class _GuardedLink(AroundLink):
     has_memory: ClassVar[bool] = True
-
-    @property
-    def uses_reference(self) -> bool:
-        return self.inner.uses_reference
 
     def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
         with unchanged("a link's share", tensors, shared):
-            return self.inner.share(tensors, shared, context)
+            return super().share(tensors, shared, context)
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         with unchanged("a link's send", tensors, state, context.shared):
-            return self.inner.send(tensors, state, context)
+            return super().send(tensors, state, context)
 
     def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
         with unchanged("a link's receive", state):
-            return self.inner.receive(parcel, state, context)
+            return super().receive(parcel, state, context)
 
     def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
         with unchanged("a link's delivered", state):
-            return self.inner.delivered(parcel, state, context)
+            return super().delivered(parcel, state, context)
 
 
 @dataclass(frozen=True)
@@ -213,39 +209,25 @@ def mirrored(method: Method, groups: Collection[str]) -> Method:
 
 
 @dataclass(frozen=True)
-class MirroredLink(Link):
+class MirroredLink(AroundLink):
     """Compares both ends of a link, client by client; for executors that stay in one process."""
 
-    inner: Link
     said: dict[int, Tensors] = field(default_factory=dict)
     has_memory: ClassVar[bool] = True
 
-    @property
-    def uses_reference(self) -> bool:
-        """As the link."""
-        return self.inner.uses_reference
-
-    def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
-        """As the link."""
-        return self.inner.share(tensors, shared, context)
-
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """Note what the receiver is said to decode."""
-        parcel, after = self.inner.send(tensors, state, context)
-        self.said[context.client] = self.inner.delivered(parcel, after, context)
+        parcel, after = super().send(tensors, state, context)
+        self.said[context.client] = self.delivered(parcel, after, context)
         return parcel, after
 
     def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
         """Decode and compare."""
-        received, after = self.inner.receive(parcel, state, context)
+        received, after = super().receive(parcel, state, context)
         assert is_equal(received, self.said[context.client]), (
-            f"client {context.client}, round {context.round_number}: the two ends of {self.inner} hold other tensors"
+            f"client {context.client}, round {context.round_number}: the two ends of {self.link} hold other tensors"
         )
         return received, after
-
-    def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
-        """As the link."""
-        return self.inner.delivered(parcel, state, context)
 
 
 class NothingElse:

@@ -12,7 +12,7 @@ from fedreuse.gates.gate import gates
 from fedreuse.report.gate_tables import gate_tables
 from fedreuse.report.page.section import Choice, Figure, Section, short
 from fedreuse.report.tables import Table
-from fedreuse.runs.gate_probe import PROBES_FILE, read_probes
+from fedreuse.runs.gate_probe import PROBES_FILE, read_gate
 
 if TYPE_CHECKING:
     from fedreuse.accounting.ledger import EventRow
@@ -153,5 +153,5 @@ def _shares(result: Result) -> str:
 
 def _measured(place: Path) -> list[Table]:
     """Reliability and validity of the score, if a gate study lies beside the runs."""
-    probes = read_probes(place) if (place / PROBES_FILE).exists() else []
+    probes = read_gate(place).probes if (place / PROBES_FILE).exists() else ()
     return gate_tables(probes) if probes else []
