@@ -152,15 +152,24 @@ def test_what_is_said_of_the_papers_numbers_is_what_its_runs_show() -> None:
     section = text.partition("## Are the paper's numbers reproduced?")[2].partition("\n## ")[0]
     said = " ".join(section.split())
     cells = [line.strip("| ").split(" | ") for line in section.splitlines()]
-    savings = {row[1]: row[5:] for row in cells if len(row) == 7 and row[5][0].isdigit() and row[6] != "-"}
-    assert savings["FedAvg"][0] == savings["FedAvg"][1].split(" ")[0]
-    assert abs(float(savings["DG"][0]) - float(savings["DG"][1].split(" ")[0])) < 0.1
+    rows = {row[1]: row[3:] for row in cells if len(row) == 7 and row[5][0].isdigit() and row[6] != "-"}
+    means = {name: [float(cell.split(" ")[0]) for cell in row] for name, row in rows.items()}
+    assert rows["FedAvg"][2] == rows["FedAvg"][3]
+    assert abs(means["DG"][2] - means["DG"][3]) < 0.1
+    above = {name: f"{mean[0] - mean[1]:.2f}" for name, mean in means.items()}
+    assert f"by {above['FedAvg']} points for Top-K FedAvg and {above['DG']} for DG-FedReuse" in said
     both = next(row for row in cells if len(row) == 8 and row[2][0].isdigit())
     assert (both[2], abs(float(both[4]) - float(both[5])) < 0.1) == (both[3], True)
-    differences = {row[1]: row[-1].lstrip("-") for row in cells if len(row) == 6 and row[1].startswith("DG - FedAvg")}
-    theirs = differences["DG - FedAvg, paper"].split(" ")[0]
-    assert f"below Top-K FedAvg by {differences['DG - FedAvg, runs']} points on this seed" in said
-    assert f"the paper has {theirs} in the mean of three" in said
+    by_seed = {row[1].partition(", ")[2]: row[2:] for row in cells if len(row) == 6 and "DG - FedAvg" in row[1]}
+    assert f"the paper has at {by_seed['paper'][-1]} points (mean and standard deviation of three seeds)" in said
+    assert f"is {by_seed['runs'][-1]} here, with both signs among the seeds" in said
+    assert {cell[0] for cell in by_seed["runs"][:3]} == {"+", "-"}
+    best = by_seed["paper's best"][-1]
+    assert f"that the paper adds ({best})" in said
+    paired = next(row for row in cells if len(row) == 9 and row[:2] == ["DG-FedReuse", "Top-K FedAvg"])
+    assert f"Its interval is {paired[3]} ({paired[4]}): three seeds cannot tell" in said
+    least, most = (float(end) for end in paired[4].split(" to "))
+    assert least < 0 < most
 
 
 def arrivals(text: str, study: str) -> dict[str, tuple[float, float]]:
