@@ -41,7 +41,7 @@ class Momentum(AroundLink):
 
     Args:
         link: The link that sends the average; `ef21`, `error_feedback`, `clag`, `plain`, ...; not `broadcast`, which
-            sends all the same.
+            sends everybody the same.
         eta: Share of the new update in the average, in (0, 1]; 1 is the other link alone, bit for bit.
 
     Example: `uplink: {update: {name: momentum, eta: 0.1, link: {name: ef21, codec: {name: top_k, ratio: 0.1}}}}`.
