@@ -16,6 +16,7 @@ tuning      a line per search in the folders of NAME: every trial with its score
 target X    a line per run of a metered deployment: round, seconds and bytes up to the validation score X
 arrival X   a line per variant of a study without a plan: when its runs first reach the validation score X, by seed, and
             what had crossed then
+swings N    a line per run of a sealed study: validation scores over the rounds from N on, and between neighbours
 goals OTHER a line per variant of this plan and of others: difference to the first variant with its 90 % interval, and
             what it takes to reach the plan's targets beside the first variant
 paper OTHER of the paper's tables at round 90 the rows of the data that this export, and others, have run
@@ -24,6 +25,7 @@ predicted   a line per variant: what `--dry-run --json` foretold (docs/bench/NAM
 gate        what `fedreuse gate results/NAME` shows: reliability and validity of the gate's score
 coding      what benchmarks/lean_coding.py saw of roundings and of the coder (docs/bench/NAME.json)
 sums        what it saw of broadcasts, one behind the other and as their sum
+models      what benchmarks/last_models.py saw of training examples (docs/bench/NAME.json): a line per run
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from docs.site.marks import fill
 from fedreuse.accounting.saving import Saving
@@ -73,7 +77,7 @@ _TESTED = ("answers", "paired", "runs", "frontier", "transport", "costs", "cross
 _JOINED = ("goals", "paper")
 """Kinds that take the names of other exports."""
 _AT_ROUND_90 = ("Table 6 ", "Table 7 ", "Table 12 ")
-_SEEN = ("coding", "sums")
+_SEEN = ("coding", "sums", "models")
 """Kinds of what a script saw and stored whole, in docs/bench."""
 _COUNTED, _WAYS = ("messages", "transport"), ("up", "down")
 STORED = Path(__file__).parents[2] / "results"
@@ -360,6 +364,26 @@ def _arrival(place: Path, score: str) -> str:
     return to_markdown(Table(title, headers, tuple(rows), legend)).strip()
 
 
+def _swings(place: Path, first: str) -> str:
+    """How far scores of late rounds lie apart."""
+    results, rows = stored(place), []
+    for result in results:
+        rounds, scores = result.history.taken("validation_score")
+        late = 100 * scores[rounds >= int(first)]
+        falls = -np.diff(late)
+        told = (np.median(late), late.min(), late.max(), late[-1], falls.max(), np.abs(falls).mean())
+        rows.append((result.variant, str(result.seed), *(f"{one:.2f}" for one in told), f"{(falls > 1).sum():.0f}"))
+    headers = (
+        "variant", "seed", "median, %", "lowest", "highest", "last round", "deepest fall", "mean change",
+        "falls of more than a point",
+    )  # fmt: skip
+    legend = (
+        f"Validation {results[0].metric} after every {_every(results[0])}, from {first} to {results[0].rounds}; fall "
+        "and change: in points, from one evaluation to the next. The test split is sealed."
+    )
+    return to_markdown(Table("Scores from round to round", headers, tuple(rows), legend)).strip()
+
+
 def _every(result: Result) -> str:
     every = result.config["rounds"]["evaluate_every"]
     return "round" if every == 1 else f"{every} rounds"
@@ -505,6 +529,28 @@ def _sums(place: Path) -> str:
     return to_markdown(Table("Missed broadcasts", headers, tuple(rows), legend)).strip()
 
 
+def _models(place: Path) -> str:
+    """How much last models have right, and of the class that each knows least."""
+    seen = bench.read(SCORES / f"{place.name}.json")
+    rows = []
+    for row in seen.rows:
+        least = min(range(len(row["recall"])), key=row["recall"].__getitem__)
+        shares = (row["score"], row["recall"][least], row["share"][least], row["cohort_share"][least])
+        again = (row["score_again"], row["recall_again"][least])
+        merged, *of_class = (f"{100 * share:.1f}" for share in (*shares, *again))
+        rows.append((NAMES[row["dataset"]], row["variant"], str(row["seed"]), merged, str(least), *of_class))
+    headers = (
+        "Dataset", "variant", "seed", "right, %", "class least known", "of it right, %", "of all examples, %",
+        "of the last clients', %", "statistics again: right, %", "of that class, %",
+    )  # fmt: skip
+    legend = (
+        "All examples that clients train on, by the model after the last round. Of all examples, of the last clients': "
+        "the share of that class among all clients' examples, and among those of the clients of the last round. "
+        "Statistics again: with running statistics computed again from all clients' examples."
+    )
+    return to_markdown(Table("Last models on training examples", headers, tuple(rows), legend)).strip()
+
+
 def _played(seen: bench.Results, part: str) -> str:
     facts = seen.settings[part]
     rounds, planned = facts["rounds"], facts["planned_rounds"]
@@ -524,4 +570,5 @@ _KINDS: dict[str, Callable[..., str]] = {
     "transport": _transport, "costs": _costs, "crossed": _crossed, "tuning": _tuning, "gate": _gate,
     "target": _target, "development": _development, "goals": _goals, "predicted": _predicted,
     "work": _work, "arrival": _arrival, "paper": _paper, "coding": _coding, "sums": _sums,
+    "models": _models, "swings": _swings,
 }  # fmt: skip

@@ -1,0 +1,118 @@
+"""What last models make of training examples, class by class, for docs/results/what-we-found.md.
+
+python -m benchmarks.last_models RUNS... --out docs/bench/last-models.json
+
+A row per complete run in the folders that are named, which must hold models (exports in results/ do not). Of its last
+model and all examples that its clients train on; the test split stays closed. Lists have a number per class:
+
+score, score_again    share of examples that are classified rightly: by the model as it was merged, and with running
+                      statistics computed again as the mean over batches of all clients' examples, in random order
+recall, recall_again  the same, of each class
+share                 share of the class among these examples
+cohort_share          among those of the clients of the last round
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from fedreuse.bench.results import made_now
+from fedreuse.core.errors import RunDirectoryError
+from fedreuse.learning.program import with_values
+from fedreuse.report.results import read_runs
+from fedreuse.runs.assembly import assemble
+from fedreuse.runs.config import load
+from fedreuse.runs.directory import RunDirectory
+from fedreuse.runs.facts import digest_of_arrays
+from fedreuse.runs.schedule import Schedule
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from fedreuse.bench.results import Row
+    from fedreuse.learning.trainer import Trainer
+    from fedreuse.report.results import Result
+
+__all__ = ["looked_at", "main", "recalls", "renew_statistics"]
+
+_BATCH = 500
+
+
+def looked_at(result: Result) -> Row:
+    """The row of one complete run."""
+    directory = RunDirectory.open(result.directory)
+    directory.verify()
+    federation = assemble(load(directory.config))
+    module, trainer, index = federation.network.module, federation.trainer, federation.prepared.training
+    arrays = directory.model()
+    if digest_of_arrays(arrays, module) != directory.summary["model_digest"]:
+        raise RunDirectoryError(f"{directory.path}: model.safetensors does not hold the model that was tested")
+    with_values(module, arrays)
+    labels, examples = federation.prepared.data.train.labels, index.indices
+    cohort = Schedule.load(directory.path / "schedule.json").cohort(result.rounds).clients
+    merged = recalls(module, trainer, examples)
+    renew_statistics(module, trainer, examples)
+    again = recalls(module, trainer, examples)
+    share = _shares(labels[examples], len(merged))
+    return {
+        "dataset": result.dataset, "network": result.network, "variant": result.variant, "seed": result.seed,
+        "round": result.rounds, "run_id": result.run_id, "examples": len(examples),
+        "score": float(merged @ share), "score_again": float(again @ share),
+        "recall": merged.tolist(), "recall_again": again.tolist(), "share": share.tolist(),
+        "cohort_share": _shares(labels[examples[np.isin(index.owners, cohort)]], len(merged)).tolist(),
+    }  # fmt: skip
+
+
+def recalls(module: nn.Module, trainer: Trainer, examples: np.ndarray) -> np.ndarray:
+    """Share of each class that is classified rightly; 0 for a class without examples."""
+    right, all_of = np.zeros(trainer.num_classes), np.zeros(trainer.num_classes)
+    module.eval()
+    with torch.inference_mode():
+        for start in range(0, len(examples), _BATCH):
+            inputs, labels = trainer.batch(examples[start : start + _BATCH], None)
+            wanted, told = labels.numpy(), module(inputs).argmax(1).numpy()
+            all_of += np.bincount(wanted, minlength=len(all_of))
+            right += np.bincount(wanted[wanted == told], minlength=len(all_of))
+    return right / np.maximum(all_of, 1)
+
+
+def renew_statistics(module: nn.Module, trainer: Trainer, examples: np.ndarray) -> None:
+    """Running statistics become means over batches; weights stay as they are."""
+    layers = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # a mean in which every batch counts the same
+        layer.train()
+    mixed = np.random.default_rng(0).permutation(examples)  # examples lie client by client
+    with torch.no_grad():
+        for some in np.array_split(mixed, max(1, len(mixed) // _BATCH)):
+            module(trainer.batch(some, None)[0])
+
+
+def _shares(labels: np.ndarray, num_classes: int) -> np.ndarray:
+    return np.bincount(labels, minlength=num_classes) / len(labels)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Look at every complete run of the folders, and store what was seen."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, help="folders of runs with their models")
+    parser.add_argument("--out", type=Path, default=Path("bench/last-models.json"), help="the results file")
+    given = parser.parse_args(words)
+    rows = []
+    for result in (one for place in given.runs for one in read_runs(place) if one.is_complete):
+        rows.append(looked_at(result))
+        print(f"{result.dataset} {result.variant}, seed {result.seed}", file=sys.stderr, flush=True)  # noqa: T201 - a sign of life
+    made_now("last-models", {"batch": _BATCH}, rows).write(given.out)
+
+
+if __name__ == "__main__":
+    main()
