@@ -10,6 +10,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from benchmarks.last_models import main, renew_statistics
+from docs.site.results import STORED
 from fedreuse import load, run
 from fedreuse.bench.results import read
 from fedreuse.core.errors import RunDirectoryError
@@ -54,6 +55,14 @@ def test_a_small_run_is_looked_at_and_stored(tmp_path: Path) -> None:
     assert 0.2 < row["score"] == pytest.approx(np.dot(row["recall"], row["share"]))
     assert sum(row["cohort_share"]) == pytest.approx(1)
     assert row["cohort_share"] != row["share"]
+
+
+def test_folders_without_models_are_told(tmp_path: Path) -> None:
+    with pytest.raises(RunDirectoryError, match="no run directory here"):
+        main([str(tmp_path), "--out", str(tmp_path / "seen.json")])
+    with pytest.raises(RunDirectoryError, match="kept without its model; use the run directory"):
+        main([str(STORED / "round90_mnist"), "--out", str(tmp_path / "seen.json")])
+    assert not (tmp_path / "seen.json").exists()
 
 
 def test_another_model_than_the_tested_one_is_refused(tmp_path: Path) -> None:

@@ -253,6 +253,11 @@ class RunDirectory:
         """The trained network's tensors by name."""
         if not self.is_complete:
             raise RunDirectoryError(f"{self.path} has no trained model yet; go on with resume=True")
+        if self.is_exported and not (self.path / "model.safetensors").exists():
+            raise RunDirectoryError(
+                f"{self.path} is the evidence of a run, which is kept without its model; use the run directory that it "
+                "was exported from, or run its config.yaml again in another --out"
+            )
         data = self._read("model.safetensors")
         with self._reading("model.safetensors"):
             arrays: dict[str, np.ndarray] = load(data)
