@@ -24,18 +24,18 @@ import numpy as np
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from fedreuse.bench.results import made_now
+from fedreuse.config.run_config import load
+from fedreuse.engine.schedule import Schedule
+from fedreuse.lab.bench.results import made_now
 from fedreuse.learning.program import with_values
 from fedreuse.report.results import read_runs
-from fedreuse.runs.assembly import assemble
-from fedreuse.runs.config import load
-from fedreuse.runs.directory import RunDirectory, no_runs
-from fedreuse.runs.schedule import Schedule
+from fedreuse.runs.federation import assemble
+from fedreuse.store.directory import RunDirectory, no_runs
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from fedreuse.bench.results import Row
+    from fedreuse.lab.bench.results import Row
     from fedreuse.learning.trainer import Trainer
     from fedreuse.report.results import Result
 

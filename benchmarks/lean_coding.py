@@ -34,30 +34,30 @@ from unittest.mock import patch
 import numpy as np
 
 import fedreuse
-from fedreuse.bench.results import made_now
-from fedreuse.bench.wire import full_width_bytes
-from fedreuse.codecs.fit import Fit
-from fedreuse.codecs.nonzero import Nonzero
-from fedreuse.codecs.packed import Packed
+from fedreuse.compression.codecs.fit import Fit
+from fedreuse.compression.codecs.nonzero import Nonzero
+from fedreuse.compression.codecs.packed import Packed
+from fedreuse.compression.links.broadcast import Broadcast, Shared
+from fedreuse.compression.links.delta import Delta
+from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.compression.wire.block import ABSENT, MODES, Block
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.masks import num_rows
+from fedreuse.compression.wire.modes.narrow import NARROW
+from fedreuse.compression.wire.modes.packed import PACKED
+from fedreuse.compression.wire.modes.ternary import TERNARY
 from fedreuse.core.tensors import Tensors, add, sub, to_dense
-from fedreuse.links.broadcast import Broadcast, Shared
-from fedreuse.links.delta import Delta
-from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.wire.block import ABSENT, MODES, Block
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.masks import num_rows
-from fedreuse.wire.modes.narrow import NARROW
-from fedreuse.wire.modes.packed import PACKED
-from fedreuse.wire.modes.ternary import TERNARY
+from fedreuse.lab.bench.results import made_now
+from fedreuse.lab.bench.wire import full_width_bytes
 
 if TYPE_CHECKING:
-    from fedreuse.bench.results import Row
+    from fedreuse.compression.wire.block import Mode
+    from fedreuse.compression.wire.parcel import Parcel
+    from fedreuse.config.run_config import RunConfig
+    from fedreuse.core.events import RoundDone, Started
     from fedreuse.core.method import LinkContext
     from fedreuse.core.schema import Schema, TensorSpec
-    from fedreuse.runs.config import RunConfig
-    from fedreuse.runs.events import RoundDone, Started
-    from fedreuse.wire.block import Mode
-    from fedreuse.wire.parcel import Parcel
+    from fedreuse.lab.bench.results import Row
 
 __all__ = ["configure", "looked_at", "main", "play_coding", "play_sums", "summed"]
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import fedreuse
 from fedreuse.report.page.html import render
 from fedreuse.report.page.page import page_of
-from fedreuse.runs.study_file import STUDY_FILE
+from fedreuse.store.study_file import STUDY_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from fedreuse.codecs.codec import Codec
+from fedreuse.compression.codecs.codec import Codec
+from fedreuse.compression.wire.block import Block
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.errors import WireError
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal, to_dense
-from fedreuse.wire.block import Block
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.parcel import Parcel
 
 
 class Draws:

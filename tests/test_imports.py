@@ -10,10 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LIGHT = [
-    "accounting", "codecs", "core", "core.corrections", "engine", "engine.executors.serial", "engine.rounds",
-    "engine.checkpoint", "core.errors", "gates", "links", "methods", "core.randomness", "core.registry", "report",
-    "runs.directory", "core.schema", "server_steps.server_step",
-    "aggregators.aggregator", "core.tensors", "testing.conformance", "wire.envelope",
+    "accounting", "compression.codecs", "compression.links", "compression.wire.envelope", "core", "core.corrections",
+    "core.errors", "core.randomness", "core.registry", "core.schema", "core.tensors", "engine",
+    "engine.executors.serial", "engine.rounds", "engine.state.checkpoint", "methods",
+    "methods.aggregators.aggregator", "methods.gates", "methods.server_steps.server_step", "report",
+    "store.directory", "testing.conformance",
 ]  # fmt: skip
 
 

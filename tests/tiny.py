@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fedreuse.runs.config import RunConfig, load
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.config.run_config import RunConfig, load
+from fedreuse.store.directory import RunDirectory
 
 TINY: dict[str, Any] = {
     "task": {"name": "synthetic", "examples": 160, "test_examples": 40, "classes": 4, "shape": [1, 8, 8], "clients": 6},

@@ -19,8 +19,8 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
 
-from fedreuse.bench.peer_work import PeerWork, load_once
-from fedreuse.bench.turn import Turn
+from fedreuse.lab.bench.peer_work import PeerWork, load_once
+from fedreuse.lab.bench.turn import Turn
 
 __all__ = ["main"]
 

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import fedreuse
-from fedreuse.bench.interleaving import Command, ours, take_turns
-from fedreuse.bench.peer_work import PeerWork
-from fedreuse.bench.timing import of_all, ratios, shown
-from fedreuse.bench.workload import configure
 from fedreuse.core.errors import RunError
+from fedreuse.engine.schedule import Schedule
+from fedreuse.lab.bench.interleaving import Command, ours, take_turns
+from fedreuse.lab.bench.peer_work import PeerWork
+from fedreuse.lab.bench.timing import of_all, ratios, shown
+from fedreuse.lab.bench.workload import configure
 from fedreuse.report.tables import Table
-from fedreuse.runs.schedule import Schedule
 
 if TYPE_CHECKING:
-    from fedreuse.bench.results import Row
-    from fedreuse.runs.config import RunConfig
+    from fedreuse.config.run_config import RunConfig
+    from fedreuse.lab.bench.results import Row
 
 __all__ = ["PEERS", "Peer", "default_folder", "install", "is_installed", "run", "tables", "work_of"]
 
@@ -101,7 +101,7 @@ def run(
     config = configure(workload, rounds + warm_up + 1)
     here = {name: peer for name, peer in PEERS.items() if is_installed(peer, folder)}
     for name in PEERS.keys() - here.keys():
-        tell(f"{name} is skipped: {folder} has no environment for it; make one with fedreuse bench peers --install")
+        tell(f"{name} is skipped: {folder} has no environment for it; make one with fedreuse lab bench peers --install")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as scratch:
         work = work_of(config)

@@ -25,8 +25,8 @@ from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
 from torch.nn import functional
 
-from fedreuse.bench.peer_work import PeerWork
-from fedreuse.bench.turn import Turn
+from fedreuse.lab.bench.peer_work import PeerWork
+from fedreuse.lab.bench.turn import Turn
 
 __all__ = ["main"]
 

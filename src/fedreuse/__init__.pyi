@@ -1,13 +1,13 @@
 # Configure, run and read
-from .runs.config import RunConfig as RunConfig
-from .runs.config import load as load
+from .config.run_config import RunConfig as RunConfig
+from .config.run_config import load as load
 from .runs.launch import run as run
 from .runs.unsealing import unseal as unseal
 from .runs.keeping import go_back as go_back
-from .runs.directory import RunDirectory as RunDirectory
-from .runs.directory import find_runs as find_runs
-from .runs.listening import Listener as Listener
-from .runs.events import Stop as Stop
+from .store.directory import RunDirectory as RunDirectory
+from .store.directory import find_runs as find_runs
+from .core.listener import Listener as Listener
+from .core.events import Stop as Stop
 
 # Compare
 from .studies.study import Study as Study
@@ -15,8 +15,8 @@ from .studies.study import load_study as load_study
 from .studies.running import run_study as run_study
 
 # What a configuration can name
-from .core.catalog import describe as describe
-from .core.catalog import registries as registries
+from .config.catalog import describe as describe
+from .config.catalog import registries as registries
 from .core.registry import Registry as Registry
 
 # Write a method
@@ -36,10 +36,10 @@ from .core.values import value as value
 # Write a part of one
 from .core.method import Link as Link
 from .core.method import LinkContext as LinkContext
-from .codecs.codec import Codec as Codec
-from .gates.gate import Gate as Gate
-from .aggregators.aggregator import Aggregator as Aggregator
-from .server_steps.server_step import ServerStep as ServerStep
+from .compression.codecs.codec import Codec as Codec
+from .methods.gates.gate import Gate as Gate
+from .methods.aggregators.aggregator import Aggregator as Aggregator
+from .methods.server_steps.server_step import ServerStep as ServerStep
 from .learning.metrics.metric import Metric as Metric
 
 # Tensors

@@ -13,8 +13,11 @@ import pytest
 
 from fedreuse.accounting.boundaries.boundary import boundary_of
 from fedreuse.accounting.ledger import Ledger, LedgerRow
-from fedreuse.codecs.dense import Dense
-from fedreuse.codecs.top_k import kept_count
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.codecs.top_k import kept_count
+from fedreuse.compression.links.link import parse_link
+from fedreuse.compression.links.plain import Plain
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.local_trainer import Work
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import Model, to_groups
@@ -24,10 +27,7 @@ from fedreuse.engine.executors.executor import Reply
 from fedreuse.learning.flat_network import schema_of
 from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.learning.networks.resnet18 import ResNet18
-from fedreuse.links.link import parse_link
-from fedreuse.links.plain import Plain
 from fedreuse.runs.launch import run
-from fedreuse.wire.envelope import Envelope
 from tests.tiny import tiny
 
 DENSE_BYTES = {"cnn": 1_688_120, "resnet18": 44_765_128}

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from fedreuse.accounting.ledger import Ledger, Measured, row_from_plain, row_to_plain
-from fedreuse.codecs.dense import Dense
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.local_trainer import Work
 from fedreuse.core.message import Event, Events
 from fedreuse.core.tensors import zeros
 from fedreuse.engine.executors.executor import Reply
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.testing.quadratic import QuadraticFederation, Setting, quadratic_schema
-from fedreuse.wire.envelope import Envelope
 from tests.federation import build, top_k
 
 SCHEMA = quadratic_schema()

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from fedreuse.accounting.memory import memory_of
-from fedreuse.engine.client_store import DiskStore
+from fedreuse.engine.state.client_store import DiskStore
 from fedreuse.testing.quadratic import QuadraticFederation, Setting, quadratic_schema
 from tests.federation import build, top_k
 

@@ -12,10 +12,10 @@ from safetensors.numpy import load_file, save_file
 from benchmarks.last_models import main, renew_statistics
 from docs.site.results import STORED
 from fedreuse import load, run
-from fedreuse.bench.results import read
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.lab.bench.results import read
 from fedreuse.learning.program import with_values
-from fedreuse.runs.assembly import assemble
+from fedreuse.runs.federation import assemble
 
 SMALL = {
     "task": {"name": "digits", "clients": 4, "limit": 600, "partition": {"name": "dirichlet", "alpha": 0.5}},

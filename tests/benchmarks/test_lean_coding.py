@@ -11,12 +11,12 @@ import pytest
 from benchmarks import lean_coding
 from benchmarks.lean_coding import looked_at, main, summed
 from fedreuse import LinkContext, RunConfig, Schema, Tensors, TensorSpec, load
-from fedreuse.bench.results import read
-from fedreuse.codecs.narrow import Narrow
-from fedreuse.codecs.ternary import Ternary
-from fedreuse.codecs.top_k import TopK
+from fedreuse.compression.codecs.narrow import Narrow
+from fedreuse.compression.codecs.ternary import Ternary
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.broadcast import Broadcast
 from fedreuse.core.tensors import zeros
-from fedreuse.links.broadcast import Broadcast
+from fedreuse.lab.bench.results import read
 
 SCHEMA = Schema((TensorSpec("w", (2, 4)),))
 VECTOR = Tensors(SCHEMA, np.float32([7, 3.25, 0.25, 0, 0, 0.875, 0, 0.5]))

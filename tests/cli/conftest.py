@@ -15,7 +15,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from fedreuse.cli import app
-from fedreuse.listeners import Listener, RoundDone
+from fedreuse.runs.listeners import Listener, RoundDone
 from tests.report.runs import write_run
 
 TINY: dict[str, Any] = {

@@ -22,15 +22,12 @@ COMMANDS = [
     "audit",
     "clean",
     "compare",
-    "confirm",
     "demo",
     "deploy",
     "describe",
     "doctor",
     "export",
-    "export-results",
     "figure",
-    "gate",
     "init",
     "list",
     "new-method",
@@ -45,8 +42,8 @@ COMMANDS = [
     "tune",
     "unseal",
     "watch",
-    "wire",
 ]
+LAB_COMMANDS = ["confirm", "export-results", "gate", "wire"]
 BENCH_COMMANDS = ["engine", "peers", "codecs", "scale", "memory", "intervals", "report"]
 DATA_COMMANDS = ["list", "fetch", "check", "show", "split"]
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
@@ -57,7 +54,8 @@ FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
     "words",
     [[name] for name in COMMANDS]
     + [["data", name] for name in DATA_COMMANDS]
-    + [["bench", name] for name in BENCH_COMMANDS],
+    + [["lab", name] for name in LAB_COMMANDS]
+    + [["lab", "bench", name] for name in BENCH_COMMANDS],
 )
 def test_every_command_has_help_with_an_example_and_speaks_json(invoke: Invoke, words: list[str]) -> None:
     shown = invoke(*words, "--help")
@@ -103,8 +101,15 @@ def test_an_option_that_a_command_always_follows_shows_no_default(invoke: Invoke
 
 def test_no_command_is_forgotten_here() -> None:
     group = typer.main.get_command(app)
-    assert set(group.commands) == {*COMMANDS, "bench", "data"}  # type: ignore[attr-defined]
+    assert set(group.commands) == {*COMMANDS, "lab", "data"}  # type: ignore[attr-defined]
+    assert set(group.commands["lab"].commands) == {*LAB_COMMANDS, "bench"}  # type: ignore[attr-defined]
     assert set(group.commands["data"].commands) == set(DATA_COMMANDS)  # type: ignore[attr-defined]
+
+
+def test_a_lab_command_answers_at_its_former_place_and_names_the_new_one(invoke: Invoke) -> None:
+    shown = invoke("gate", "--help")
+    assert shown.exit_code == 0
+    assert "`fedreuse lab gate`" in shown.stderr
 
 
 def test_version(invoke: Invoke) -> None:

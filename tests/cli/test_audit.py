@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from fedreuse.cli.audit import audit_table
-from fedreuse.evidence.audit import Audit
-from fedreuse.runs.consistency import Check
+from fedreuse.lab.evidence.audit import Audit
+from fedreuse.store.consistency import Check
 from tests.cli.conftest import Invoke
 from tests.report.runs import write_run
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.store.directory import RunDirectory
 from tests.cli.conftest import Invoke
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import fedreuse.cli.demo as demo
+from fedreuse.config.shipped import find_config
 from fedreuse.report.results import read_run
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.shipped import find_config
+from fedreuse.store.directory import RunDirectory
 from fedreuse.studies.study import load_study
 from tests.cli.conftest import Invoke
 

@@ -52,7 +52,7 @@ def test_run_compare_and_deploy_tell_the_same(files: Path) -> None:
 @pytest.mark.slow
 def test_a_search_is_counted_by_trials_and_seeds(files: Path) -> None:
     pytest.importorskip("optuna")
-    from fedreuse.tuning.space import load_space
+    from fedreuse.studies.tuning.space import load_space
 
     assert [(one.name, one.count) for one in of_space(load_space(files / "space.yaml"))] == [("all", 8)]
     assert told("tune", "space.yaml")["runs"] == 8

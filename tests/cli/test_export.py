@@ -15,7 +15,7 @@ from safetensors.numpy import save
 
 from fedreuse import load, run
 from fedreuse.core.allowed import allow
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.store.directory import RunDirectory
 from tests.cli.conftest import Invoke
 from tests.tiny import as_first_format
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.cli.listing import cite
-from fedreuse.core.catalog import registries
+from fedreuse.config.catalog import registries
 from tests.cli.conftest import Invoke
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.runs.config import load
+from fedreuse.config.run_config import load
 from fedreuse.studies.study import load_study
 from tests.cli.conftest import Invoke
 from tests.report.runs import write_run

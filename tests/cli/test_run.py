@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.core.allowed import allow
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.store.directory import RunDirectory
 from tests.cli.conftest import Invoke
 
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
@@ -129,7 +129,7 @@ def test_absent_data_says_how_to_get_it_and_leaves_nothing_in_the_way(
 @pytest.mark.slow
 def test_a_directory_in_use_is_left_alone(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     script = (
-        "import sys\nfrom fedreuse.runs.directory import RunDirectory\n"
+        "import sys\nfrom fedreuse.store.directory import RunDirectory\n"
         "directory = RunDirectory(sys.argv[1])\ndirectory.lock()\nprint('locked', flush=True)\nsys.stdin.read()\n"
     )
     place = tmp_path / "run"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from fedreuse.cli.sizes import PAPER, measure
-from fedreuse.codecs.codec import codecs
+from fedreuse.compression.codecs.codec import codecs
 from tests.cli.conftest import Invoke
 
 # dataset: parameters, dense bytes, signature bytes (the paper's size table)

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from fedreuse.cli.watch import draw, line_of, sparkline, standings
-from fedreuse.runs.standing import Standing
+from fedreuse.store.standing import Standing
 from tests.cli.conftest import Invoke
 from tests.report.planned import write_planned
 
@@ -76,7 +76,7 @@ def test_a_run_is_followed_to_its_end(invoke: Invoke, tiny: Path, tmp_path: Path
     """The run itself goes on between two looks: each look finds one round more."""
     from fedreuse import load, run
     from fedreuse.cli import watch as module
-    from fedreuse.listeners import Listener, RoundDone
+    from fedreuse.runs.listeners import Listener, RoundDone
 
     seen: list[str] = []
 

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.codecs.codec import codecs
-from fedreuse.codecs.top_k import TopK
+from fedreuse.compression.codecs.codec import codecs
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.delta import Delta
+from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.compression.links.lbgm import Lbgm
+from fedreuse.compression.links.link import links, parse_link
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.method import Link
-from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.ray import Ray
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.links.delta import Delta
-from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.links.lbgm import Lbgm
-from fedreuse.links.link import links, parse_link
-from fedreuse.links.plain import Plain
+from fedreuse.engine.state.client_store import DiskStore, MemoryStore
 from fedreuse.testing.cases import Case
 from fedreuse.testing.conformance import (
     EXECUTOR_CHECKS,

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from fedreuse.runs.assembly import assemble
-from fedreuse.runs.config import RunConfig, load
+from fedreuse.config.run_config import RunConfig, load
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.launch import run
 from fedreuse.testing.cases import Case
 from tests.conformance.cases import CASES

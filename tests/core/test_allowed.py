@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from fedreuse.config.run_config import load
 from fedreuse.core.allowed import VARIABLE, allow, allowed, check_module, check_target
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import load_object
-from fedreuse.runs.config import load
 
 TASK: dict[str, Any] = {"task": {"name": "digits", "clients": 4}, "rounds": {"cohort": 2}}
 NET = "from torch import nn\n\n\nclass Net(nn.Linear):\n    def __init__(self):\n        super().__init__(2, 2)\n"
@@ -57,7 +57,7 @@ def test_the_packages_that_are_allowed_hold_no_way_round(name: str) -> None:
 def test_parts_of_fedreuse_and_of_torch_may_be_named() -> None:
     assert load_object("torch.nn.functional:cross_entropy", "x").__name__ == "cross_entropy"
     assert load_object("torch.nn:Linear", "x").__name__ == "Linear"
-    assert load_object("fedreuse.codecs.top_k:TopK", "x").__name__ == "TopK"
+    assert load_object("fedreuse.compression.codecs.top_k:TopK", "x").__name__ == "TopK"
 
 
 def test_modules_beside_the_file_may_be_named_and_no_others(folder: Path) -> None:

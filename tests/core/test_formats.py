@@ -14,9 +14,9 @@ from safetensors.numpy import load, save
 from fedreuse.core.errors import RunDirectoryError, WireError
 from fedreuse.core.formats import CLIENT_STORE, FORMATS, JOURNAL, RUN_DIRECTORY, WIRE, Format
 from fedreuse.core.model import Model
-from fedreuse.engine.state_file import read_state, write_state
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.journal import Journal
+from fedreuse.engine.state.state_file import read_state, write_state
+from fedreuse.store.directory import RunDirectory
+from fedreuse.store.journal import Journal
 from fedreuse.testing.quadratic import QuadraticFederation
 
 STORED = Path(__file__).parents[1] / "runs" / "stored"

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.config.run_config import RunConfig
 from fedreuse.deploy.flower.app_folder import PACKAGE, write_app
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import STATE_FILE
@@ -22,11 +24,9 @@ from fedreuse.deploy.meter.metered import Metering, metered
 from fedreuse.engine.executors.executor import Reply, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.ports import FORGOT
-from fedreuse.engine.records import ClientRecord
-from fedreuse.runs.config import RunConfig
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.engine.state.records import ClientRecord
 from fedreuse.runs.launch import run
-from fedreuse.wire.envelope import Envelope
+from fedreuse.store.directory import RunDirectory
 
 PATIENCE_SECONDS = 900.0
 Plan = Mapping[int, Mapping[int, str]]
@@ -182,7 +182,7 @@ class Trial:
             if event.outcome == "lost" and (event.round_number, event.client) not in forgot
         ]
         plain = {**self.config.to_plain(), "faults": {"name": "listed", "entries": lost}}
-        from fedreuse.runs.config import load
+        from fedreuse.config.run_config import load
 
         return run(load(plain), self.folder / "simulated", executor=Forgetful(wipes))
 

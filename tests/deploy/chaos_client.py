@@ -69,9 +69,9 @@ def _not_finite(honest: Frame, of_model: Callable[[], Any], _disk: Path) -> byte
     """A well-formed reply whose update is not a number."""
     import numpy as np
 
-    from fedreuse.codecs.dense import Dense
+    from fedreuse.compression.codecs.dense import Dense
+    from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.core.tensors import Tensors
-    from fedreuse.wire.envelope import Envelope
 
     schema = of_model()
     envelope = Envelope.from_bytes(honest.body, schema)
@@ -83,7 +83,7 @@ def _not_finite(honest: Frame, of_model: Callable[[], Any], _disk: Path) -> byte
 
 def _changed(honest: Frame, of_model: Callable[[], Any], **changes: Any) -> bytes:
     """A well-formed reply that is not what was asked for."""
-    from fedreuse.wire.envelope import Envelope
+    from fedreuse.compression.wire.envelope import Envelope
 
     envelope = Envelope.from_bytes(honest.body, of_model())
     return replace(honest, body=replace(envelope, **changes).to_bytes()).to_bytes()

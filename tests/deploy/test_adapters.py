@@ -10,15 +10,15 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from fedreuse.config.run_config import RunConfig
 from fedreuse.deploy.flower.authority import make_authority
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.local.run import run_on
 from fedreuse.learning.files.writing import at_home_task, write_clients
 from fedreuse.learning.networks.network import networks
-from fedreuse.runs.config import RunConfig
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.store.directory import RunDirectory
 from tests.deploy.test_at_home import check_same, deployed
 from tests.tiny import tiny
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.config.run_config import RunConfig
 from fedreuse.core.errors import ConfigError
 from fedreuse.deploy.flower.authority import make_authority
 from fedreuse.deploy.flower.flat_config import to_flat
@@ -17,9 +18,8 @@ from fedreuse.deploy.flower.server import serve
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.local.run import run_on
 from fedreuse.learning.files.writing import at_home_task, write_clients
-from fedreuse.runs.config import RunConfig
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.store.directory import RunDirectory
 from tests.deploy.fake_grid import FIRST_NODE, FakeGrid
 from tests.tiny import plain, results, tiny
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.store.directory import RunDirectory
 from tests.deploy.chaos import Fault, Finding, Plan, Trial, matrix
 from tests.tiny import tiny
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from fedreuse.core.events import RoundDone
+from fedreuse.core.listener import Listener
 from fedreuse.deploy.flower.authority import Authority, make_authority
 from fedreuse.deploy.flower.flat_config import to_flat
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import serve
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.local.run import run_on
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import RoundDone
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
+from fedreuse.store.directory import RunDirectory
 from tests.deploy.fake_grid import FIRST_NODE, FakeGrid
 from tests.tiny import results, tiny
 

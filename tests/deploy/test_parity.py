@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
+from fedreuse.config.run_config import RunConfig
+from fedreuse.core.listener import Listeners
 from fedreuse.deploy.flower.app_folder import PACKAGE, write_app
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.local.run import follow
-from fedreuse.runs.config import RunConfig
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listeners
+from fedreuse.store.directory import RunDirectory
 from tests.tiny import results, tiny
 
 GATE = {"name": "proxy", "quota": 0.2, "tau_start": 1.0, "tau_floor": 1.0}

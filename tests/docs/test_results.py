@@ -12,13 +12,13 @@ from statistics import fmean
 import pytest
 
 from docs.site import results
-from fedreuse.accounting.privacy import epsilon
-from fedreuse.bench.results import read
+from fedreuse.lab.bench.results import read
+from fedreuse.lab.gate.probe import PROBES_FILE
 from fedreuse.report.measured import reached
 from fedreuse.report.results import Result
-from fedreuse.runs.gate_probe import PROBES_FILE
+from fedreuse.robustness.privacy_accountant import epsilon
+from tests.lab.gate.test_probe import PROBE
 from tests.report.runs import write_run
-from tests.runs.test_gate_probe import PROBE
 
 ROOT = Path(__file__).parents[2]
 DATA = ("fashion_mnist", "mnist", "cifar10")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from docs.site import pages, reference, tables
-from fedreuse.core.catalog import registries
+from fedreuse.config.catalog import registries
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted((ROOT / "docs").glob("*.md"))

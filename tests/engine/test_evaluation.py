@@ -12,6 +12,7 @@ from fedreuse.accounting.boundaries.boundary import Reference, modelled
 from fedreuse.accounting.ledger import LedgerRow
 from fedreuse.accounting.traffic import evaluation_bytes, savings
 from fedreuse.accounting.work import total_work
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.metrics import Metrics
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients, start_evaluator
@@ -19,11 +20,10 @@ from fedreuse.engine.executors.executor import Executor, ExecutorWrapper, Reply,
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import NoFaults, RandomFaults
-from fedreuse.engine.records import ClientRecord
-from fedreuse.engine.state_file import write_state
+from fedreuse.engine.state.records import ClientRecord
+from fedreuse.engine.state.state_file import write_state
 from fedreuse.testing.cases import Case
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticSetup, Session, Setting
-from fedreuse.wire.envelope import Envelope
 from tests.conformance.cases import CASES
 from tests.federation import NOISY, build, is_same, parameters, top_k
 

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.aggregators.aggregator import Aggregator
-from fedreuse.aggregators.centred_clipping import CentredClipping
-from fedreuse.aggregators.clipping import Clipping
-from fedreuse.aggregators.geometric_median import GeometricMedian
-from fedreuse.aggregators.krum import Krum, MultiKrum
-from fedreuse.aggregators.median import Median
-from fedreuse.aggregators.trimmed_mean import TrimmedMean
 from fedreuse.core.message import Message
 from fedreuse.core.method import ClientHalf, Method, MethodConfig
 from fedreuse.core.tensors import Tensors, is_equal, scale
 from fedreuse.engine.faults import Listed, ListedFault
-from fedreuse.gates.proxy import Proxy
+from fedreuse.methods.aggregators.aggregator import Aggregator
+from fedreuse.methods.aggregators.centred_clipping import CentredClipping
+from fedreuse.methods.aggregators.clipping import Clipping
+from fedreuse.methods.aggregators.geometric_median import GeometricMedian
+from fedreuse.methods.aggregators.krum import Krum, MultiKrum
+from fedreuse.methods.aggregators.median import Median
+from fedreuse.methods.aggregators.trimmed_mean import TrimmedMean
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.dg_fedreuse import DgFedReuse
+from fedreuse.methods.gates.proxy import Proxy
 from fedreuse.methods.scaffold import Scaffold
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 

@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from fedreuse.codecs.dense import Dense
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.message import Answer, Message
 from fedreuse.core.method import Link, LinkContext, Method
 from fedreuse.core.model import to_groups
 from fedreuse.core.tensors import Tensors, is_equal, pick, zeros
 from fedreuse.engine.ports import FORGOT, ServerPort, client_answer
-from fedreuse.engine.records import ClientRecord, ServerRecord
+from fedreuse.engine.state.records import ClientRecord, ServerRecord
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
 from fedreuse.testing.quadratic import QuadraticFederation
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.parcel import Parcel
 from tests.federation import build, top_k
 
 FEDERATION = QuadraticFederation.draw(4)

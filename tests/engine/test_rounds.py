@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from fedreuse.accounting.ledger import Ledger
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import RunError
 from fedreuse.core.method import Method, methods
 from fedreuse.engine import rounds
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site, Workplace
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
-from fedreuse.engine.records import ClientRecord, ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
+from fedreuse.engine.state.records import ClientRecord, ServerRecord
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
-from fedreuse.wire.envelope import Envelope
 from tests.federation import NOISY, build, is_same, top_k
 
 NEVER = {"name": "proxy", "tau_start": 3.0, "tau_floor": 3.0, "max_age": 10**6, "quota": 0.0, "batches": 1}

@@ -17,7 +17,12 @@ import atheris
 import numpy as np
 
 FRAMES = "--frames"
-WATCHED = ["fedreuse.wire", "fedreuse.codecs", "fedreuse.links", "fedreuse.deploy.flower"]
+WATCHED = [
+    "fedreuse.compression.wire",
+    "fedreuse.compression.codecs",
+    "fedreuse.compression.links",
+    "fedreuse.deploy.flower",
+]
 with atheris.instrument_imports(include=WATCHED):
     from tests.fuzz.frames import check_frame, mutate_frame
     from tests.fuzz.harness import check, mutate

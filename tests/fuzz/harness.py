@@ -14,19 +14,19 @@ from unittest.mock import patch
 import msgpack
 import numpy as np
 
-from fedreuse.codecs.codec import codecs
+from fedreuse.compression.codecs.codec import codecs
+from fedreuse.compression.links.lbgm import Lbgm
+from fedreuse.compression.links.link import links, parse_link
+from fedreuse.compression.links.three_pc import ThreePc
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.modes import MODES
+from fedreuse.compression.wire.modes.innovation import innovation_block
+from fedreuse.compression.wire.parcel import Parcel, pack_tensors
 from fedreuse.core.errors import WireError
 from fedreuse.core.method import LinkContext
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, drop_rows, to_dense, zeros
-from fedreuse.links.lbgm import Lbgm
-from fedreuse.links.link import links, parse_link
-from fedreuse.links.three_pc import ThreePc
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.modes import MODES
-from fedreuse.wire.modes.innovation import innovation_block
-from fedreuse.wire.parcel import Parcel, pack_tensors
-from tests.wire.frames import ADDRESS, signed
+from tests.compression.wire.frames import ADDRESS, signed
 
 BUFFERS = Schema((TensorSpec("mean", (9,), "float64", "buffer"),))
 COUNTERS = Schema((TensorSpec("n", (), "int64", "counter"),))
@@ -162,7 +162,7 @@ def _packed_seeds() -> dict[str, bytes]:
     Each also with nothing squeezed, so that a changed byte is a changed symbol and not a broken zstd frame.
     """
     found = _packed("packed")
-    with patch("fedreuse.wire.entropy._WORTH", 2**31):
+    with patch("fedreuse.compression.wire.entropy._WORTH", 2**31):
         return found | _packed("plain")
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.modes import MODES
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.modes import MODES
 from tests.fuzz.harness import check, frame, model_of, mutate, seeds
 from tests.fuzz.seed import CORPUS
 

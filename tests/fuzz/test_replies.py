@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import WireError
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
 from fedreuse.core.tensors import is_finite
 from fedreuse.engine.ports import ServerPort, client_answer
-from fedreuse.engine.records import ClientRecord, ServerRecord
+from fedreuse.engine.state.records import ClientRecord, ServerRecord
 from fedreuse.methods.averaging import update_of
 from fedreuse.testing.quadratic import QuadraticFederation
-from fedreuse.wire.envelope import Envelope
 from tests.federation import build, top_k
 from tests.fuzz.harness import frame, mutate, seed_of
 

@@ -11,12 +11,12 @@ import pytest
 import torch
 from torch import nn
 
+from fedreuse.config.run_config import load
 from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.checks import check_data, check_network
 from fedreuse.learning.data import Data, Split
-from fedreuse.runs.assembly import assemble
-from fedreuse.runs.config import load
+from fedreuse.runs.federation import assemble
 
 
 def split(count: int = 4, shape: tuple[int, ...] = (1, 8, 8)) -> Split:

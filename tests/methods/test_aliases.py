@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from fedreuse.aggregators.mean import Mean
+from fedreuse.config.run_config import load
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import methods
+from fedreuse.methods.aggregators.mean import Mean
 from fedreuse.methods.aliases import FedAdam, FedAvg, FedProx, FedVarp, Laq
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.fedstale import FedStale
 from fedreuse.methods.mifa import Mifa
 from fedreuse.methods.movement import Movement
-from fedreuse.runs.config import load
-from fedreuse.server_steps.adaptive import AdamStep
-from fedreuse.server_steps.sgd import SgdStep
+from fedreuse.methods.server_steps.adaptive import AdamStep
+from fedreuse.methods.server_steps.sgd import SgdStep
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, assert_close, build, plain_problem, top_k
 from tests.references import dg_fedreuse as dg

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedreuse.compression.links.clag import Clag as Link
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
-from fedreuse.links.clag import Clag as Link
 from fedreuse.methods.aliases import Clag
 from fedreuse.testing.quadratic import QuadraticFederation, Setting, with_poison
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, senders, top_k

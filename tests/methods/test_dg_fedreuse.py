@@ -12,7 +12,8 @@ import pytest
 
 from fedreuse.accounting.boundaries.boundary import Reference, boundary_of
 from fedreuse.accounting.traffic import traffic
-from fedreuse.codecs.top_k import TopK
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import Message
@@ -23,10 +24,9 @@ from fedreuse.core.randomness import stream
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, scale, to_dense, zeros
 from fedreuse.engine.faults import Listed, ListedFault, RandomFaults
-from fedreuse.gates.age_only import AgeOnly
-from fedreuse.gates.gate import gates
-from fedreuse.links.plain import Plain
 from fedreuse.methods.dg_fedreuse import DgFedReuse, score
+from fedreuse.methods.gates.age_only import AgeOnly
+from fedreuse.methods.gates.gate import gates
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.references.dg_fedreuse import Options, dg_fedreuse

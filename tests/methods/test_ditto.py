@@ -14,6 +14,8 @@ import pytest
 from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.accounting.traffic import savings
 from fedreuse.core.errors import ConfigError, RunError
+from fedreuse.core.events import RoundDone
+from fedreuse.core.listener import Listener
 from fedreuse.core.model import Model
 from fedreuse.core.randomness import stream
 from fedreuse.engine.faults import RandomFaults
@@ -23,10 +25,8 @@ from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.splits import Opening
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.methods.ditto import Ditto
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import RoundDone
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
+from fedreuse.store.directory import RunDirectory
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.ditto import ditto

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.config.run_config import load
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.method import methods
 from fedreuse.core.tensors import is_equal
-from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault, RandomFaults
-from fedreuse.engine.records import ClientRecord
+from fedreuse.engine.state.client_store import MemoryStore
+from fedreuse.engine.state.records import ClientRecord
 from fedreuse.methods.docofl import DoCoFl
-from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
-from fedreuse.wire.envelope import Envelope
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
 from tests.references.docofl import Options, Step, docofl
 from tests.references.ecuq import ecuq

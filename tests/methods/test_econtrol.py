@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedreuse.compression.links.econtrol import EControl as Link
 from fedreuse.core.errors import ConfigError
-from fedreuse.links.econtrol import EControl as Link
 from fedreuse.methods.aliases import EControl
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k

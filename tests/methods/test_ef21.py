@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedreuse.compression.links.ef21 import Ef21 as Link
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.tensors import is_equal
-from fedreuse.links.ef21 import Ef21 as Link
 from fedreuse.methods.aliases import Ef21
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k

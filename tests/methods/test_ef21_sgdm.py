@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedreuse.compression.links.ef21 import Ef21 as Ef21Link
+from fedreuse.compression.links.momentum import Momentum
 from fedreuse.core.errors import ConfigError
-from fedreuse.links.ef21 import Ef21 as Ef21Link
-from fedreuse.links.momentum import Momentum
 from fedreuse.methods.aliases import Ef21Sgdm
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedreuse.compression.links.error_feedback import ErrorFeedback
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import Method
 from fedreuse.core.tensors import is_equal, to_dense
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.aliases import FedEf
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
+from tests.compression.links.vectors import Rounded
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, top_k
-from tests.links.vectors import Rounded
 from tests.references.fed_ef import fed_ef
 
 SIZES = {"body.weight": (6, 1), "fc.weight": (4, 1), "fc.bias": (2, 1)}

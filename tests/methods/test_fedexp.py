@@ -11,8 +11,8 @@ import pytest
 from fedreuse.core.errors import ConfigError
 from fedreuse.methods.aliases import FedExp
 from fedreuse.methods.averaging import Averaging
+from fedreuse.methods.server_steps.extrapolation import ExtrapolationStep
 from fedreuse.runs.launch import run
-from fedreuse.server_steps.extrapolation import ExtrapolationStep
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.fedexp import fedexp

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedreuse.codecs.dense import Dense
+from fedreuse.compression.codecs.dense import Dense
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import Method
 from fedreuse.core.model import Model

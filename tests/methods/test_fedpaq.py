@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedreuse.codecs.qsgd import Qsgd
+from fedreuse.compression.codecs.qsgd import Qsgd
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
-from fedreuse.links.plain import Plain
 from fedreuse.methods.aliases import FedPaq
 from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedreuse.compression.links.laq import Laq as Link
 from fedreuse.core.errors import ConfigError
-from fedreuse.links.laq import Laq as Link
 from fedreuse.methods.aliases import Laq
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting, with_poison
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem, senders

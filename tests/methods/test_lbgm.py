@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.compression.links.lbgm import Lbgm as LbgmLink
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import Link
 from fedreuse.core.tensors import is_equal, to_dense
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.links.lbgm import Lbgm as LbgmLink
 from fedreuse.methods.aliases import Lbgm
 from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting

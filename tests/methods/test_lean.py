@@ -13,29 +13,29 @@ import pytest
 from fedreuse.accounting.boundaries.boundary import boundary_of
 from fedreuse.accounting.dense import dense_reference
 from fedreuse.accounting.traffic import traffic
-from fedreuse.codecs.allot import Allot
-from fedreuse.codecs.codec import Codec
-from fedreuse.codecs.dense import Dense
-from fedreuse.codecs.narrow import Narrow
+from fedreuse.compression.codecs.allot import Allot
+from fedreuse.compression.codecs.codec import Codec
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.codecs.narrow import Narrow
+from fedreuse.compression.links.broadcast import Broadcast
+from fedreuse.config.recipe import Recipe
+from fedreuse.config.run_config import RunConfig, load
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.local_trainer import Work
 from fedreuse.core.method import Scope
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal, to_dense
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.engine.records import ClientRecord
-from fedreuse.links.broadcast import Broadcast
+from fedreuse.engine.state.records import ClientRecord
 from fedreuse.methods.aliases import FedAvg
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.lean import Lean
-from fedreuse.runs.assembly import assemble
-from fedreuse.runs.config import RunConfig, load
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.methods.server_steps.momentum import MomentumStep
+from fedreuse.methods.server_steps.moving_average import MovingAverageStep
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.launch import run
 from fedreuse.runs.prediction import predict
-from fedreuse.runs.recipe import Recipe
-from fedreuse.server_steps.momentum import MomentumStep
-from fedreuse.server_steps.moving_average import MovingAverageStep
+from fedreuse.store.directory import RunDirectory
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting, quadratic_schema
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem
 from tests.references.lean import lean

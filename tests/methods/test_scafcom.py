@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedreuse.codecs.rand_k import RandK
-from fedreuse.codecs.top_k import TopK
+from fedreuse.compression.codecs.rand_k import RandK
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.errors import ConfigError
-from fedreuse.links.plain import Plain
 from fedreuse.methods.scafcom import Scafcom
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, one_bowl, plain_problem, top_k

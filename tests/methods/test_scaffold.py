@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedreuse.compression.links.link import parse_link
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import Message
 from fedreuse.core.method import Method
@@ -16,7 +17,6 @@ from fedreuse.core.model import to_groups
 from fedreuse.core.randomness import stream
 from fedreuse.core.tensors import is_equal
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.links.link import parse_link
 from fedreuse.methods.scaffold import Scaffold, effective_steps
 from fedreuse.runs.launch import run
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting

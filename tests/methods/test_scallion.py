@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fedreuse.codecs.qsgd import Qsgd
+from fedreuse.compression.codecs.qsgd import Qsgd
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
-from fedreuse.links.plain import Plain
 from fedreuse.methods.scallion import Scallion
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.federation import NOISY, assert_close, build, plain_problem

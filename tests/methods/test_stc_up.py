@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedreuse.codecs.ternary import Ternary
+from fedreuse.compression.codecs.ternary import Ternary
+from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.config.run_config import load
 from fedreuse.core.errors import ConfigError
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.aliases import StcUp
-from fedreuse.runs.config import load
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, one_bowl, plain_problem
 from tests.references.compressed import compressed_fedavg

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedreuse.aggregators.aggregator import Statistics
-from fedreuse.codecs.nonzero import Nonzero
-from fedreuse.codecs.ternary import Ternary
+from fedreuse.compression.codecs.nonzero import Nonzero
+from fedreuse.compression.codecs.ternary import Ternary
+from fedreuse.compression.links.delta import Delta
+from fedreuse.compression.links.error_feedback import ErrorFeedback
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.tensors import Tensors, is_equal, to_dense
-from fedreuse.links.delta import Delta
-from fedreuse.links.error_feedback import ErrorFeedback
+from fedreuse.methods.aggregators.aggregator import Statistics
 from fedreuse.methods.aliases import StcUpDown
+from fedreuse.methods.server_steps.ternary import TernaryStep
 from fedreuse.runs.launch import run
-from fedreuse.server_steps.ternary import TernaryStep
 from fedreuse.testing.quadratic import QuadraticFederation, Setting, quadratic_schema
 from tests.federation import NOISY, assert_close, build, plain_problem
 from tests.references.stc_updown import stc_updown

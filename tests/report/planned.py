@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.core.registry import parse
-from fedreuse.runs.plan_record import register
-from fedreuse.statistics.plan import Plan
+from fedreuse.lab.plans.plan import Plan
+from fedreuse.lab.plans.record import register
 from tests.report.runs import write_run
 
 SEEDS = (401, 402, 403, 404, 405)

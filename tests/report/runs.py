@@ -10,7 +10,7 @@ import yaml
 
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_to_plain
 from fedreuse.core.local_trainer import Work
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.store.directory import RunDirectory
 
 UPLINK = {"update": {"name": "error_feedback", "codec": {"name": "top_k", "ratio": 0.2}}}
 DIGESTS = dict.fromkeys(("data", "partition", "validation", "schedule", "schema", "initial_model"), "same")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.lab.plans.claims import Contrast
+from fedreuse.lab.plans.plan import Plan
 from fedreuse.report.arrivals import COSTS, arrivals, at_target
 from fedreuse.report.observations import by_cell
 from fedreuse.report.results import read_run, read_runs
-from fedreuse.statistics.claims import Contrast
-from fedreuse.statistics.plan import Plan
-from fedreuse.statistics.targets import Arrival
+from fedreuse.report.statistics.targets import Arrival
 from tests.report.planned import write_planned
 from tests.report.runs import write_run
 

@@ -9,7 +9,7 @@ import pytest
 from fedreuse.accounting.ledger import LedgerRow
 from fedreuse.report.measured import event_costs, event_table, reached, target_table, targets_over_seeds
 from fedreuse.report.results import read_run
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.store.directory import RunDirectory
 from tests.report.runs import write_run
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.lab.plans.claims import Contrast
+from fedreuse.lab.plans.plan import Plan
 from fedreuse.report.observations import amount_in, axes_of, by_cell, unit_of, value_of
 from fedreuse.report.results import read_runs
-from fedreuse.statistics.claims import Contrast
-from fedreuse.statistics.plan import Plan
 from tests.report.planned import SEEDS, write_planned
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.results import compared_alike, plain, read_run, read_runs, same_models
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.store.directory import RunDirectory
 from tests.report.runs import write_run
 from tests.tiny import tiny
 

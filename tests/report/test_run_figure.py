@@ -36,7 +36,7 @@ def test_mistakes(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "config.yaml").write_text((tmp_path / "a" / "config.yaml").read_text())
     (tmp_path / "b" / "provenance.json").write_text((tmp_path / "a" / "provenance.json").read_text())
-    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.store.directory import RunDirectory
 
     with pytest.raises(RunDirectoryError, match="no round is complete yet"):
         run_figure(read_run(RunDirectory.open(tmp_path / "b")), tmp_path / "x.png")

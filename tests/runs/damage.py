@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 
 from fedreuse.core.errors import FedreuseError
-from fedreuse.evidence.audit import audit
+from fedreuse.core.events import RoundDone
+from fedreuse.core.listener import Listener
+from fedreuse.lab.evidence.audit import audit
 from fedreuse.report.results import read_run
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import RoundDone
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
 from fedreuse.runs.unsealing import unseal
+from fedreuse.store.directory import RunDirectory
 from tests.tiny import results, tiny
 
 DG = {"name": "dg_fedreuse", "gate": {"name": "proxy", "batch": 8, "batches": 2, "max_age": 3}}

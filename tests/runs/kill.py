@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.store.directory import RunDirectory
 from tests.runs.damage import DG, EF, TOP_K
 from tests.tiny import results, tiny
 

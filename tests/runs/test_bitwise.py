@@ -12,9 +12,9 @@ import pytest
 from fedreuse.core.errors import RunError
 from fedreuse.core.randomness import stream
 from fedreuse.runs import launch
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
 from fedreuse.runs.workers import TaskSetup
+from fedreuse.store.directory import RunDirectory
 from fedreuse.testing.dying_workers import DyingSetup
 from tests.cluster import ray_cluster
 from tests.tiny import results, tiny

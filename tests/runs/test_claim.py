@@ -2,11 +2,11 @@
 
 import pytest
 
+from fedreuse.config.run_config import load
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.claim import check_facts, check_ours, check_same, claim
-from fedreuse.runs.config import load
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
+from fedreuse.store.directory import RunDirectory
 
 PLAIN = {"task": {"name": "digits", "clients": 6}, "network": "mlp", "rounds": {"count": 2, "cohort": 3}}
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import RoundDone, Started
+from fedreuse.core.events import RoundDone, Started
+from fedreuse.core.listener import Listener
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
+from fedreuse.store.directory import RunDirectory
 from tests.tiny import plain, results, tiny
 
 pytestmark = pytest.mark.slow
@@ -35,8 +35,8 @@ DRIVER = """
 import json, os, resource, signal, sys, tempfile
 from fedreuse import load, run
 from fedreuse.core.errors import FedreuseError
-from fedreuse.listeners import Listener
-from fedreuse.runs.journal import Journal
+from fedreuse.runs.listeners import Listener
+from fedreuse.store.journal import Journal
 
 class Touches:
     def __init__(self, out, last):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.runs.journal import Journal
 from fedreuse.runs.live import LiveRun
+from fedreuse.store.journal import Journal
 from tests.runs.damage import COMPLETE, KILLED, Template, campaign, make
 
 pytestmark = pytest.mark.slow

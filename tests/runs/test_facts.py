@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.runs.assembly import assemble
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.engine.schedule import Schedule
 from fedreuse.runs.facts import digest_of_model, write_facts
-from fedreuse.runs.schedule import Schedule
+from fedreuse.runs.federation import assemble
+from fedreuse.store.directory import RunDirectory
 from tests.tiny import tiny
 
 

@@ -11,13 +11,13 @@ import pytest
 from safetensors.numpy import load_file
 
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.events import RoundDone, Stop
+from fedreuse.core.listener import Listener
 from fedreuse.runs import scores
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import RoundDone, Stop
 from fedreuse.runs.keeping import go_back
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
 from fedreuse.runs.unsealing import unseal
+from fedreuse.store.directory import RunDirectory
 from tests.tiny import results, tiny
 
 KEPT = {"models": [2, 3], "states": [2], "checkpoints": 2}

@@ -17,16 +17,16 @@ import yaml
 from fedreuse.accounting.ledger import EventRow, LedgerRow
 from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, DataError, OwnCodeError, RunDirectoryError, RunError
+from fedreuse.core.events import Evaluated, Failed, Finished, RoundDone, Started, Stop, Stopped
+from fedreuse.core.listener import Listener
 from fedreuse.core.local_trainer import Trained
 from fedreuse.engine.faults import RandomFaults
+from fedreuse.engine.schedule import Schedule
 from fedreuse.learning.data import digest_of
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.trainer import TorchLocalTrainer
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import Evaluated, Failed, Finished, RoundDone, Started, Stop, Stopped
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
-from fedreuse.runs.schedule import Schedule
+from fedreuse.store.directory import RunDirectory
 from tests.tiny import plain, results, tiny
 
 Go = Callable[..., RunDirectory]

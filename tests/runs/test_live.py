@@ -10,10 +10,10 @@ import pytest
 
 from fedreuse.core.tensors import is_equal
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.runs.assembly import assemble
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.engine.schedule import Schedule
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.live import LiveRun
-from fedreuse.runs.schedule import Schedule
+from fedreuse.store.directory import RunDirectory
 from tests.tiny import tiny
 
 CONFIG = tiny(uplink={"update": {"name": "error_feedback", "codec": {"name": "top_k", "ratio": 0.3}}})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.runs.config import load
+from fedreuse.config.run_config import load
 from fedreuse.runs.launch import run
 from fedreuse.runs.prediction import Prediction, predict
 from tests.tiny import tiny

@@ -10,7 +10,7 @@ import pytest
 from fedreuse.accounting.dense import dense_reference
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.values import value
-from fedreuse.runs.assembly import assemble
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.rehearsal import nbytes_by_client, rehearse
 from tests.tiny import tiny
 

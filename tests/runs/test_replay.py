@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.runs.events import Evaluated, RoundDone
+from fedreuse.core.events import Evaluated, RoundDone
+from fedreuse.core.listener import Listener
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
 from fedreuse.runs.replay import replay
 from tests.tiny import tiny
 

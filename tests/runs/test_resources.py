@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.runs.events import RoundDone, Stop
+from fedreuse.core.events import RoundDone, Stop
+from fedreuse.core.listener import Listener
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
 from fedreuse.runs.resources import energy_of, peaks_of
 from tests.tiny import tiny
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from fedreuse.core.events import RoundDone, Stop
+from fedreuse.core.listener import Listener
 from fedreuse.report.results import read_run
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import RoundDone, Stop
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
 from fedreuse.runs.scores import EarlyStopping
+from fedreuse.store.directory import RunDirectory
 from tests.tiny import results, tiny
 
 METRICS = {"metric": "macro_f1", "metrics": {"right": "accuracy", "auc": {"name": "auc", "bins": 20}}}

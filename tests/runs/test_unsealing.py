@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fedreuse.core.errors import ConfigError, RunDirectoryError
-from fedreuse.runs.directory import JOURNAL, RunDirectory
 from fedreuse.runs.launch import run
-from fedreuse.runs.openings import LEDGER_FILE, RECORD_FILE
 from fedreuse.runs.unsealing import unseal
+from fedreuse.store.directory import JOURNAL, RunDirectory
+from fedreuse.store.openings import LEDGER_FILE, RECORD_FILE
 from tests.tiny import results, tiny
 
 

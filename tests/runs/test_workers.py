@@ -2,8 +2,8 @@
 
 import pytest
 
+from fedreuse.config.run_config import load
 from fedreuse.core.tensors import is_equal
-from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
 from fedreuse.runs.workers import TaskSetup, shared_arrays
 

@@ -9,7 +9,7 @@ import yaml
 
 from fedreuse import load
 from fedreuse.studies.study import load_study
-from fedreuse.tuning.space import load_space
+from fedreuse.studies.tuning.space import load_space
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 FILES = sorted(CONFIGS.rglob("*.yaml"))

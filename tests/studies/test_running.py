@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from fedreuse.core.errors import RunDirectoryError, RunError
+from fedreuse.core.errors import ConfigError, RunDirectoryError, RunError
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.listeners import Listener, RoundDone, Started
+from fedreuse.lab.plans.registration import register_plan
 from fedreuse.report.results import read_runs
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.plan_record import PLAN_FILE
+from fedreuse.runs.listeners import Listener, RoundDone, Started
+from fedreuse.store.directory import RunDirectory
+from fedreuse.store.study_file import PLAN_FILE
 from fedreuse.studies import running as module
 from fedreuse.studies.running import run_study
 from fedreuse.studies.study import Study, StudyRun, expand
@@ -88,6 +89,7 @@ def begin(study: Study, place: Path) -> list[str]:
         (where / "config.yaml").write_text("begun")
         return RunDirectory(where)
 
+    register_plan(study, place)
     return [outcome.directory.path.name for outcome in run_study(study, place, runner=only_begun)]
 
 
@@ -123,6 +125,12 @@ def test_a_study_goes_on_in_its_folder_with_more_runs_under_another_name_or_with
     assert len(begin(small("renamed", 5), tmp_path)) == 10
     assert len(begin(small("renamed", 5, PLAN), tmp_path)) == 10
     assert (tmp_path / PLAN_FILE).exists()
+
+
+def test_a_plan_is_registered_before_anything_runs(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has a plan that is not registered"):
+        next(run_study(small("a", 5, PLAN), tmp_path))
+    assert files(tmp_path) == {}
 
 
 def test_runs_that_were_listed_and_never_begun_bind_nobody(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from fedreuse.core.errors import ConfigError
+from fedreuse.core.events import Stop
+from fedreuse.core.listener import Listener
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.ray import Ray
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import Stop
-from fedreuse.runs.listening import Listener
+from fedreuse.store.directory import RunDirectory
 from fedreuse.studies.side_by_side import RunJob, fits_one_core, pays, run_side_by_side
 from tests.tiny import tiny
 

@@ -44,28 +44,6 @@ def test_every_combination_in_order() -> None:
     assert len({run.folder for run in study.runs}) == 8
 
 
-@pytest.mark.parametrize("metric", ["accuracy", "auc", "macro_f1", "micro_f1"])
-def test_a_plan_in_percent_is_refused_where_the_score_is_a_share(metric: str) -> None:
-    base = {**BASE, "task": {**BASE["task"], "metric": metric}}
-    axes = {"method": METHODS, "seed": [1, 2, 3, 4, 5]}
-    contrast = {"of": "Top-K", "against": "dense FedAvg", "test": "equivalence", "margin": 0.01}
-    expand({"base": base, "axes": axes, "plan": {"contrasts": [contrast], "targets": [0.85]}}, "s")
-    for plan, said in (
-        ({"contrasts": [{**contrast, "margin": 1}]}, "study s, plan: 'Top-K - dense FedAvg: .*margin is a share"),
-        ({"contrasts": [contrast], "targets": [85]}, "study s, plan: targets are shares"),
-    ):
-        with pytest.raises(ConfigError, match=said):
-            expand({"base": base, "axes": axes, "plan": plan}, "s")
-
-
-@pytest.mark.parametrize("metric", ["r2", "log_likelihood"])
-def test_a_score_without_bounds_takes_any_margin_and_target(metric: str) -> None:
-    base = {**BASE, "task": {**BASE["task"], "metric": metric}}
-    contrast = {"of": "Top-K", "against": "dense FedAvg", "test": "equivalence", "margin": 2}
-    axes = {"method": METHODS, "seed": [1, 2, 3, 4, 5]}
-    assert expand({"base": base, "axes": axes, "plan": {"contrasts": [contrast], "targets": [-3]}}, "s").plan
-
-
 def test_a_study_of_seeds_alone_is_called_by_its_method() -> None:
     (run,) = expand({"base": BASE, "axes": {"seed": [3]}}, "s").runs
     assert run.variant == "fedavg"

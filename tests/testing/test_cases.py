@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.codecs.top_k import TopK
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.errors import ConfigError
-from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.links.plain import Plain
 from fedreuse.testing.cases import SCORED, Case, read_messages
 
 CARD = """---
@@ -82,6 +82,12 @@ def test_a_card_is_read(tmp_path: Path) -> None:
         ("silence", "up", ""),
         ("silence", "up", "update"),
     }
+
+
+def test_a_card_may_refer_to_another(tmp_path: Path) -> None:
+    (tmp_path / "example.md").write_text(CARD)
+    (tmp_path / "other.md").write_text("## Messages\n\nAs [`example`](example.md).\n\n## State and cost\n")
+    assert read_messages(tmp_path / "other.md") == read_messages(tmp_path / "example.md")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from fedreuse.codecs.dense import Dense
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.corrections import Correction
 from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.message import Message
@@ -18,7 +19,6 @@ from fedreuse.core.tensors import Tensors, scale
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
 from fedreuse.testing.guards import NothingElse, digest, guarded, mirrored, named, unchanged
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
-from fedreuse.wire.parcel import Parcel
 from tests.federation import build, top_k
 
 FEDERATION = QuadraticFederation.draw(3)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedreuse.accounting.boundaries.boundary import Reference
-from fedreuse.codecs.dense import Dense
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.tensors import zeros
-from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from fedreuse.core.schema import ModelSchema

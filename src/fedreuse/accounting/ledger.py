@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from fedreuse.core.local_trainer import Work
 
 if TYPE_CHECKING:
+    from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.core.message import Events
     from fedreuse.engine.executors.executor import Reply
-    from fedreuse.wire.envelope import Envelope
 
 __all__ = ["EventRow", "Ledger", "LedgerRow", "Measured", "row_from_plain", "row_to_plain"]
 

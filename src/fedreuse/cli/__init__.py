@@ -1,21 +1,18 @@
-"""The command line: `fedreuse --help` lists what it can do. Heavy imports wait until a command needs them."""
+"""Command line: `fedreuse --help` lists the commands. Heavy imports wait until a command needs them."""
 
 from fedreuse.cli import (
     audit,
-    bench,
     clean,
     compare,
-    confirm,
     data,
     data_show,
     demo,
     deploy,
     doctor,
     export,
-    export_results,
     figure,
-    gate,
     init,
+    lab,
     listing,
     new_method,
     report,
@@ -27,27 +24,23 @@ from fedreuse.cli import (
     tune,
     unseal,
     watch,
-    wire,
 )
 from fedreuse.cli.app import app, main
 
 __all__ = [
     "app",
     "audit",
-    "bench",
     "clean",
     "compare",
-    "confirm",
     "data",
     "data_show",
     "demo",
     "deploy",
     "doctor",
     "export",
-    "export_results",
     "figure",
-    "gate",
     "init",
+    "lab",
     "listing",
     "main",
     "new_method",
@@ -60,5 +53,4 @@ __all__ = [
     "tune",
     "unseal",
     "watch",
-    "wire",
 ]

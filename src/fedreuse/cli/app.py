@@ -21,6 +21,8 @@ from fedreuse.core.own_code import own_code_error
 
 __all__ = ["RUN_FAILED", "Allow", "AsJson", "app", "main", "on_interrupt"]
 
+MOVED_TO_LAB = ("bench", "confirm", "export-results", "gate", "wire")
+"""Commands that also answer to their former place at the top; `--help` does not list them there."""
 RUN_FAILED, USERS_MISTAKE, INTERRUPTED = 1, 2, 130
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else.")]
 
@@ -49,6 +51,11 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command whose help has lines as long as the terminal is wide, not as long as those of its docstring."""
         found = super().get_command(ctx, cmd_name)
+        if found is None and cmd_name in MOVED_TO_LAB:
+            lab = super().get_command(ctx, "lab")
+            assert isinstance(lab, click.Group)
+            typer.echo(f"note: `fedreuse {cmd_name}` is now `fedreuse lab {cmd_name}`", err=True)
+            found = lab.get_command(ctx, cmd_name)
         if found is not None:
             _unwrap_help(found)
         return found

@@ -15,7 +15,7 @@ from fedreuse.core.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fedreuse.evidence.audit import Audit
+    from fedreuse.lab.evidence.audit import Audit
     from fedreuse.report.tables import Table
 
 __all__ = ["audit_command", "audit_table"]
@@ -44,7 +44,7 @@ def audit_command(
     or by code that no commit holds. Red: something is refuted, or one of several paths cannot be judged; the exit code
     is 1.
     """
-    from fedreuse.evidence.audit import audit, plain
+    from fedreuse.lab.evidence.audit import audit, plain
 
     if len(paths) == 1:
         audits = audit(paths[0], rebuild=rebuild)
@@ -62,8 +62,8 @@ def audit_command(
 
 def _judged(path: Path, rebuild: bool) -> list[Audit]:
     """The audits of one of several paths; one that cannot be judged is red and does not stop the others."""
-    from fedreuse.evidence.audit import Audit, audit
-    from fedreuse.runs.consistency import Check
+    from fedreuse.lab.evidence.audit import Audit, audit
+    from fedreuse.store.consistency import Check
 
     try:
         return audit(path, rebuild=rebuild)

@@ -15,7 +15,7 @@ from fedreuse.cli.output import show_json, show_lines, show_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.store.directory import RunDirectory
 
 __all__ = ["Leftover", "clean_command", "leftovers"]
 
@@ -44,7 +44,7 @@ def clean_command(
     run needs to go on, stay.
     """
     from fedreuse.report.tables import Table
-    from fedreuse.runs.directory import find_runs, no_runs
+    from fedreuse.store.directory import find_runs, no_runs
 
     runs = find_runs(folder)
     if not runs:

@@ -76,9 +76,11 @@ def compare_command(
         places = [study, *map(Path, overrides or [])]
         _compare_runs(places, out, "validation" if rank else None, admit_partial, as_json)
         return
+    from fedreuse.lab.plans.registration import plan_of
     from fedreuse.studies.study import load_study
 
     planned = load_study(study, overrides or [])
+    plan_of(planned)  # a mistake in the plan is reported before anything else
     if dry_run:
         tell_costs(of_study(planned), bandwidth, as_json)
         return
@@ -113,7 +115,7 @@ def finish(
     study: Study, place: Path, failed: Sequence[Outcome], as_json: bool, admit_partial: bool = False
 ) -> list[Result]:
     """The table, the figure, and a failure if a run failed."""
-    from fedreuse.cli.confirm import evidence_plain, show_evidence
+    from fedreuse.cli.lab.confirm import evidence_plain, show_evidence
     from fedreuse.report.admission import admitted
     from fedreuse.report.results import read_runs
 
@@ -148,12 +150,14 @@ def run_all(
     runner: Runner | None = None,
 ) -> list[Outcome]:
     """Run what is incomplete, and tell how it goes; returns the runs that failed."""
-    from fedreuse.listeners.progress import Watcher, duration
+    from fedreuse.lab.plans.registration import register_plan
     from fedreuse.report.results import read_run
     from fedreuse.report.tables import tested
-    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.runs.listeners.progress import Watcher, duration
+    from fedreuse.store.directory import RunDirectory
     from fedreuse.studies.running import run_study
 
+    register_plan(study, place)
     count = len(study.runs)
     complete = sum(RunDirectory(place / planned.folder).is_complete for planned in study.runs)
     kept = f", {complete} of them complete already and kept as they are" if complete else ""
@@ -223,7 +227,7 @@ def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) 
     """What a comparison comes to, as JSON holds it."""
     from fedreuse.report.results import plain, same_models
     from fedreuse.report.variants import Largest, by_variant, ranked
-    from fedreuse.runs.openings import openings_behind
+    from fedreuse.store.openings import openings_behind
 
     variants = by_variant(results) if rank is None else ranked(by_variant(results), rank)
     largest = Largest.of(results)

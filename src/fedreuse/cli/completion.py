@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from fedreuse.core.catalog import registries
+from fedreuse.config.catalog import registries
 from fedreuse.core.errors import UserError
 
 __all__ = ["configs", "kinds", "names", "overrides"]
@@ -25,14 +25,14 @@ def names(incomplete: str) -> list[str]:
 
 def configs(incomplete: str) -> list[str]:
     """Shipped configurations; the shell itself knows the files here."""
-    from fedreuse.runs.shipped import shipped_configs
+    from fedreuse.config.shipped import shipped_configs
 
     return [name for name in shipped_configs() if name.startswith(incomplete)]
 
 
 def overrides(incomplete: str) -> list[str]:
     """`rounds.` becomes its keys, and `method=` the names that may follow."""
-    from fedreuse.runs.json_schema import run_schema
+    from fedreuse.config.json_schema import run_schema
 
     key, equals, begun = incomplete.partition("=")
     schema = run_schema()

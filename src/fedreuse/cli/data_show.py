@@ -52,9 +52,9 @@ def show_command(
 
     Of a study, that of its first run.
     """
+    from fedreuse.config.run_config import load, read_yaml
     from fedreuse.learning.overview import Overview
     from fedreuse.report.federation_figure import Shown, federation_figure
-    from fedreuse.runs.config import load, read_yaml
     from fedreuse.studies.study import load_study
 
     changes = overrides or []
@@ -95,9 +95,9 @@ def split_command(
     """
     import yaml
 
+    from fedreuse.config.run_config import load
     from fedreuse.core.files import write_whole
     from fedreuse.learning.files.writing import at_home_task, write_clients
-    from fedreuse.runs.config import load
 
     planned = load(config, overrides or [])
     written = {**planned.to_plain(), "task": write_clients(planned.task, planned.seed, out)}

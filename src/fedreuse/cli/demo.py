@@ -61,8 +61,8 @@ def demo_command(
 
 def _delete_runs(study: Study, out: Path) -> None:
     """Only folders that a demo names, now or with earlier overrides, and that hold a run; none that is in use."""
-    from fedreuse.runs.directory import RunDirectory
-    from fedreuse.runs.study_file import STUDY_FILE, read_study
+    from fedreuse.store.directory import RunDirectory
+    from fedreuse.store.study_file import STUDY_FILE, read_study
 
     known = read_study(out) if (out / STUDY_FILE).exists() else {}
     earlier = known["runs"] if known.get("study") == study.name else []

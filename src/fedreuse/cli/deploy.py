@@ -17,13 +17,13 @@ from fedreuse.cli.run import tell_result
 from fedreuse.core.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
+    from fedreuse.config.run_config import RunConfig
+    from fedreuse.core.listener import Listener
     from fedreuse.deploy.flower.options import Deployment
     from fedreuse.deploy.local.federation import LocalFederation
     from fedreuse.deploy.local.run import Form
     from fedreuse.deploy.meter.metered import Metering
-    from fedreuse.runs.config import RunConfig
-    from fedreuse.runs.directory import RunDirectory
-    from fedreuse.runs.listening import Listener
+    from fedreuse.store.directory import RunDirectory
 
 __all__ = ["deploy_command", "superlink_command", "supernode_command"]
 
@@ -216,9 +216,9 @@ def _become(command: list[str]) -> None:
 
 
 def _read(config: Path, overrides: list[str]) -> tuple[RunConfig, Deployment]:
+    from fedreuse.config.run_config import load, read_yaml, with_overrides
     from fedreuse.core.registry import parse
     from fedreuse.deploy.flower.options import Deployment
-    from fedreuse.runs.config import load, read_yaml, with_overrides
 
     plain = with_overrides(read_yaml(config), overrides)
     options: Deployment = parse(Deployment, plain.pop("deploy", {}), "deploy")
@@ -237,7 +237,7 @@ def _tell_costs(config: Path, overrides: list[str], bandwidth: str | None, as_js
 
 
 def _is_study(config: Path) -> bool:
-    from fedreuse.runs.config import read_yaml
+    from fedreuse.config.run_config import read_yaml
 
     return "axes" in read_yaml(config)
 
@@ -261,10 +261,10 @@ def _run_study(
 ) -> None:
     """Every run of a study on one federation, one after the other."""
     from fedreuse.cli.compare import finish, run_all
+    from fedreuse.config.run_config import with_overrides
     from fedreuse.core.registry import parse
     from fedreuse.deploy.flower.options import Deployment
     from fedreuse.deploy.local.run import check_nodes, local_federation, run_on
-    from fedreuse.runs.config import with_overrides
     from fedreuse.studies.running import require_own
     from fedreuse.studies.study import load_study
 
@@ -320,9 +320,9 @@ def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
 
 def _run(planned: RunConfig, options: Deployment, how: tuple[int, bool, Form], as_json: bool) -> None:
     from fedreuse.deploy.local.run import check_nodes, run_local
-    from fedreuse.listeners.progress import Watcher
     from fedreuse.report.results import plain, read_run
     from fedreuse.runs.claim import check_ours
+    from fedreuse.runs.listeners.progress import Watcher
 
     num_nodes, tls, form = how
     check_nodes(planned, num_nodes)

@@ -14,10 +14,10 @@ from fedreuse.cli.output import counted, say, show_json, show_lines, show_table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fedreuse.runs.config import RunConfig
+    from fedreuse.config.run_config import RunConfig
     from fedreuse.runs.prediction import Prediction
     from fedreuse.studies.study import Study
-    from fedreuse.tuning.space import Space
+    from fedreuse.studies.tuning.space import Space
 
 __all__ = ["Bandwidth", "DryRun", "Planned", "of_space", "of_study", "tell_costs"]
 
@@ -100,8 +100,8 @@ def _totals(planned: Sequence[Planned], found: Sequence[Prediction]) -> dict[str
 
 
 def _show(planned: Sequence[Planned], found: Sequence[Prediction], speed: float | None) -> None:
-    from fedreuse.listeners.progress import duration
     from fedreuse.report.tables import Table
+    from fedreuse.runs.listeners.progress import duration
 
     columns = [
         "down\nB",
@@ -135,7 +135,7 @@ def _show(planned: Sequence[Planned], found: Sequence[Prediction], speed: float 
 
 
 def _show_totals(totals: dict[str, float]) -> None:
-    from fedreuse.listeners.progress import duration
+    from fedreuse.runs.listeners.progress import duration
 
     show_lines(
         f"{counted(int(totals['runs']), 'run')}: {totals['bytes'] / _MEGA:,.1f} MB of messages, about "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import nn
 
-    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.store.directory import RunDirectory
 
 __all__ = ["export_command"]
 
@@ -41,7 +41,7 @@ def export_command(
     lines that load it are printed. The safetensors file holds the trained tensors by name, for code that builds the
     network itself.
     """
-    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.store.directory import RunDirectory
 
     target = to or Path(f"{run.resolve().name}.safetensors")
     if target.suffix == _PROGRAM:

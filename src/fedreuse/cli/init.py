@@ -12,7 +12,7 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import command_line, show_json, show_lines
-from fedreuse.core.catalog import registry_of
+from fedreuse.config.catalog import registry_of
 from fedreuse.core.errors import UserError
 
 __all__ = ["init_command"]
@@ -48,7 +48,7 @@ def init_command(
 
     A file that is there already is left alone.
     """
-    from fedreuse.runs.config import load
+    from fedreuse.config.run_config import load
 
     if file.exists():
         raise UserError(f"{file} is there already and is not overwritten; name another file")

@@ -64,7 +64,7 @@ def list_runs(folder: Path, only: Sequence[str], sort: str, as_json: bool) -> No
     from fedreuse.report.admission import why
     from fedreuse.report.results import plain, read_or_mark
     from fedreuse.report.tables import Table
-    from fedreuse.runs.directory import find_runs
+    from fedreuse.store.directory import find_runs
 
     if sort not in _ORDERS:
         raise UserError(f"--sort: '{sort}' is unknown; {suggest(sort, _ORDERS)}")

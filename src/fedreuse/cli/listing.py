@@ -13,7 +13,7 @@ from fedreuse.cli import completion
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.list_runs import RUNS, list_runs
 from fedreuse.cli.output import show_json, show_lines, show_prose, show_table
-from fedreuse.core.catalog import Description, card_facts, describe, registry_of, summary_of
+from fedreuse.config.catalog import Description, card_facts, describe, registry_of, summary_of
 
 __all__ = ["cite", "describe_command", "list_command"]
 

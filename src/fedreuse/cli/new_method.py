@@ -88,7 +88,7 @@ def add_case(cases: Path, name: str) -> str:
 
 
 def _require_new(name: str) -> None:
-    from fedreuse.core.catalog import registry_of
+    from fedreuse.config.catalog import registry_of
 
     if not name.isidentifier() or iskeyword(name) or name != name.lower() or name.startswith("_"):
         raise UserError(f"'{name}' cannot name a method; use a Python identifier in lower case, such as fed_example")

@@ -15,8 +15,8 @@ from fedreuse.core.errors import UserError
 from fedreuse.core.files import write_whole
 
 if TYPE_CHECKING:
+    from fedreuse.lab.paper.protocol import Suite
     from fedreuse.report.page.page import Page
-    from fedreuse.report.protocol import Suite
 
 __all__ = ["report_command"]
 
@@ -60,10 +60,11 @@ def report_command(
     """Write one HTML page about runs, complete or not: frontier, trajectories, bytes, gate, inference and cost.
 
     The page is one file and needs no network: open it by double click, send it, print it. Tables can be saved as CSV
-    and LaTeX, every figure as SVG and PNG. A gate study in the folder of the runs (`fedreuse gate RUN --out FOLDER`)
-    adds reliability and validity of the gate's score.
+    and LaTeX, every figure as SVG and PNG. A gate study in the folder of the runs (`fedreuse lab gate RUN --out
+    FOLDER`) adds reliability and validity of the gate's score.
     """
     from fedreuse.accounting.energy import EnergyModel
+    from fedreuse.lab.sections import lab_sections, planned_targets
     from fedreuse.report.gather import gather
     from fedreuse.report.page.page import page_of
     from fedreuse.report.table_forms import FORMS
@@ -71,7 +72,9 @@ def report_command(
     model = EnergyModel(watts, radio, mbps) if energy else None
     metrics = {result.metric for result in gather(runs)} if target else set()
     targets = [parse_target(one, metrics) for one in target or ()]
-    page = page_of(runs, title, targets, model, suites=_suites() if like_paper else ())
+    sections = lab_sections(_suites() if like_paper else ())
+    targets = list(dict.fromkeys([*planned_targets(runs), *targets]))
+    page = page_of(runs, title, targets, model, sections=sections)
     if tables is not None:
         for table in page.tables:
             head = f"# {table.title}\n" if tables is Form.CSV else ""
@@ -89,7 +92,7 @@ def report_command(
 
 
 def _suites() -> list[Suite]:
-    from fedreuse.cli.paper_suites import paper_suites  # brings torch, which no other report needs
+    from fedreuse.lab.paper.suites import paper_suites  # brings torch, which no other report needs
 
     return paper_suites()
 

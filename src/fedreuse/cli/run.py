@@ -56,13 +56,13 @@ def run_command(
 
     CONFIG is a YAML file; each KEY=VALUE changes one of its keys, such as task.partition.alpha=0.1 or method=fedprox.
     """
-    from fedreuse.listeners.progress import Watcher
+    from fedreuse.config.run_config import load
     from fedreuse.report.results import plain, read_run
     from fedreuse.runs.claim import check_same
-    from fedreuse.runs.config import load
-    from fedreuse.runs.directory import RunDirectory
     from fedreuse.runs.keeping import go_back
     from fedreuse.runs.launch import run
+    from fedreuse.runs.listeners.progress import Watcher
+    from fedreuse.store.directory import RunDirectory
 
     changes = overrides or []
     planned = load(config, changes)
@@ -101,8 +101,8 @@ def _require_begun(place: Path) -> None:
 
 def tell_result(result: Result) -> None:
     """What a run came to, for people."""
-    from fedreuse.listeners.progress import duration
     from fedreuse.report.tables import savings_table, score, tested
+    from fedreuse.runs.listeners.progress import duration
 
     show_lines("")
     show_pairs(

@@ -31,7 +31,7 @@ def schema_command(
     `# yaml-language-server: $schema=fedreuse.schema.json`. The shipped files name the one that is shipped with them.
     """
     del as_json  # there is no other form; every command takes the option
-    from fedreuse.runs import json_schema
+    from fedreuse.config import json_schema
 
     if run + study + space > 1:
         raise ConfigError("--run, --study and --space are schemas of their own; choose one, or none for all of them")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -30,11 +31,16 @@ def serve_command(
 
     It listens on the loopback address alone and changes nothing. From elsewhere: `ssh -L 8765:localhost:8765 HOST`.
     """
+    from fedreuse.lab.sections import lab_sections, planned_targets
+    from fedreuse.report.page.page import Page, page_of
     from fedreuse.report.page.server import Content, report_server, state_of
+
+    def make(places: Sequence[Path], title: str) -> Page:
+        return page_of(places, title, planned_targets(places), sections=lab_sections())
 
     state_of(runs)  # a place that does not exist is told now
     try:
-        server = report_server(Content(runs, every, title), port)
+        server = report_server(Content(runs, every, title, make), port)
     except OSError as error:
         raise UserError(f"port {port} cannot be taken ({error.strerror}); choose another with --port, or 0") from None
     on_interrupt(context, "the page is no longer served; the runs go on")

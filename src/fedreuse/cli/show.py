@@ -112,7 +112,7 @@ def _plain(result: Result, target: float | None) -> dict[str, Any]:
 
 def _show_study(folders: Sequence[Path], results: Sequence[Result]) -> None:
     from fedreuse.cli.compare import show_comparison
-    from fedreuse.cli.confirm import show_evidence
+    from fedreuse.cli.lab.confirm import show_evidence
     from fedreuse.report.results import rank_of, versions_note
 
     if len(folders) == 1 and (folders[0] / "study.json").exists():
@@ -127,8 +127,8 @@ def _show_one(result: Result) -> None:
     from fedreuse.accounting.boundaries.boundary import measured
     from fedreuse.report.measured import event_table
     from fedreuse.report.tables import boundary_legend, savings_table
-    from fedreuse.runs.directory import RunDirectory
-    from fedreuse.runs.openings import openings_behind, told
+    from fedreuse.store.directory import RunDirectory
+    from fedreuse.store.openings import openings_behind, told
 
     show_pairs(str(result.directory), _outcome(result))
     if result.test_score is not None:
@@ -152,8 +152,8 @@ def _show_one(result: Result) -> None:
 
 
 def _outcome(result: Result) -> Iterable[tuple[str, str]]:
-    from fedreuse.listeners.progress import duration
     from fedreuse.report.tables import score, tested
+    from fedreuse.runs.listeners.progress import duration
 
     state = "complete" if result.is_complete else "incomplete; go on with the same `fedreuse run`, --out and --resume"
     yield "state", state

@@ -15,7 +15,7 @@ from fedreuse.core.errors import ConfigError, require, suggest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from fedreuse.codecs.codec import Codec
+    from fedreuse.compression.codecs.codec import Codec
     from fedreuse.core.schema import ModelSchema
     from fedreuse.core.tensors import Tensors
 
@@ -79,7 +79,7 @@ def sizes_command(
 
 def measure(dataset: str, network: str, ratio: float = 0.2, buffers: Buffers = "as_weights") -> Size:
     """Build the network for the dataset's shape, encode one update with every codec, take the blocks' field bytes."""
-    from fedreuse.codecs.codec import codecs
+    from fedreuse.compression.codecs.codec import codecs
     from fedreuse.learning.flat_network import schema_of
     from fedreuse.learning.networks.network import networks
 
@@ -133,7 +133,7 @@ def _facts(dataset: str) -> tuple[tuple[int, ...], int]:
 
 
 def _codec(name: str, ratio: float) -> Codec:
-    from fedreuse.codecs.codec import codecs
+    from fedreuse.compression.codecs.codec import codecs
 
     has_ratio = any(field.name == "ratio" for field in fields(codecs.get(name, "codec")))  # type: ignore[arg-type]  # registered classes are dataclasses
     return codecs.parse({"name": name, "ratio": ratio} if has_ratio else name, "--ratio")
@@ -153,7 +153,7 @@ def _random_update(schema: ModelSchema) -> dict[str, Tensors]:
 
 
 def _upload_bytes(codec: Codec, update: Mapping[str, Tensors], schema: ModelSchema, buffers: Buffers) -> int:
-    from fedreuse.codecs.dense import Dense
+    from fedreuse.compression.codecs.dense import Dense
     from fedreuse.core.randomness import stream
 
     rng = stream(0, "sizes codec")
@@ -195,7 +195,7 @@ def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
     measured = (
         "Each codec with its defaults, and this ratio where it has one. The update is Gaussian noise: no coordinate "
         "is zero, so `nonzero` saves nothing; what an entropy code saves depends on the update, so take it as a guide. "
-        "`packed` changes what travels, not the fields: see `fedreuse wire`."
+        "`packed` changes what travels, not the fields: see `fedreuse lab wire`."
     )
     show_table(Table("The other codecs: upload in B", columns, uploads))
     show_table(Table("The other codecs: saving", columns, savings, measured))

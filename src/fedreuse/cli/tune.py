@@ -15,8 +15,8 @@ from fedreuse.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from fedreuse.report.tables import Table
-    from fedreuse.tuning.outcome import Outcome
-    from fedreuse.tuning.space import Space
+    from fedreuse.studies.tuning.outcome import Outcome
+    from fedreuse.studies.tuning.space import Space
 
 __all__ = ["tune_command"]
 
@@ -50,11 +50,11 @@ def tune_command(
     goes on with a search that was stopped, with the same trials. The outcome is `outcome.json` and `chosen.yaml`.
     """
     try:
-        from fedreuse.tuning.search import search
+        from fedreuse.studies.tuning.search import search
     except ModuleNotFoundError as error:
         raise ConfigError(f"tuning needs {error.name}; install it with `pip install 'fedreuse[tune]'`") from None
-    from fedreuse.tuning.outcome import conclude
-    from fedreuse.tuning.space import load_space
+    from fedreuse.studies.tuning.outcome import conclude
+    from fedreuse.studies.tuning.space import load_space
 
     planned = load_space(space, overrides or [])
     if dry_run:

@@ -29,9 +29,9 @@ def unseal_command(
     """
     from fedreuse.report.results import plain, read_run
     from fedreuse.report.tables import runs_table
-    from fedreuse.runs.directory import find_runs, no_runs
-    from fedreuse.runs.openings import openings_behind, told
     from fedreuse.runs.unsealing import check_sealed, unseal
+    from fedreuse.store.directory import find_runs, no_runs
+    from fedreuse.store.openings import openings_behind, told
 
     directories = [directory for place in runs for directory in find_runs(place)]
     if not directories:

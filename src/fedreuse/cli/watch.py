@@ -18,7 +18,7 @@ from fedreuse.cli.app import AsJson, app, on_interrupt
 from fedreuse.cli.output import console, say, show_json
 
 if TYPE_CHECKING:
-    from fedreuse.runs.standing import Standing
+    from fedreuse.store.standing import Standing
 
 __all__ = ["draw", "line_of", "sparkline", "standings", "watch_command"]
 
@@ -57,15 +57,15 @@ def standings(places: Sequence[Path]) -> dict[str, Standing]:
     Raises:
         RunDirectoryError: A place that does not exist, or a damaged run.
     """
-    from fedreuse.runs.standing import standing_of
+    from fedreuse.store.standing import standing_of
 
     return {name: standing_of(directory) for place in places for name, directory in _named(place)}
 
 
 def _named(place: Path) -> Iterable[tuple[str, Any]]:
     """The runs of a place: those of a study by seed and variant, others by their folder."""
-    from fedreuse.runs.directory import find_runs
-    from fedreuse.runs.study_file import STUDY_FILE, read_study
+    from fedreuse.store.directory import find_runs
+    from fedreuse.store.study_file import STUDY_FILE, read_study
 
     titles: Mapping[str, str] = {}
     if (place / STUDY_FILE).exists():
@@ -153,7 +153,7 @@ def _megabytes(one: Standing) -> str:
 
 
 def _left(one: Standing) -> str:
-    from fedreuse.listeners.progress import duration
+    from fedreuse.runs.listeners.progress import duration
 
     if one.state != "running":
         return one.state

@@ -14,13 +14,13 @@ from fedreuse.core.registry import Registry
 if TYPE_CHECKING:
     import numpy as np
 
+    from fedreuse.compression.wire.parcel import Parcel
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.model import Model
     from fedreuse.core.population import Population
     from fedreuse.core.schema import ModelSchema, Schema
     from fedreuse.core.tensors import Tensors
-    from fedreuse.wire.parcel import Parcel
 
 __all__ = [
     "BufferPolicy",

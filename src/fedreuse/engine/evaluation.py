@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.executors.executor import Executor, RunExecutor, Site
     from fedreuse.engine.ports import WhichModel
-    from fedreuse.engine.records import ServerRecord
+    from fedreuse.engine.state.records import ServerRecord
 
 __all__ = ["Question", "Spread", "evaluate_clients", "start_evaluator"]
 

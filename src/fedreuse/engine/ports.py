@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fedreuse.compression.links.plain import Plain
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import NotHeld, WireError, refusal
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
 from fedreuse.core.randomness import stream
 from fedreuse.core.tensors import dot, is_finite
-from fedreuse.engine.records import ClientMemory, ClientRecord, Contact, Kept, MemoryLost, ServerRecord
-from fedreuse.links.plain import Plain
-from fedreuse.wire.envelope import Envelope
+from fedreuse.engine.state.records import ClientMemory, ClientRecord, Contact, Kept, MemoryLost, ServerRecord
 
 if TYPE_CHECKING:
+    from fedreuse.compression.wire.parcel import Parcel
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Answer, Requests
     from fedreuse.core.method import Link, Method
     from fedreuse.core.metrics import Metrics
     from fedreuse.core.schema import ModelSchema, Schema
     from fedreuse.core.tensors import Tensors
-    from fedreuse.wire.parcel import Parcel
 
 __all__ = ["EVALUATE", "FORGOT", "RESYNC", "ServerPort", "WhichModel", "client_answer"]
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fedreuse.accounting.ledger import Ledger
+    from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.message import Message, Requests
     from fedreuse.core.method import Method
     from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.executors.executor import Executor, Reply
-    from fedreuse.engine.records import ServerRecord
-    from fedreuse.wire.envelope import Envelope
+    from fedreuse.engine.state.records import ServerRecord
 
 __all__ = ["exchange", "mark_durable", "run_round"]
 

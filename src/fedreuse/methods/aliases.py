@@ -8,33 +8,33 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.aggregators.mean import Mean
-from fedreuse.codecs.codec import Codec, codecs
-from fedreuse.codecs.nonzero import Nonzero
-from fedreuse.codecs.qsgd import Qsgd
-from fedreuse.codecs.ternary import Ternary
+from fedreuse.compression.codecs.codec import Codec, codecs
+from fedreuse.compression.codecs.nonzero import Nonzero
+from fedreuse.compression.codecs.qsgd import Qsgd
+from fedreuse.compression.codecs.ternary import Ternary
+from fedreuse.compression.links.clag import Clag as ClagLink
+from fedreuse.compression.links.delta import Delta
+from fedreuse.compression.links.econtrol import EControl as EControlLink
+from fedreuse.compression.links.ef21 import Ef21 as Ef21Link
+from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.compression.links.laq import Laq as LaqLink
+from fedreuse.compression.links.lbgm import Lbgm as LbgmLink
+from fedreuse.compression.links.momentum import Momentum
+from fedreuse.compression.links.plain import Plain
+from fedreuse.compression.wire.modes.innovation import MAX_BITS
 from fedreuse.core.errors import require
 from fedreuse.core.registry import part, renamed
-from fedreuse.links.clag import Clag as ClagLink
-from fedreuse.links.delta import Delta
-from fedreuse.links.econtrol import EControl as EControlLink
-from fedreuse.links.ef21 import Ef21 as Ef21Link
-from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.links.laq import Laq as LaqLink
-from fedreuse.links.lbgm import Lbgm as LbgmLink
-from fedreuse.links.momentum import Momentum
-from fedreuse.links.plain import Plain
+from fedreuse.methods.aggregators.mean import Mean
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.fedstale import FedStale
 from fedreuse.methods.mifa import Mifa
 from fedreuse.methods.movement import Movement
-from fedreuse.server_steps.adaptive import AdagradStep, AdamStep, YogiStep
-from fedreuse.server_steps.extrapolation import ExtrapolationStep
-from fedreuse.server_steps.momentum import MomentumStep
-from fedreuse.server_steps.sgd import SgdStep
-from fedreuse.server_steps.ternary import TernaryStep
-from fedreuse.wire.modes.innovation import MAX_BITS
+from fedreuse.methods.server_steps.adaptive import AdagradStep, AdamStep, YogiStep
+from fedreuse.methods.server_steps.extrapolation import ExtrapolationStep
+from fedreuse.methods.server_steps.momentum import MomentumStep
+from fedreuse.methods.server_steps.sgd import SgdStep
+from fedreuse.methods.server_steps.ternary import TernaryStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

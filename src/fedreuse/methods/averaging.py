@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
-from fedreuse.aggregators.mean import Mean
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import require
 from fedreuse.core.message import Answer, Event, Events, Message
@@ -19,8 +17,10 @@ from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.registry import part
 from fedreuse.core.values import value
-from fedreuse.server_steps.server_step import ServerStep, advance, evaluated, server_steps
-from fedreuse.server_steps.sgd import SgdStep
+from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
+from fedreuse.methods.aggregators.mean import Mean
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.methods.server_steps.sgd import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fedreuse.aggregators.aggregator import Aggregator, Contribution, aggregators, judged
-from fedreuse.aggregators.mean import Mean, chosen_aggregator
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import require
 from fedreuse.core.int_map import IntMap
@@ -34,10 +32,12 @@ from fedreuse.core.needs import Needs
 from fedreuse.core.registry import optional_part, part
 from fedreuse.core.tensors import Tensors, add, dot, scale, sub
 from fedreuse.core.values import value
-from fedreuse.gates.gate import Gate, gates
+from fedreuse.methods.aggregators.aggregator import Aggregator, Contribution, aggregators, judged
+from fedreuse.methods.aggregators.mean import Mean, chosen_aggregator
 from fedreuse.methods.averaging import update_of, updates_of
-from fedreuse.server_steps.server_step import ServerStep, advance, evaluated, server_steps
-from fedreuse.server_steps.sgd import chosen_step
+from fedreuse.methods.gates.gate import Gate, gates
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.methods.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort

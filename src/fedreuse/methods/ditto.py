@@ -12,8 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.aggregators.aggregator import Aggregator, aggregators
-from fedreuse.aggregators.mean import chosen_aggregator
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import RunError, require
 from fedreuse.core.method import ClientHalf, MethodConfig, methods
@@ -22,9 +20,11 @@ from fedreuse.core.needs import Needs
 from fedreuse.core.registry import optional_part, renamed
 from fedreuse.core.tensors import is_finite
 from fedreuse.core.values import value
+from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators
+from fedreuse.methods.aggregators.mean import chosen_aggregator
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
-from fedreuse.server_steps.server_step import ServerStep, server_steps
-from fedreuse.server_steps.sgd import chosen_step
+from fedreuse.methods.server_steps.server_step import ServerStep, server_steps
+from fedreuse.methods.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from fedreuse.core.local_trainer import LocalTrainer

@@ -16,14 +16,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from fedreuse.codecs.codec import Codec, codecs
+from fedreuse.compression.codecs.codec import Codec, codecs
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.errors import RunError, require
 from fedreuse.core.message import Answer, Message, Replies, Requests
 from fedreuse.core.method import methods
 from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, add, sub, to_dense
 from fedreuse.core.values import value
-from fedreuse.links.plain import Plain
 from fedreuse.methods.wrapper import OF_INNER, Wrapper, WrapperClient, WrapperServer
 
 if TYPE_CHECKING:

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
-from fedreuse.aggregators.mean import chosen_aggregator
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
@@ -26,9 +24,11 @@ from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.registry import optional_part
 from fedreuse.core.tensors import Tensors, drop_rows, zeros
 from fedreuse.core.values import value
+from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
+from fedreuse.methods.aggregators.mean import chosen_aggregator
 from fedreuse.methods.averaging import update_of, updates_of
-from fedreuse.server_steps.server_step import ServerStep, advance, evaluated, server_steps
-from fedreuse.server_steps.sgd import chosen_step
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.methods.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

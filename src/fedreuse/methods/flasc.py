@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.aggregators.mean import Mean
-from fedreuse.codecs.top_k import TopK
-from fedreuse.links.plain import Plain
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.plain import Plain
+from fedreuse.methods.aggregators.mean import Mean
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.averaging import Averaging
-from fedreuse.server_steps.sgd import SgdStep
+from fedreuse.methods.server_steps.sgd import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,9 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fedreuse.aggregators.aggregator import Aggregator, fresh_contributions, judged
-from fedreuse.aggregators.mean import chosen_aggregator
-from fedreuse.codecs.codec import Codec
+from fedreuse.compression.codecs.codec import Codec
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.corrections import Correction
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf
@@ -26,11 +25,12 @@ from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.tensors import Tensors, add, scale, sub, weighted_sum, zeros
 from fedreuse.core.values import value
-from fedreuse.links.plain import Plain
+from fedreuse.methods.aggregators.aggregator import Aggregator, fresh_contributions, judged
+from fedreuse.methods.aggregators.mean import chosen_aggregator
 from fedreuse.methods.averaging import update_of, updates_of
 from fedreuse.methods.scaffold import as_per_step, effective_steps
-from fedreuse.server_steps.server_step import ServerStep, advance, evaluated
-from fedreuse.server_steps.sgd import chosen_step
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated
+from fedreuse.methods.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -31,33 +31,33 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedreuse.accounting.dense import dense_reference, message_groups
-from fedreuse.codecs.allot import Allot
-from fedreuse.codecs.dense import Dense
-from fedreuse.codecs.fit import Fit
-from fedreuse.codecs.narrow import Narrow
-from fedreuse.codecs.packed import Packed
-from fedreuse.codecs.top_k import TopK
+from fedreuse.compression.codecs.allot import Allot
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.codecs.fit import Fit
+from fedreuse.compression.codecs.narrow import Narrow
+from fedreuse.compression.codecs.packed import Packed
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.broadcast import Broadcast
+from fedreuse.compression.links.delta import Delta
+from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.compression.links.plain import Plain
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.limits import MAX_PARCELS
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.method import LinkContext, Resolved
 from fedreuse.core.registry import quiet
 from fedreuse.core.tensors import Tensors, zeros
-from fedreuse.links.broadcast import Broadcast
-from fedreuse.links.delta import Delta
-from fedreuse.links.error_feedback import ErrorFeedback
-from fedreuse.links.plain import Plain
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.aliases import FedAvg, FedAvgM
-from fedreuse.server_steps.moving_average import MovingAverageStep
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.limits import MAX_PARCELS
+from fedreuse.methods.server_steps.moving_average import MovingAverageStep
 
 if TYPE_CHECKING:
-    from fedreuse.codecs.codec import Codec
+    from fedreuse.compression.codecs.codec import Codec
+    from fedreuse.compression.wire.modes.narrow import Kind
+    from fedreuse.compression.wire.parcel import Parcel
     from fedreuse.core.method import Link, Scope
     from fedreuse.core.schema import Schema
     from fedreuse.methods.averaging import Averaging
-    from fedreuse.wire.modes.narrow import Kind
-    from fedreuse.wire.parcel import Parcel
 
 __all__ = ["Lean"]
 

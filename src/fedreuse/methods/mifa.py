@@ -14,8 +14,8 @@ from fedreuse.core.registry import optional_part
 from fedreuse.core.tensors import Tensors, scale
 from fedreuse.methods.averaging import TrainingClient
 from fedreuse.methods.server_memory import MemoryServer, MemoryState
-from fedreuse.server_steps.server_step import ServerStep, server_steps
-from fedreuse.server_steps.sgd import chosen_step
+from fedreuse.methods.server_steps.server_step import ServerStep, server_steps
+from fedreuse.methods.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

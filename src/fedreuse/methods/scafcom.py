@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fedreuse.aggregators.aggregator import Aggregator, aggregators
-from fedreuse.codecs.codec import Codec, codecs, require_contraction
+from fedreuse.compression.codecs.codec import Codec, codecs, require_contraction
 from fedreuse.core.errors import require
 from fedreuse.core.method import methods
 from fedreuse.core.registry import optional_part, part
+from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators
 from fedreuse.methods.increments import IncrementClient, IncrementMethod
-from fedreuse.server_steps.server_step import ServerStep, server_steps
-from fedreuse.server_steps.sgd import chosen_step
+from fedreuse.methods.server_steps.server_step import ServerStep, server_steps
+from fedreuse.methods.server_steps.sgd import chosen_step
 
 __all__ = ["Scafcom"]
 

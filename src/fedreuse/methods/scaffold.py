@@ -16,8 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from fedreuse.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
-from fedreuse.aggregators.mean import chosen_aggregator
 from fedreuse.core.corrections import Correction
 from fedreuse.core.errors import require
 from fedreuse.core.local_trainer import BatchPlan
@@ -28,9 +26,11 @@ from fedreuse.core.needs import Needs
 from fedreuse.core.registry import optional_part
 from fedreuse.core.tensors import Tensors, add, scale, sub, weighted_sum, zeros
 from fedreuse.core.values import value
+from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
+from fedreuse.methods.aggregators.mean import chosen_aggregator
 from fedreuse.methods.averaging import update_of, updates_of
-from fedreuse.server_steps.server_step import ServerStep, advance, evaluated, server_steps
-from fedreuse.server_steps.sgd import chosen_step
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.methods.server_steps.sgd import chosen_step
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort

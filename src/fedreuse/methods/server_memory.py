@@ -11,17 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fedreuse.aggregators.aggregator import fresh_contributions
-from fedreuse.aggregators.mean import Mean
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Event, Events, Message
 from fedreuse.core.method import ServerHalf
 from fedreuse.core.model import Model, to_groups
 from fedreuse.core.tensors import Tensors, scale, weighted_sum, zeros
 from fedreuse.core.values import value
+from fedreuse.methods.aggregators.aggregator import fresh_contributions
+from fedreuse.methods.aggregators.mean import Mean
 from fedreuse.methods.averaging import update_of, updates_of
-from fedreuse.server_steps.server_step import ServerStep, advance, evaluated
-from fedreuse.server_steps.sgd import SgdStep
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated
+from fedreuse.methods.server_steps.sgd import SgdStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

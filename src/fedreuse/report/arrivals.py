@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedreuse.statistics.contrasts import Assessment, assess, paired
-from fedreuse.statistics.targets import Arrival, ToTarget, horizon, restricted, to_target
+from fedreuse.report.statistics.contrasts import Assessment, assess, paired
+from fedreuse.report.statistics.targets import Arrival, ToTarget, horizon, restricted, to_target
 
 if TYPE_CHECKING:
+    from fedreuse.lab.plans.claims import Claim
+    from fedreuse.lab.plans.plan import Plan
     from fedreuse.report.observations import Cell
     from fedreuse.report.results import Result
-    from fedreuse.statistics.claims import Claim
-    from fedreuse.statistics.plan import Plan
 
 __all__ = ["COSTS", "TargetAnswer", "arrivals", "at_target"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.report.results import Result, read_runs
-from fedreuse.runs.directory import no_runs
+from fedreuse.store.directory import no_runs
 
 __all__ = ["gather", "settings_of"]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fedreuse.accounting.breakdown import Share
     from fedreuse.accounting.ledger import EventRow, LedgerRow
     from fedreuse.accounting.traffic import Traffic
-    from fedreuse.runs.snapshot import Snapshot
+    from fedreuse.store.snapshot import Snapshot
 
 __all__ = ["History"]
 

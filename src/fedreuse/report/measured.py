@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
 from fedreuse.accounting.boundaries.update_fields import REUSE_BYTES
 from fedreuse.report.arrivals import arrivals
+from fedreuse.report.statistics.targets import horizon, to_target
 from fedreuse.report.tables import Table, boundary_legend, megabytes, score
 from fedreuse.report.variants import by_variant
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.statistics.targets import horizon, to_target
+from fedreuse.store.directory import RunDirectory
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result

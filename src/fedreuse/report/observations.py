@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from fedreuse.core.errors import RunDirectoryError
 
 if TYPE_CHECKING:
+    from fedreuse.lab.plans.plan import Plan
     from fedreuse.report.results import Result
-    from fedreuse.statistics.plan import Plan
 
 __all__ = ["Cell", "Unit", "amount_in", "axes_of", "by_cell", "unit_of", "value_of"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.report.confirmation_tables import interval, number, p_value
+from fedreuse.report.number_text import interval, number, p_value
 from fedreuse.report.observations import unit_of
 from fedreuse.report.results import compared_alike
+from fedreuse.report.statistics.contrasts import Assessment, assess
 from fedreuse.report.tables import Table
 from fedreuse.report.variants import by_variant
-from fedreuse.statistics.contrasts import Assessment, assess
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -71,7 +71,7 @@ def paired_table(results: Sequence[Result], score: str = "test") -> Table | None
                "could find\n(80%)", "by seed")  # fmt: skip
     legend = (
         "Runs of one seed share data, partition, cohorts and initial model; others are not paired. No plan, so nothing "
-        "is decided here: `fedreuse confirm` tests what a plan asked before the results.\n"
+        "is decided here: `fedreuse lab confirm` tests what a plan asked before the results.\n"
         "smallest: the least p that so many seeds can give. could find: the difference that a t-test at 5 % finds with "
         "that probability, given the spread over these seeds."
     )

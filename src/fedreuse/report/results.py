@@ -12,11 +12,11 @@ from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.saving import Saving
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.history import History
-from fedreuse.runs.code_versions import several_versions
-from fedreuse.runs.consistency import failures
-from fedreuse.runs.directory import RunDirectory, find_runs
-from fedreuse.runs.snapshot import Snapshot, take_snapshot
-from fedreuse.runs.study_file import STUDY_FILE, read_study
+from fedreuse.store.code_versions import several_versions
+from fedreuse.store.consistency import failures
+from fedreuse.store.directory import RunDirectory, find_runs
+from fedreuse.store.snapshot import Snapshot, take_snapshot
+from fedreuse.store.study_file import STUDY_FILE, read_study
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
 from fedreuse.report.variants import DIRECTIONS, Largest, by_variant, crossed, memory_of, ranked, saving_of
-from fedreuse.runs.openings import openings_behind, told
+from fedreuse.store.openings import openings_behind, told
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result

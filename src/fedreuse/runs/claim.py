@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from fedreuse.config.run_config import load
 from fedreuse.core.errors import ConfigError, RunDirectoryError, UserError
 from fedreuse.core.files import clear_leftovers
-from fedreuse.runs.config import load
-from fedreuse.runs.directory import JOURNAL
+from fedreuse.store.directory import JOURNAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from fedreuse.runs.config import RunConfig
-    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.config.run_config import RunConfig
+    from fedreuse.store.directory import RunDirectory
 
 __all__ = ["check_facts", "check_free", "check_ours", "check_same", "claim", "hold"]
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.runs.assembly import assemble
-from fedreuse.runs.config import load
+from fedreuse.config.run_config import load
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.launch import run
 
 if TYPE_CHECKING:
-    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.store.directory import RunDirectory
 
 __all__ = ["TOLERANCE", "DeviceCheck", "check_device"]
 

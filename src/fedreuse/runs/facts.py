@@ -11,9 +11,9 @@ from fedreuse.core.model import Model
 from fedreuse.core.tensors import from_arrays
 from fedreuse.learning.data import digest_of
 from fedreuse.runs.claim import check_facts
-from fedreuse.runs.directory import RunDirectory, reference_to_plain
-from fedreuse.runs.manifest import digests_of
-from fedreuse.runs.provenance import provenance
+from fedreuse.store.directory import RunDirectory, reference_to_plain
+from fedreuse.store.manifest import digests_of
+from fedreuse.store.provenance import provenance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from torch import nn
 
     from fedreuse.core.schema import ModelSchema
-    from fedreuse.runs.assembly import Federation
-    from fedreuse.runs.schedule import Schedule
+    from fedreuse.engine.schedule import Schedule
+    from fedreuse.runs.federation import Federation
 
 __all__ = ["digest_by_names", "digest_of_arrays", "digest_of_model", "facts_of", "write_facts"]
 

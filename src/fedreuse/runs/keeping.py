@@ -10,13 +10,13 @@ from safetensors.numpy import save
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
-from fedreuse.engine.state_file import map_state, write_state
-from fedreuse.runs.directory import JOURNAL, RunDirectory
-from fedreuse.runs.journal import Journal
-from fedreuse.runs.manifest import MANIFEST
-from fedreuse.runs.openings import RECORD_FILE
-from fedreuse.runs.privacy import SECRET_FILE
+from fedreuse.engine.state.state_file import map_state, write_state
+from fedreuse.robustness.privacy import SECRET_FILE
 from fedreuse.runs.summary import arrays_of
+from fedreuse.store.directory import JOURNAL, RunDirectory
+from fedreuse.store.journal import Journal
+from fedreuse.store.manifest import MANIFEST
+from fedreuse.store.openings import RECORD_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

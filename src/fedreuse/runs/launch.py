@@ -12,32 +12,32 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.work import total_work
+from fedreuse.config.run_config import RunConfig, load
 from fedreuse.core.errors import ConfigError, RunError
+from fedreuse.core.events import Evaluated, Failed, Finished, RoundDone, Started, Stopped
+from fedreuse.core.listener import Listener, Listeners
+from fedreuse.core.listener import listeners as named_listeners
 from fedreuse.engine.evaluation import start_evaluator
+from fedreuse.engine.schedule import load_or_freeze
 from fedreuse.learning.at_home import at_server, is_at_home
-from fedreuse.runs.assembly import assemble
+from fedreuse.robustness.privacy import secret_of
 from fedreuse.runs.claim import check_ours, check_same, hold
-from fedreuse.runs.config import RunConfig, load
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import Evaluated, Failed, Finished, RoundDone, Started, Stopped
 from fedreuse.runs.facts import write_facts
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.keeping import Keeper
-from fedreuse.runs.listening import Listener, Listeners
-from fedreuse.runs.listening import listeners as named_listeners
 from fedreuse.runs.live import LiveRun
-from fedreuse.runs.openings import RECORD_FILE
-from fedreuse.runs.privacy import secret_of
-from fedreuse.runs.schedule import load_or_freeze
 from fedreuse.runs.scores import EarlyStopping, Scores
 from fedreuse.runs.summary import arrays_of, round_row, summarise
+from fedreuse.store.directory import RunDirectory
+from fedreuse.store.openings import RECORD_FILE
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.model import Model
     from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.executors.executor import ExecutorConfig, RunExecutor
+    from fedreuse.engine.schedule import Schedule
     from fedreuse.learning.task import PreparedTask
-    from fedreuse.runs.schedule import Schedule
 
 __all__ = ["EXAMPLES_FILE", "Census", "finish", "prepare", "run", "storing"]
 

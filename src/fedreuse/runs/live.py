@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.accounting.dense import dense_reference
 from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain, row_to_plain
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
-from fedreuse.engine.client_store import DiskStore, MemoryStore
 from fedreuse.engine.executors.executor import Site, TooFewReplies, WorkersLost
-from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
-from fedreuse.engine.tensor_store import TensorStore
-from fedreuse.runs.directory import FINAL_LEDGER, SERVER_FOLDER
+from fedreuse.engine.state.checkpoint import Checkpointer, restore_clients, restore_server
+from fedreuse.engine.state.client_store import DiskStore, MemoryStore
+from fedreuse.engine.state.records import ServerRecord
+from fedreuse.engine.state.tensor_store import TensorStore
 from fedreuse.runs.resources import ROWS, Resources
 from fedreuse.runs.workers import TaskSetup, shared_arrays
+from fedreuse.store.directory import FINAL_LEDGER, SERVER_FOLDER
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.model import Model
-    from fedreuse.engine.client_store import ClientStore
     from fedreuse.engine.executors.executor import RunExecutor
-    from fedreuse.runs.assembly import Federation
-    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.engine.state.client_store import ClientStore
+    from fedreuse.runs.federation import Federation
+    from fedreuse.store.directory import RunDirectory
 
 __all__ = ["LiveRun"]
 

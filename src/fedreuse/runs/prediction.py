@@ -12,13 +12,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.dense import dense_reference
-from fedreuse.runs.assembly import assemble
+from fedreuse.engine.schedule import Schedule
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.rehearsal import REHEARSED, rehearse
-from fedreuse.runs.schedule import Schedule
 
 if TYPE_CHECKING:
-    from fedreuse.runs.assembly import Federation
-    from fedreuse.runs.config import RunConfig
+    from fedreuse.config.run_config import RunConfig
+    from fedreuse.runs.federation import Federation
     from fedreuse.runs.rehearsal import Crossed, Rehearsal
 
 __all__ = ["Prediction", "predict"]

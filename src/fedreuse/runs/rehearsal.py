@@ -19,12 +19,12 @@ from fedreuse.core.cohort import Cohort
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.local_trainer import LocalTrainer
 from fedreuse.core.values import nbytes
-from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.serial import SerialExecutor
 from fedreuse.engine.faults import NoFaults
-from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import run_round
+from fedreuse.engine.state.client_store import MemoryStore
+from fedreuse.engine.state.records import ServerRecord
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.core.tensors import Tensors
-    from fedreuse.runs.assembly import Federation
+    from fedreuse.runs.federation import Federation
 
 __all__ = ["REHEARSED", "Crossed", "Rehearsal", "rehearse"]
 

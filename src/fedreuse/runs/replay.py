@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.work import total_work
-from fedreuse.runs.events import Evaluated, RoundDone
+from fedreuse.core.events import Evaluated, RoundDone
 
 if TYPE_CHECKING:
     from fedreuse.accounting.ledger import EventRow, LedgerRow
-    from fedreuse.runs.directory import RunDirectory
+    from fedreuse.store.directory import RunDirectory
 
 __all__ = ["replay"]
 

@@ -6,7 +6,7 @@ import resource
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fedreuse.engine.rapl import PackageEnergy
+from fedreuse.runs.rapl import PackageEnergy
 
 __all__ = ["ROWS", "Resources", "energy_of", "peaks_of"]
 

@@ -11,9 +11,9 @@ from fedreuse.core.errors import RunError
 from fedreuse.core.metrics import Metrics
 from fedreuse.core.tensors import is_finite
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients
-from fedreuse.runs.bad_members import success_rate
+from fedreuse.robustness.poisoning import success_rate
 from fedreuse.runs.facts import digest_of_model
-from fedreuse.runs.openings import RECORD_FILE, note_opening
+from fedreuse.store.openings import RECORD_FILE, note_opening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,8 +14,8 @@ from fedreuse.accounting.traffic import evaluation_bytes, savings
 from fedreuse.accounting.work import total_work
 from fedreuse.core.message import Outcome
 from fedreuse.core.tensors import to_arrays
+from fedreuse.robustness.privacy import spent
 from fedreuse.runs.facts import digest_of_model
-from fedreuse.runs.privacy import spent
 from fedreuse.runs.resources import ROWS, energy_of, peaks_of
 
 if TYPE_CHECKING:

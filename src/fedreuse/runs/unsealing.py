@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from fedreuse.config.run_config import load
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.runs.config import load
-from fedreuse.runs.directory import JOURNAL, RunDirectory
 from fedreuse.runs.launch import finish, prepare, storing
+from fedreuse.store.directory import JOURNAL, RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.config.run_config import load
 from fedreuse.core.allowed import allowed
 from fedreuse.learning.data import Data, Split
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.splits import SealedSplit
 from fedreuse.learning.task import PreparedTask
-from fedreuse.runs.assembly import assemble
-from fedreuse.runs.config import load
+from fedreuse.runs.federation import assemble
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import numpy as np
 
+    from fedreuse.config.run_config import RunConfig
     from fedreuse.engine.executors.executor import Workplace
-    from fedreuse.runs.config import RunConfig
 
 __all__ = ["TaskSetup", "shared_arrays"]
 

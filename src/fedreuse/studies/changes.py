@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fedreuse.config.changes import tree_of
 from fedreuse.core.errors import ConfigError
-from fedreuse.runs.changes import tree_of
 
 __all__ = ["points"]
 

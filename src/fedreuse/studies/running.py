@@ -9,22 +9,21 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from fedreuse.core.errors import RunDirectoryError, RunError
+from fedreuse.config.run_config import RunConfig
+from fedreuse.core.errors import ConfigError, RunDirectoryError, RunError
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.runs.config import RunConfig
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
-from fedreuse.runs.manifest import forget_export
-from fedreuse.runs.plan_record import PLAN_FILE, read_plan, register
-from fedreuse.runs.study_file import read_study
+from fedreuse.store.directory import RunDirectory
+from fedreuse.store.manifest import forget_export
+from fedreuse.store.study_file import PLAN_FILE, read_study, registered_plans
 from fedreuse.studies.side_by_side import RunJob, fits_one_core, pays, run_side_by_side
 
 if TYPE_CHECKING:
-    from fedreuse.runs.listening import Listener
+    from fedreuse.core.listener import Listener
     from fedreuse.studies.study import Study, StudyRun
 
-__all__ = ["Outcome", "Runner", "register_plan", "require_own", "run_study"]
+__all__ = ["Outcome", "Runner", "require_own", "run_study"]
 
 _SHORT_SECONDS = 5.0
 Watch = Callable[[int, "StudyRun"], "Listener | None"]
@@ -61,14 +60,15 @@ def run_study(
         say: Is told in a sentence how the runs use the cores.
         runner: Runs a configuration in the place of the simulation (on real nodes); runs then go one after another.
 
-    A study's plan is registered before anything runs. Complete runs stay as they are, those of an export too: a copy of
-    a partial export is a study that goes on. A study may have got more runs (other seeds, other labels) since its
-    folder was begun; it may not have lost one that is there.
+    The plan of a study must be registered in the folder first (`fedreuse.lab.plans.registration`). Complete runs stay
+    as they are, those of an export too: a copy of a partial export is a study that goes on. A study may have got more
+    runs (other seeds, other labels) since its folder was begun; it may not have lost one that is there.
 
     Yields:
         The outcome of each run: its number, its directory, and the error if it failed.
 
     Raises:
+        ConfigError: If the study has a plan that is not registered in the folder.
         RunDirectoryError: If the folder cannot be written, or belongs to another plan or study.
 
     Example:
@@ -86,7 +86,12 @@ def run_study(
         [(1, ''), (2, '')]
     """
     place = Path(out)
-    register_plan(study, place)
+    require_own(study, place)
+    if study.plan is not None and not registered_plans(place):
+        raise ConfigError(
+            f"study {study.name} has a plan that is not registered in {place}, and it must be before the first run: "
+            "use `fedreuse lab confirm`, or call fedreuse.lab.plans.registration.register_plan(study, out) first"
+        )
     study.write(place)
     waiting = []
     for number, planned in enumerate(study.runs, start=1):
@@ -105,25 +110,16 @@ def run_study(
             yield _run_here(task, study, watch, runner)
 
 
-def register_plan(study: Study, place: Path, *, amend: bool = False) -> None:
-    """Write a study's plan, if it has one, down before anything runs; `amend` admits one that was changed."""
-    require_own(study, place)
-    if study.plan is not None:
-        complete = [planned.folder for planned in study.runs if RunDirectory(place / planned.folder).is_complete]
-        entries = [{"labels": dict(planned.labels), "run_id": planned.config.run_id} for planned in study.runs]
-        register(place, study.plan, entries, complete, amend=amend)
-
-
 def require_own(study: Study, place: Path) -> None:
     """Refuse a folder with runs or a plan of another study, whose list of runs this one would replace."""
-    record = read_plan(place)
-    if record is not None and study.plan is None:
+    plans = registered_plans(place)
+    if plans and study.plan is None:
         raise RunDirectoryError(
-            f"{place} belongs to {_name_there(place)}, which has a plan ({record.current.digest[:12]} in "
+            f"{place} belongs to {_name_there(place)}, which has a plan ({plans[-1]['digest'][:12]} in "
             f"{place / PLAN_FILE}), and study '{study.name}' has none; choose another `out`"
         )
-    if record is not None:
-        return  # `register` compares the plans, and a plan names its runs
+    if plans:
+        return  # `register_plan` compares the plans, and a plan names its runs
     own = {planned.folder for planned in study.runs}
     foreign = [folder for folder in _listed(place) if folder not in own and (place / folder / "config.yaml").exists()]
     if foreign:

@@ -15,22 +15,22 @@ from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.config.run_config import RunConfig, load
 from fedreuse.core.errors import RunError
+from fedreuse.core.events import Failed, Started
+from fedreuse.core.listener import Listener, Listeners
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.executors.worker import Failure
 from fedreuse.engine.processes import Process
-from fedreuse.runs.config import RunConfig, load
-from fedreuse.runs.events import Failed, Started
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener, Listeners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from fedreuse.core.events import Evaluated, Finished, RoundDone, Stop, Stopped
     from fedreuse.engine.executors.executor import ExecutorConfig
-    from fedreuse.runs.directory import RunDirectory
-    from fedreuse.runs.events import Evaluated, Finished, RoundDone, Stop, Stopped
+    from fedreuse.store.directory import RunDirectory
 
 __all__ = ["RunJob", "fits_one_core", "pays", "run_side_by_side"]
 

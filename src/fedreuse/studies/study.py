@@ -8,7 +8,7 @@ axes:
     Top-K: {uplink: {update: {name: top_k, ratio: 0.2}}}
   seed: [101, 202]                      # or values of one dotted key
 rank: test                              # optional: how the table is sorted
-plan: {contrasts: [...]}                # optional: what is to be shown (see `fedreuse.statistics.plan`)
+plan: {contrasts: [...]}                # optional: claims to test (see `fedreuse.lab.plans`)
 
 An axis may start from that of another study: `method: {from: other.yaml, Top-K: {uplink.update.ratio: 0.1}}`.
 """
@@ -23,17 +23,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from fedreuse.accounting.boundaries.boundary import measured, modelled
+from fedreuse.config.changes import tree_of
+from fedreuse.config.run_config import RunConfig, load, read_yaml, with_changes, with_overrides
+from fedreuse.config.shipped import find_config
 from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import ConfigError, RunDirectoryError, suggest
 from fedreuse.core.files import write_whole
-from fedreuse.core.registry import parse
-from fedreuse.runs.changes import tree_of
-from fedreuse.runs.config import RunConfig, load, read_yaml, with_changes, with_overrides
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.shipped import find_config
-from fedreuse.statistics.claims import require_known
-from fedreuse.statistics.plan import Plan
+from fedreuse.store.directory import RunDirectory
 from fedreuse.studies.changes import points
 
 __all__ = ["Study", "StudyRun", "expand", "load_study"]
@@ -77,7 +73,8 @@ class Study:
         name: What the study is called.
         runs: Its runs: labels and configuration of each.
         rank: By which score a table sorts them, `test` or `validation`; None: in the order of the axes.
-        plan: What is to be shown of them, if anything was asked beforehand.
+        plan: Claims registered before the runs, as the file states them; `fedreuse.lab.plans` reads and answers them.
+            None: without a plan.
 
     Example:
         >>> from pathlib import Path
@@ -91,7 +88,17 @@ class Study:
     name: str
     runs: tuple[StudyRun, ...]
     rank: str | None = None
-    plan: Plan | None = None
+    plan: Mapping[str, Any] | None = None
+
+    @property
+    def axes(self) -> dict[str, list[str]]:
+        """Labels of every axis but the seed, in the order of the file."""
+        labels: dict[str, list[str]] = {}
+        for planned in self.runs:
+            for axis, label in planned.labels.items():
+                if axis != _SEED_AXIS and label not in labels.setdefault(axis, []):
+                    labels[axis].append(label)
+        return labels
 
     def frame(self, out: str | Path) -> Any:
         """The study's runs in a folder as a pandas table with a row per run.
@@ -177,7 +184,7 @@ def expand(plain: Mapping[str, Any], name: str, folder: Path = Path(), overrides
         for point in product(*(axis.items() for axis in axes.values()))
     ]
     _require_distinct(runs, name)
-    return Study(name, tuple(runs), _rank(plain, name), _plan(plain, axes, runs, name))
+    return Study(name, tuple(runs), _rank(plain, name), _plan(plain, name))
 
 
 def _planned(base: Mapping[str, Any], point: Mapping[str, tuple[str, Any]], name: str) -> StudyRun:
@@ -212,20 +219,10 @@ def _rank(plain: Mapping[str, Any], name: str) -> str | None:
     return rank
 
 
-def _plan(
-    plain: Mapping[str, Any], axes: Mapping[str, Mapping[str, Any]], runs: Sequence[StudyRun], name: str
-) -> Plan | None:
-    """The plan, if there is one, checked against the axes and seeds of the study."""
-    if plain.get("plan") is None:
-        return None
-    plan: Plan = parse(Plan, plain["plan"], f"study {name}, plan")
-    try:
-        require_known(plan.boundary, [*modelled(), *measured()], "boundary")
-        seeds = sorted({planned.config.seed for planned in runs})
-        labels_of = {axis: list(labels) for axis, labels in axes.items() if axis != _SEED_AXIS}
-        plan.check(seeds, labels_of, is_share=all(planned.config.task.metric.is_share for planned in runs))
-    except ConfigError as error:
-        raise ConfigError(f"study {name}, plan: {error}") from None
+def _plan(plain: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
+    plan = plain.get("plan")
+    if plan is not None and not isinstance(plan, Mapping):
+        raise ConfigError(f"study {name}: plan: a mapping with contrasts expected, got {plan!r}")
     return plan
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fedreuse.compression.links.choice import Wanted, choose_links, parse_wanted
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.allowed import allow
 from fedreuse.core.method import BufferPolicy, Method, MethodConfig, Scope, methods
-from fedreuse.links.choice import Wanted, choose_links, parse_wanted
-from fedreuse.links.plain import Plain
 from fedreuse.testing.quadratic import quadratic_schema
 
 __all__ = ["AVERAGING", "SCORED", "Case", "Said", "read_messages"]
@@ -87,12 +87,17 @@ class Case:
 
 
 def read_messages(card: Path) -> frozenset[Said]:
-    """The Messages table of a card: kind, direction, groups, when."""
+    """Return the rows of a card's Messages table: kind, direction, group.
+
+    In place of a table the section may refer to another card: "As [`fedavg`](fedavg.md)."
+    """
     if not card.exists():
         raise AssertionError(f"{card} is missing: every method has a card")
     section = re.search(r"^## Messages\s*$(.*?)(?=^## |\Z)", card.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     if section is None:
         raise AssertionError(f"{card} has no section `## Messages`")
+    if same := re.fullmatch(r"As \[`(\w+)`\]\(\1\.md\)\.", section[1].strip()):
+        return read_messages(card.with_name(f"{same[1]}.md"))
     rows = [line.strip().strip("|").split("|") for line in section[1].splitlines() if line.lstrip().startswith("|")]
     header = [cell.strip().lower() for cell in rows[0]] if rows else []
     if header[:3] != ["kind", "direction", "groups"]:

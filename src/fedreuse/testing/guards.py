@@ -8,16 +8,17 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from fedreuse.codecs.codec import Codec
+from fedreuse.compression.codecs.codec import Codec
+from fedreuse.compression.links.around import AroundLink
+from fedreuse.compression.links.plain import Plain
 from fedreuse.core.method import ClientHalf, Link, LinkContext, Method, ServerHalf
 from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.core.values import arrays_of
-from fedreuse.links.around import AroundLink
-from fedreuse.links.plain import Plain
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from fedreuse.compression.wire.parcel import Parcel
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.corrections import Correction
     from fedreuse.core.local_trainer import BatchPlan, LocalTrainer, SplitName, Trained, Work
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from fedreuse.core.needs import Needs
     from fedreuse.core.population import Population
     from fedreuse.core.schema import ModelSchema, Schema
-    from fedreuse.wire.parcel import Parcel
 
 __all__ = ["MirroredLink", "NothingElse", "digest", "guarded", "mirrored", "named", "unchanged"]
 

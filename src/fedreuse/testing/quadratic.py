@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from fedreuse.accounting.ledger import Ledger
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.corrections import Correction
 from fedreuse.core.local_trainer import BatchPlan, SplitName, Trained, Work
@@ -29,8 +30,6 @@ from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, zeros
-from fedreuse.engine.checkpoint import Checkpointer, restore_clients, restore_server
-from fedreuse.engine.client_store import ClientStore, MemoryStore
 from fedreuse.engine.evaluation import Question, evaluate_clients, start_evaluator
 from fedreuse.engine.executors.executor import (
     ExecutorConfig,
@@ -44,10 +43,11 @@ from fedreuse.engine.executors.executor import (
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, NoFaults
 from fedreuse.engine.ports import WhichModel
-from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
-from fedreuse.engine.tensor_store import TensorStore
-from fedreuse.wire.envelope import Envelope
+from fedreuse.engine.state.checkpoint import Checkpointer, restore_clients, restore_server
+from fedreuse.engine.state.client_store import ClientStore, MemoryStore
+from fedreuse.engine.state.records import ServerRecord
+from fedreuse.engine.state.tensor_store import TensorStore
 
 __all__ = [
     "Crossing",

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import benchmarks
 from benchmarks.peers.match import _OFFLINE, work_of
-from fedreuse.bench.interleaving import Command, Facts, take_turns
-from fedreuse.bench.workload import configure
+from fedreuse.lab.bench.interleaving import Command, Facts, take_turns
+from fedreuse.lab.bench.workload import configure
 
-NEIGHBOURS = {"fedreuse.bench.turn", "fedreuse.bench.peer_work"}
+NEIGHBOURS = {"fedreuse.lab.bench.turn", "fedreuse.lab.bench.peer_work"}
 
 
 def imports(module: str) -> set[str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers import match
-from fedreuse.bench.interleaving import Command, ours
-from fedreuse.bench.workload import configure
 from fedreuse.core.errors import RunError
-from fedreuse.runs.schedule import Schedule
+from fedreuse.engine.schedule import Schedule
+from fedreuse.lab.bench.interleaving import Command, ours
+from fedreuse.lab.bench.workload import configure
 
 PEER = match.Peer("here", ("no-such-package-anywhere",), "turn", {"1": {"processes": 1, "threads": 1}})
 
@@ -69,13 +69,13 @@ def test_a_failed_installation_leaves_no_half_environment(tmp_path: Path, monkey
 @pytest.mark.parametrize("module", ["turn", "peer_work"])
 def test_what_runs_elsewhere_imports_its_neighbours_alone(module: str) -> None:
     code = (
-        f"import sys, fedreuse.bench.{module}; "
+        f"import sys, fedreuse.lab.bench.{module}; "
         "print(*sorted(name for name in sys.modules if name.startswith('fedreuse')))"
     )
     command = Command([sys.executable, "-c", code], ours("x").environment)
     done = subprocess.run(command.words, env=dict(command.environment), capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == {
         "fedreuse",
-        "fedreuse.bench",
-        f"fedreuse.bench.{module}",
+        "fedreuse.lab.bench",
+        f"fedreuse.lab.bench.{module}",
     }

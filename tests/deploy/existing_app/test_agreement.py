@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import fedreuse
+from fedreuse.config.recipe import Recipe
 from fedreuse.core.errors import ConfigError, WireError
 from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout
-from fedreuse.runs.recipe import Recipe
 from tests.conformance.cases import CASES
 
 LAYOUT = ArrayLayout((("fc.weight", (2, 3), "float32"), ("steps", (), "int64")))

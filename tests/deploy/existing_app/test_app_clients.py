@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from flwr.app import Message, MetricRecord, RecordDict
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.deploy.existing_app import app_clients
 from fedreuse.deploy.existing_app.app_clients import ToldPopulation
@@ -16,7 +17,6 @@ from fedreuse.deploy.existing_app.strategy import FedReuseStrategy
 from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.message import content_of, frame_of, others_of
 from fedreuse.testing.quadratic import QuadraticFederation
-from fedreuse.wire.envelope import Envelope
 from tests.deploy.app_grid import FIRST_NODE, AppGrid, quadratic_app, record_of
 
 FEDERATION = QuadraticFederation.draw(3)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
 
+from fedreuse.config.recipe import Recipe
 from fedreuse.core.corrections import Correction
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.needs import Needs
@@ -16,7 +17,6 @@ from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.app_trainer import AppTrainer, OwnTraining
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout
-from fedreuse.runs.recipe import Recipe
 
 LAYOUT = ArrayLayout((("w", (2,), "float32"),))
 START = LAYOUT.model({"w": np.array([1, 2], np.float32)})

@@ -9,15 +9,15 @@ from subprocess import run
 import pytest
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.config.recipe import Recipe
 from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout
 from fedreuse.deploy.existing_app.decorator import AGREEMENT, MISSING, PARTITION, REFUSED, fedreuse_train
 from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.message import content_of, frame_of, has_frame, others_of
-from fedreuse.runs.recipe import Recipe
 from fedreuse.testing.quadratic import QuadraticFederation
-from fedreuse.wire.envelope import Envelope
 from tests.deploy.app_grid import record_of
 
 FEDERATION = QuadraticFederation.draw(2)
@@ -50,7 +50,7 @@ def ask(tmp_path: Path):
 
 
 def request() -> bytes:
-    from fedreuse.codecs.dense import Dense
+    from fedreuse.compression.codecs.dense import Dense
     from fedreuse.core.model import to_groups
     from fedreuse.core.randomness import stream
 

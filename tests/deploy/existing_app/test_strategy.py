@@ -16,7 +16,7 @@ from flwr.serverapp.strategy import FedAvg, Result
 from torch import nn
 
 from fedreuse.accounting.ledger import Ledger, LedgerRow
-from fedreuse.accounting.privacy import epsilon
+from fedreuse.config.recipe import Recipe
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
@@ -24,8 +24,8 @@ from fedreuse.deploy.existing_app.decorator import fedreuse_train
 from fedreuse.deploy.existing_app.strategy import FedReuseStrategy
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, Listed, ListedFault, NoFaults
-from fedreuse.runs.recipe import Recipe
-from fedreuse.runs.schedule import AlwaysAvailable, Schedule
+from fedreuse.engine.schedule import AlwaysAvailable, Schedule
+from fedreuse.robustness.privacy_accountant import epsilon
 from fedreuse.testing.cases import Case
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Setting
 from tests.conformance.cases import CASES

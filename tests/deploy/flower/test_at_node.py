@@ -18,8 +18,8 @@ from fedreuse.deploy.flower.frame import ANYBODY, Frame
 from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import serve
+from fedreuse.robustness.privacy import SECRET_FILE
 from fedreuse.runs.launch import run
-from fedreuse.runs.privacy import SECRET_FILE
 from tests.deploy.fake_grid import FIRST_NODE, FakeGrid
 from tests.tiny import results, tiny
 

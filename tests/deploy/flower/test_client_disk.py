@@ -10,8 +10,8 @@ from flwr.app import Context, RecordDict
 
 from fedreuse.core.errors import WireError
 from fedreuse.deploy.flower.client_disk import alone, load, run_folder
-from fedreuse.engine.client_store import DiskStore
-from fedreuse.engine.records import ClientMemory, ClientRecord
+from fedreuse.engine.state.client_store import DiskStore
+from fedreuse.engine.state.records import ClientMemory, ClientRecord
 from fedreuse.testing.quadratic import quadratic_schema
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from flwr.app import Message
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import RunError
 from fedreuse.deploy.flower import grid_executor, hello, post
 from fedreuse.deploy.flower.at_node import Client
@@ -18,9 +19,8 @@ from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import serve
-from fedreuse.runs.directory import RunDirectory
 from fedreuse.runs.launch import run
-from fedreuse.wire.envelope import Envelope
+from fedreuse.store.directory import RunDirectory
 from tests.deploy.fake_grid import FIRST_NODE, FakeGrid
 from tests.tiny import results, tiny
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fedreuse.config.run_config import RunConfig
 from fedreuse.deploy.flower.roster import Roster, facts_of
 from fedreuse.learning.trainer import initial_network
-from fedreuse.runs.config import RunConfig
 from tests.tiny import tiny
 
 

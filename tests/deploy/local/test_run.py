@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from fedreuse.core.errors import ConfigError, RunDirectoryError, RunError
+from fedreuse.core.events import Started
+from fedreuse.core.listener import Listener, Listeners
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import STATE_FILE
 from fedreuse.deploy.local import run as module
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.local.run import check_nodes, follow, run_local
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import Started
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener, Listeners
+from fedreuse.store.directory import RunDirectory
 from tests.tiny import tiny
 
 

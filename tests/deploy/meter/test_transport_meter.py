@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from fedreuse.accounting.ledger import Ledger, Measured
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import ConfigError
 from fedreuse.deploy.meter import transport_meter
 from fedreuse.deploy.meter.conditions import Conditions
 from fedreuse.deploy.meter.counters import MeterReader
 from fedreuse.deploy.meter.transport_meter import TransportMeter
-from fedreuse.wire.envelope import Envelope
 from tests.deploy.lines import counting_server, needs_namespaces, sending_command
 
 

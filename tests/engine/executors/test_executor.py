@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.local_trainer import Work
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
-from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site, executors
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.ports import ServerPort
-from fedreuse.engine.records import ServerRecord
+from fedreuse.engine.state.client_store import MemoryStore
+from fedreuse.engine.state.records import ServerRecord
 from fedreuse.testing.quadratic import QuadraticFederation
-from fedreuse.wire.envelope import Envelope
 from tests.federation import build
 
 

@@ -1,9 +1,9 @@
 """FaultInjection: counted within a round, with the fates of the plan."""
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.local_trainer import Work
 from fedreuse.engine.executors.fault_injection import FaultInjection, everybody
 from fedreuse.engine.faults import Listed, ListedFault
-from fedreuse.wire.envelope import Envelope
 
 
 def requests(round_number: int) -> dict[int, Envelope]:

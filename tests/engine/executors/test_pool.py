@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.codecs.top_k import TopK
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.error_feedback import ErrorFeedback
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.method import Method
 from fedreuse.core.registry import parse
@@ -13,10 +14,9 @@ from fedreuse.core.tensors import is_equal
 from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.gates.proxy import Proxy
-from fedreuse.links.error_feedback import ErrorFeedback
 from fedreuse.methods.aliases import FedAvg
 from fedreuse.methods.dg_fedreuse import DgFedReuse
+from fedreuse.methods.gates.proxy import Proxy
 from fedreuse.methods.scaffold import Scaffold
 from fedreuse.testing.dying_workers import DyingSetup
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting

@@ -7,12 +7,12 @@ import pytest
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
-from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.executors.executor import Site, executors
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.engine.ports import ServerPort
-from fedreuse.engine.records import ServerRecord
+from fedreuse.engine.state.client_store import MemoryStore
+from fedreuse.engine.state.records import ServerRecord
 from fedreuse.testing.conformance import check_executor
 from fedreuse.testing.quadratic import QuadraticFederation
 from tests.federation import build

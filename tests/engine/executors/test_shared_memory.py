@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fedreuse.compression.wire.block import absent_block, dense_block, sparse_block
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.engine.executors.shared_memory import FilePlace, attach, lay_out_arrays, lay_out_envelopes, open_arrays
-from fedreuse.wire.block import absent_block, dense_block, sparse_block
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.parcel import Parcel
 
 
 def envelope(exchange: int, parcel: Parcel) -> Envelope:

@@ -2,17 +2,17 @@
 
 import numpy as np
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import RunError
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
-from fedreuse.engine.client_store import MemoryStore
 from fedreuse.engine.executors.shared_memory import lay_out_envelopes
 from fedreuse.engine.executors.worker import ClientJob, EvaluateJob, Failure, Played, Worker
 from fedreuse.engine.ports import ServerPort, client_answer
-from fedreuse.engine.records import ClientRecord, ServerRecord
-from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.engine.state.client_store import MemoryStore
+from fedreuse.engine.state.records import ClientRecord, ServerRecord
+from fedreuse.engine.state.state_file import read_state, write_state
 from fedreuse.testing.quadratic import QuadraticFederation
-from fedreuse.wire.envelope import Envelope
 from tests.federation import build, top_k
 
 FEDERATION = QuadraticFederation.draw(4)

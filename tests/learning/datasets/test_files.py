@@ -15,7 +15,7 @@ from fedreuse.learning.datasets.files import Files
 from fedreuse.learning.files import store
 from fedreuse.learning.task import parse_task
 from fedreuse.learning.trainer import Trainer
-from fedreuse.runs.assembly import assemble
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.launch import run
 from tests.learning.files.written import COLUMNS, arrays, load, table, write
 from tests.tiny import results, tiny

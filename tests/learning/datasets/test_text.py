@@ -16,7 +16,7 @@ from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.data import datasets
 from fedreuse.learning.datasets.text import Text
 from fedreuse.learning.targets import IGNORED
-from fedreuse.runs.assembly import assemble
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.launch import run
 from tests.learning.files.saved_tokenizer import WORDS, save_tokenizer
 from tests.learning.files.written import arrays, write

@@ -12,7 +12,7 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.networks.lora import Lora
 from fedreuse.learning.networks.network import networks
-from fedreuse.runs.assembly import assemble
+from fedreuse.runs.federation import assemble
 from fedreuse.runs.launch import run
 from tests.tiny import results, tiny
 

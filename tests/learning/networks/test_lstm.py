@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from fedreuse.codecs.codec import Codec
-from fedreuse.codecs.dense import Dense
-from fedreuse.codecs.nonzero import Nonzero
-from fedreuse.codecs.packed import Packed
+from fedreuse.compression.codecs.codec import Codec
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.codecs.nonzero import Nonzero
+from fedreuse.compression.codecs.packed import Packed
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.tensors import sub
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.networks.lstm import Lstm
 from fedreuse.learning.optimizers import Sgd
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.parcel import Parcel
 
 TOKENS = torch.tensor([[3, 5, 3, 0], [5, 3, 5, 3]])
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from fedreuse.compression.wire.block import sparse_block
 from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import named_plain
 from fedreuse.learning.networks.network import OwnNetwork, networks
-from fedreuse.wire.block import sparse_block
 
 OWN = """
 from dataclasses import dataclass

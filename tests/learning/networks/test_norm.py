@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from fedreuse.config.run_config import load
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import named_plain
 from fedreuse.learning.flat_network import schema_of
@@ -17,7 +18,6 @@ from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.networks.norm import Norm, check_norm, norm_layer, num_groups
 from fedreuse.learning.networks.resnet18 import ResNet18
-from fedreuse.runs.config import load
 from fedreuse.runs.launch import run
 
 NORMS: tuple[Norm, ...] = get_args(Norm)

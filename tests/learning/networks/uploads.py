@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fedreuse.compression.links.plain import Plain
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.method import BufferPolicy, LinkContext
 from fedreuse.core.model import Model, to_groups
 from fedreuse.core.randomness import stream
@@ -11,9 +13,7 @@ from fedreuse.core.schema import ModelSchema, Schema
 from fedreuse.core.tensors import Tensors
 from fedreuse.learning.flat_network import schema_of
 from fedreuse.learning.networks.network import networks
-from fedreuse.links.plain import Plain
 from fedreuse.testing.cases import Case
-from fedreuse.wire.envelope import Envelope
 
 FRAME_BYTES = 2 + 1 + 4 + 4 + 4 * 4  # magic, version, checksum, header length, four addresses
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.lab.plans.registration import register_plan
 from fedreuse.report.gather import gather
 from fedreuse.report.page.shown import Shown
 from fedreuse.studies.running import run_study
@@ -30,7 +31,9 @@ STUDY = {
 
 def run_all(place: Path, study: dict[str, object]) -> Path:
     """Run a study into a folder."""
-    for outcome in run_study(expand(study, place.name), place, jobs=1):
+    expanded = expand(study, place.name)
+    register_plan(expanded, place)
+    for outcome in run_study(expanded, place, jobs=1):
         assert not outcome.error
     return place
 

@@ -9,7 +9,7 @@ import pytest
 
 from fedreuse.report.page.frontier import frontier, pareto
 from fedreuse.report.page.shown import Shown
-from fedreuse.statistics.intervals import t_interval
+from fedreuse.report.statistics.intervals import t_interval
 
 pytestmark = pytest.mark.slow  # the runs behind it
 

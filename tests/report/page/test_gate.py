@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import asdict
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from fedreuse.core.errors import RunDirectoryError
-from fedreuse.gates.proxy import Proxy
-from fedreuse.report.gather import gather
+from fedreuse.methods.gates.proxy import Proxy
 from fedreuse.report.page import gate as module
 from fedreuse.report.page.gate import gate
 from fedreuse.report.page.shown import Shown
-from fedreuse.runs.gate_probe import Probe
-from tests.report.runs import write_run
 
 pytestmark = pytest.mark.slow  # the runs behind it
 
@@ -54,17 +47,6 @@ def test_a_study_too_large_for_the_page_shows_the_first_seeds(shown: Shown, monk
     assert [shown.results[run["run"]].seed for run in section.figures[0].data] == [11, 12]
     assert "3 more" in section.lead[0]
     assert len(section.tables[0].rows) == 5
-
-
-def test_a_gate_study_beside_the_runs_is_shown(tmp_path: Path) -> None:
-    write_run(tmp_path / "a")
-    probes = [Probe(2, client, 1, (0.1, 0.9), 0.5, 0.8, 1, 1, 0.5, 0.5, 1, client - 0.5) for client in (0, 1)]
-    (tmp_path / "gate.json").write_text(json.dumps({"probes": [asdict(probe) for probe in probes]}))
-    found = gate(Shown((tmp_path,), tuple(gather([tmp_path]))))
-    assert any(table.title.startswith("Reliability") for table in found.tables)
-    (tmp_path / "gate.json").write_text("{")
-    with pytest.raises(RunDirectoryError, match=r"gate\.json"):
-        gate(Shown((tmp_path,), tuple(gather([tmp_path]))))
 
 
 def test_without_a_gate_there_is_a_sentence(shown: Shown) -> None:

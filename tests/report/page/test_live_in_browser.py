@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from fedreuse import run
-from fedreuse.listeners import Listener, RoundDone
 from fedreuse.report.page.server import Content, report_server
+from fedreuse.runs.listeners import Listener, RoundDone
 from tests.report.page.browser import chromium, wait_for, why_not
 from tests.tiny import tiny
 

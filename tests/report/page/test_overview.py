@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.lab.plans.record import read_plan
 from fedreuse.report.page.overview import overview
 from fedreuse.report.page.shown import Shown
-from fedreuse.runs.plan_record import read_plan
 
 pytestmark = pytest.mark.slow  # the runs behind it
 

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from fedreuse.report.page.server import LOOPBACK, Content, report_server, state_of
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.store.directory import RunDirectory
 from tests.report.runs import write_run
 
 

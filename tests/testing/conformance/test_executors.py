@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.testing.conformance.executors import EXECUTOR_CHECKS, check_executor
-from fedreuse.wire.envelope import Envelope
 
 
 @dataclass(frozen=True)

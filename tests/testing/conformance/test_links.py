@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from fedreuse.codecs.dense import Dense
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.links.plain import Plain
+from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.tensors import Tensors, add, scale, zeros
 from fedreuse.core.values import value
-from fedreuse.links.plain import Plain
 from fedreuse.testing.conformance.links import LINK_CHECKS, check_link
-from fedreuse.wire.parcel import Parcel
 
 
 @value

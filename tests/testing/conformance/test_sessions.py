@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fedreuse.engine.records import ClientRecord
+from fedreuse.engine.state.records import ClientRecord
 from fedreuse.testing.cases import Case
 from fedreuse.testing.conformance.sessions import (
     ROUNDS,

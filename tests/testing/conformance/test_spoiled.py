@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.testing.cases import Case
 from fedreuse.testing.conformance.sessions import play
 from fedreuse.testing.conformance.spoiled import Spoiling, ways_to_spoil
 from fedreuse.testing.quadratic import Setting, quadratic_schema
-from fedreuse.wire.envelope import Envelope
 
 
 def reply_of(case: Case) -> Envelope:

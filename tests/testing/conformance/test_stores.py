@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fedreuse.engine.client_store import MemoryStore
-from fedreuse.engine.records import ClientRecord
+from fedreuse.engine.state.client_store import MemoryStore
+from fedreuse.engine.state.records import ClientRecord
 from fedreuse.testing.conformance.stores import STORE_CHECKS, check_store
 
 

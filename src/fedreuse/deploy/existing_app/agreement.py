@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import fedreuse
+from fedreuse.compression.wire.envelope import VERSION
+from fedreuse.config.recipe import Recipe
 from fedreuse.core.errors import WireError
 from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout
-from fedreuse.runs.recipe import Recipe
-from fedreuse.wire.envelope import VERSION
 
 __all__ = ["Agreement"]
 

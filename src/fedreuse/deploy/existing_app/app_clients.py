@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from flwr.app import ConfigRecord, Message, MessageType, MetricRecord, RecordDict
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import RunError, WireError, refusal
 from fedreuse.core.population import Population
 from fedreuse.deploy.existing_app.decorator import AGREEMENT, MISSING, PARTITION, REFUSED
@@ -18,7 +19,6 @@ from fedreuse.deploy.flower.frame import ANYBODY, Frame, work_of
 from fedreuse.deploy.flower.message import content_of, open_reply, others_of
 from fedreuse.deploy.flower.post import collect
 from fedreuse.engine.executors.executor import Reply, RunExecutor
-from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

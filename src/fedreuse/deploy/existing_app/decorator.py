@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, overload
 
 from flwr.app import Context, Message, RecordDict
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import FedreuseError
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.app_trainer import AppTrainer, OwnTraining
 from fedreuse.deploy.flower.client_disk import alone, load, run_folder
 from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.message import content_of, frame_of, has_frame, others_of
-from fedreuse.engine.client_store import DiskStore
 from fedreuse.engine.ports import client_answer
-from fedreuse.wire.envelope import Envelope
+from fedreuse.engine.state.client_store import DiskStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,18 +16,18 @@ from flwr.serverapp.strategy import FedAvg, Result
 from flwr.serverapp.strategy.strategy_utils import validate_message_reply_consistency
 
 from fedreuse.accounting.ledger import Ledger
+from fedreuse.compression.links.choice import check_one_codec
+from fedreuse.config.recipe import Recipe
 from fedreuse.core.errors import ConfigError, RunError, require
 from fedreuse.core.method import Scope
 from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.app_clients import AppClients, wait_for_nodes
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
-from fedreuse.engine.records import ServerRecord
 from fedreuse.engine.rounds import mark_durable, run_round
-from fedreuse.links.choice import check_one_codec
-from fedreuse.runs.privacy import private_mean_of, spent
-from fedreuse.runs.recipe import Recipe
-from fedreuse.runs.schedule import AlwaysAvailable, Schedule
+from fedreuse.engine.schedule import AlwaysAvailable, Schedule
+from fedreuse.engine.state.records import ServerRecord
+from fedreuse.robustness.privacy import private_mean_of, spent
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid

@@ -12,8 +12,8 @@ from fedreuse.core.errors import RunDirectoryError
 from fedreuse.deploy.flower.flat_config import Flat, to_flat
 
 if TYPE_CHECKING:
+    from fedreuse.config.run_config import RunConfig
     from fedreuse.deploy.flower.options import Deployment
-    from fedreuse.runs.config import RunConfig
 
 __all__ = ["PACKAGE", "write_app"]
 

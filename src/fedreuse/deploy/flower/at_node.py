@@ -13,6 +13,7 @@ import numpy as np
 from flwr.app import Message
 from flwr.clientapp import ClientApp
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import ConfigError, DataError, require
 from fedreuse.deploy.flower.client_disk import alone, load, number_of, run_folder
 from fedreuse.deploy.flower.flat_config import from_flat
@@ -20,22 +21,21 @@ from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.identity import prove
 from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.roster import facts_of
-from fedreuse.engine.client_store import DiskStore
 from fedreuse.engine.ports import EVALUATE, WhichModel, client_answer
+from fedreuse.engine.state.client_store import DiskStore
 from fedreuse.learning.at_home import at_node, is_at_home
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.targets import class_entries
-from fedreuse.runs.assembly import assemble
-from fedreuse.runs.bad_members import poisoned
-from fedreuse.wire.envelope import Envelope
+from fedreuse.robustness.poisoning import poisoned
+from fedreuse.runs.federation import assemble
 
 if TYPE_CHECKING:
     from flwr.app import Context
 
+    from fedreuse.config.run_config import RunConfig
     from fedreuse.core.schema import ModelSchema
     from fedreuse.learning.data import Split
     from fedreuse.learning.task import PreparedTask
-    from fedreuse.runs.config import RunConfig
 
 __all__ = ["Client", "answer", "app", "client_of", "greet"]
 

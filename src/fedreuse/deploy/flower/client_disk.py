@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.core.errors import ConfigError, RunDirectoryError, WireError
 from fedreuse.core.files import write_whole
 from fedreuse.deploy.flower.frame import ANYBODY
-from fedreuse.engine.client_store import DiskStore
-from fedreuse.engine.records import ClientRecord
+from fedreuse.engine.state.client_store import DiskStore
+from fedreuse.engine.state.records import ClientRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from fedreuse.config.run_config import RunConfig, load, read_overrides
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import parse, to_plain
 from fedreuse.deploy.flower.options import Deployment
-from fedreuse.runs.config import RunConfig, load, read_overrides
 
 __all__ = ["Flat", "from_flat", "to_flat"]
 

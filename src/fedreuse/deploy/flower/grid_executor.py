@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from flwr.app import Message
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import WireError, refusal
 from fedreuse.core.files import write_whole
 from fedreuse.deploy.flower.frame import Frame, work_of
@@ -26,7 +27,6 @@ from fedreuse.deploy.meter.counters import MeterReader
 from fedreuse.engine.executors.executor import Reply, RunExecutor, Site, TooFewReplies, evaluate_here
 from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection, everybody
 from fedreuse.engine.ports import EVALUATE
-from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid

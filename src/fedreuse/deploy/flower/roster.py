@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import fedreuse
+from fedreuse.compression.wire.envelope import VERSION
 from fedreuse.core.errors import shortened
-from fedreuse.wire.envelope import VERSION
 
 if TYPE_CHECKING:
     from fedreuse.core.schema import ModelSchema

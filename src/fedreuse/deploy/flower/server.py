@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from flwr.serverapp import ServerApp
 
 from fedreuse.core.files import write_whole
+from fedreuse.core.listener import Listener
 from fedreuse.deploy.flower.flat_config import from_flat
 from fedreuse.deploy.flower.grid_executor import GridClients
 from fedreuse.runs.launch import run
-from fedreuse.runs.listening import Listener
 
 if TYPE_CHECKING:
     from flwr.app import Context
     from flwr.serverapp import Grid
 
-    from fedreuse.runs.directory import RunDirectory
-    from fedreuse.runs.events import RoundDone, Started
+    from fedreuse.core.events import RoundDone, Started
+    from fedreuse.store.directory import RunDirectory
 
 __all__ = ["STATE_FILE", "app", "serve"]
 

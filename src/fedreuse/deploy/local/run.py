@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.errors import ConfigError, RunError
+from fedreuse.core.events import Started
+from fedreuse.core.listener import Listeners
 from fedreuse.deploy.flower.app_folder import write_app
 from fedreuse.deploy.flower.server import STATE_FILE
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.meter.metered import Metering, metered
 from fedreuse.deploy.meter.transport_meter import TransportMeter
 from fedreuse.runs.claim import check_free, check_same
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.events import Started
-from fedreuse.runs.listening import Listeners
 from fedreuse.runs.replay import replay
+from fedreuse.store.directory import RunDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from fedreuse.config.run_config import RunConfig
+    from fedreuse.core.listener import Listener
     from fedreuse.deploy.flower.authority import Authority
     from fedreuse.deploy.flower.options import Deployment
-    from fedreuse.runs.config import RunConfig
-    from fedreuse.runs.listening import Listener
 
 __all__ = ["Form", "check_nodes", "follow", "local_federation", "run_local", "run_on"]
 

@@ -17,12 +17,12 @@ from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
     from fedreuse.accounting.ledger import Measured
+    from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.core.method import Method
     from fedreuse.core.model import Model
     from fedreuse.core.schema import ModelSchema
-    from fedreuse.engine.client_store import ClientStore
     from fedreuse.engine.faults import FaultPlan
-    from fedreuse.wire.envelope import Envelope
+    from fedreuse.engine.state.client_store import ClientStore
 
 __all__ = [
     "Executor",

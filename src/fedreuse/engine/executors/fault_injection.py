@@ -10,9 +10,9 @@ from fedreuse.engine.executors.executor import Reply
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.core.local_trainer import Work
     from fedreuse.engine.faults import Fate, FaultPlan
-    from fedreuse.wire.envelope import Envelope
 
 __all__ = ["Exchange", "FaultInjection", "everybody"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, Literal
 
+from fedreuse.core.cpu import usable_cores
 from fedreuse.core.errors import ConfigError, FedreuseError, RunError, require
-from fedreuse.engine.cpu import usable_cores
 from fedreuse.engine.executors.executor import executors
 from fedreuse.engine.executors.serial import SerialExecutor
 from fedreuse.engine.executors.shared_memory import attach, lay_out_arrays, lay_out_envelopes, open_arrays
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from multiprocessing.connection import Connection
 
+    from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.engine.executors.executor import RunExecutor, Site, WorkerSetup
     from fedreuse.engine.executors.shared_memory import Area, EnvelopePlace, Place
     from fedreuse.engine.executors.worker import Job, Outcome
-    from fedreuse.wire.envelope import Envelope
 
 __all__ = ["Pool", "ProcessPool"]
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from fedreuse.core.cpu import cpu, usable_cores
 from fedreuse.core.errors import ConfigError, FedreuseError, RunError, require
-from fedreuse.engine.cpu import cpu, usable_cores
 from fedreuse.engine.executors.executor import executors
 from fedreuse.engine.executors.shared_memory import lay_out_arrays, lay_out_envelopes, open_arrays
 from fedreuse.engine.executors.worker import Failure, Worker
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.engine.executors.executor import Site, WorkerSetup
     from fedreuse.engine.executors.shared_memory import EnvelopePlace, Place
     from fedreuse.engine.executors.worker import Job, Outcome
-    from fedreuse.wire.envelope import Envelope
 
 __all__ = ["ActorPool", "Ray"]
 

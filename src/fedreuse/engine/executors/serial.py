@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.engine.executors.executor import RunExecutor, evaluate_here, executors
 from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection
 from fedreuse.engine.ports import client_answer
-from fedreuse.wire.envelope import Envelope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.wire.block import Block
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.modes import MODES
-from fedreuse.wire.parcel import Parcel
+from fedreuse.compression.wire.block import Block
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.modes import MODES
+from fedreuse.compression.wire.parcel import Parcel
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

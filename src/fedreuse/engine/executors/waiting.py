@@ -17,11 +17,11 @@ from fedreuse.engine.executors.serial import SerialExecutor, play
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.engine.executors.executor import Reply, Site
     from fedreuse.engine.executors.worker_pool import WorkerPoolExecutor
-    from fedreuse.wire.envelope import Envelope
 
 __all__ = ["WaitingExecutor"]
 

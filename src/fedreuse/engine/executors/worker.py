@@ -12,8 +12,8 @@ from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import from_groups
 from fedreuse.core.own_code import own_code_error
 from fedreuse.engine.ports import client_answer
-from fedreuse.engine.records import ClientRecord
-from fedreuse.engine.state_file import read_state, write_state
+from fedreuse.engine.state.records import ClientRecord
+from fedreuse.engine.state.state_file import read_state, write_state
 
 if TYPE_CHECKING:
     from fedreuse.engine.executors.executor import Workplace

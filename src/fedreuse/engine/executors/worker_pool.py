@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.parcel import pack_tensors
 from fedreuse.core.errors import FedreuseError, RunError
 from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import to_groups
@@ -22,9 +24,7 @@ from fedreuse.engine.executors.executor import RunExecutor, WorkersLost, parts_o
 from fedreuse.engine.executors.fault_injection import FaultInjection
 from fedreuse.engine.executors.worker import ClientJob, EvaluateJob, Failure, Job, Outcome, Played
 from fedreuse.engine.ports import EVALUATE
-from fedreuse.engine.state_file import read_state, write_state
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.parcel import pack_tensors
+from fedreuse.engine.state.state_file import read_state, write_state
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fedreuse.engine.executors.executor import Reply, Site
     from fedreuse.engine.executors.fault_injection import Exchange
     from fedreuse.engine.executors.shared_memory import EnvelopePlace
-    from fedreuse.engine.records import ClientRecord
+    from fedreuse.engine.state.records import ClientRecord
 
 __all__ = ["WorkerPool", "WorkerPoolExecutor"]
 

@@ -1,18 +1,15 @@
-"""Gate: scores against the threshold, decisions by reason, ages, who was reused when; reliability if measured."""
+"""Gate section: scores against the threshold, decisions by reason, ages, and clients by round."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.outcomes import count_outcomes
-from fedreuse.gates.gate import gates
-from fedreuse.report.gate_tables import gate_tables
+from fedreuse.config.catalog import registry_of
 from fedreuse.report.page.section import Choice, Figure, Section, short
 from fedreuse.report.tables import Table
-from fedreuse.runs.gate_probe import PROBES_FILE, read_gate
 
 if TYPE_CHECKING:
     from fedreuse.accounting.ledger import EventRow
@@ -28,10 +25,9 @@ _MOST_EVENTS = 250_000
 def gate(shown: Shown) -> Section:
     """The section; empty if every client of every run trained, and nobody was scored."""
     deciding = [result for result in shown.results if _decides(result)]
-    tables = [table for place in shown.places for table in _measured(place)]
     if not deciding:
         lead = ["In these runs every selected client trained: no gate decided anything."]
-        return Section("gate", "Gate", lead, (), tables)
+        return Section("gate", "Gate", lead)
     drawn = _within_budget(deciding)
     data = [{"run": shown.results.index(result), **_events(result)} for result in drawn]
     choice = Choice("run", "Run", {str(at): f"{one.variant}, seed {one.seed}" for at, one in enumerate(drawn)})
@@ -50,7 +46,7 @@ def gate(shown: Shown) -> Section:
     lead = (
         [f"Figures show {len(drawn)} runs; {left} more are in the table alone, to keep the page small."] if left else []
     )
-    return Section("gate", "Gate", lead, figures, [_decisions(deciding), *tables])
+    return Section("gate", "Gate", lead, figures, [_decisions(deciding)])
 
 
 def _decides(result: Result) -> bool:
@@ -91,7 +87,7 @@ def _events(result: Result) -> dict[str, Any]:
 def _threshold(result: Result) -> list[float | int | None] | None:
     """The gate's threshold in each round, if it has one that is fixed beforehand."""
     named = result.config["method"].get("gate")
-    made = gates.parse(named, "gate") if named else None
+    made = registry_of("gates").parse(named, "gate") if named else None
     threshold = getattr(made, "threshold", None)
     if threshold is None:
         return None
@@ -149,9 +145,3 @@ def _shares(result: Result) -> str:
         reused[event.client] += event.outcome == "reused"
     shares = sorted(100 * reused[client] / number for client, number in selected.items())
     return f"{shares[0]:.0f} / {shares[len(shares) // 2]:.0f} / {shares[-1]:.0f}"
-
-
-def _measured(place: Path) -> list[Table]:
-    """Reliability and validity of the score, if a gate study lies beside the runs."""
-    probes = read_gate(place).probes if (place / PROBES_FILE).exists() else ()
-    return gate_tables(probes) if probes else []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from fedreuse.report.confirmation import code_version
 from fedreuse.report.page.section import Section
 from fedreuse.report.results import compared_alike, same_models
 from fedreuse.report.tables import Table, comparison, megabytes, score, tested
-from fedreuse.runs.directory import RunDirectory
-from fedreuse.runs.openings import openings_behind, told
-from fedreuse.runs.plan_record import read_plan
+from fedreuse.store.code_versions import code_version
+from fedreuse.store.directory import RunDirectory
+from fedreuse.store.openings import openings_behind, told
+from fedreuse.store.study_file import registered_plans
 
 if TYPE_CHECKING:
     from fedreuse.report.page.shown import Shown
@@ -39,10 +39,9 @@ def _lead(shown: Shown) -> Iterator[str]:
         + (f" {unfinished} not complete." if unfinished else "")
     )
     for place in shown.places:
-        record = read_plan(place)
-        if record is not None:
-            amended = f", {len(record.entries) - 1} time(s) amended" if len(record.entries) > 1 else ""
-            yield f"{place.name}: plan {record.current.digest}, registered {record.current.registered}{amended}."
+        if plans := registered_plans(place):
+            amended = f", {len(plans) - 1} time(s) amended" if len(plans) > 1 else ""
+            yield f"{place.name}: plan {plans[-1]['digest']}, registered {plans[-1]['registered']}{amended}."
     begun = [result for result in results if result.rounds]
     versions = sorted({code_version(RunDirectory.open(result.directory).provenance) for result in begun})
     yield f"Made by {'; '.join(versions)}." if versions else "No round is complete yet."

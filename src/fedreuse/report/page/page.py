@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING
 from fedreuse.report.admission import admitted
 from fedreuse.report.gather import gather
 from fedreuse.report.page.cost import cost
+from fedreuse.report.page.differences import differences
 from fedreuse.report.page.frontier import frontier
 from fedreuse.report.page.gate import gate
-from fedreuse.report.page.inference import inference
 from fedreuse.report.page.overview import overview
-from fedreuse.report.page.paper import beside_the_paper
 from fedreuse.report.page.section import Section
 from fedreuse.report.page.shown import Shown
 from fedreuse.report.page.traffic import where_the_bytes_go
 from fedreuse.report.page.trajectories import trajectories
 from fedreuse.report.results import partial_notes
 from fedreuse.report.tables import Table
-from fedreuse.runs.plan_record import read_plan
 
 if TYPE_CHECKING:
     from fedreuse.accounting.energy import EnergyModel
-    from fedreuse.report.protocol import Suite
 
-__all__ = ["Page", "page_of"]
+__all__ = ["Page", "SectionMaker", "page_of"]
+
+SectionMaker = Callable[[Shown], Section]
 
 
 @dataclass(frozen=True)
@@ -55,20 +54,20 @@ def page_of(
     targets: Sequence[float] = (),
     energy: EnergyModel | None = None,
     *,
-    suites: Sequence[Suite] = (),
+    sections: Sequence[SectionMaker] = (),
 ) -> Page:
     """Read runs into a page.
 
     Args:
         places: Run directories, folders of runs, or folders of studies; runs that still go on count too.
         title: The heading; the names of the places if empty.
-        targets: Validation scores as fractions, beside those of a plan: who reaches them, when, and for how much.
+        targets: Validation scores as fractions: which runs reach them, when, and for how many bytes.
         energy: How modelled energy is computed; None shows none.
-        suites: What the paper ran: its tables and figures are added, with the published numbers beside those of the
-            runs that are configured alike. Empty: none are.
+        sections: More sections, each made from the runs shown. One with the key of a built-in section replaces it;
+            the others follow in order. `fedreuse.lab.sections` has those of the laboratory.
 
     Raises:
-        RunDirectoryError: A place that does not exist, holds no run, or a damaged one; with `suites`, no run of them.
+        RunDirectoryError: A place that does not exist, holds no run, or a damaged one.
 
     Example:
         >>> page_of(["runs/demo"], targets=[0.85]).title  # doctest: +SKIP
@@ -77,16 +76,15 @@ def page_of(
     found = tuple(Path(place) for place in places)
     runs, left_out = admitted(gather(found))
     shown = Shown(found, tuple(runs), (*left_out, *partial_notes(found)))
-    asked = [target for place in found if (record := read_plan(place)) for target in record.current.plan.targets]
-    wanted = list(dict.fromkeys([*asked, *targets]))
-    sections = (
-        overview(shown),
-        frontier(shown),
-        trajectories(shown, wanted),
-        where_the_bytes_go(shown),
-        gate(shown),
-        inference(shown),
-        cost(shown, energy),
-        *([beside_the_paper(shown, suites)] if suites else []),
+    built_in: tuple[SectionMaker, ...] = (
+        overview,
+        frontier,
+        lambda shown: trajectories(shown, list(targets)),
+        where_the_bytes_go,
+        gate,
+        differences,
+        lambda shown: cost(shown, energy),
     )
-    return Page(title or ", ".join(place.resolve().name for place in found), shown, sections)
+    more = {section.key: section for make in sections for section in [make(shown)]}
+    made = {section.key: section for make in built_in for section in [make(shown)]}
+    return Page(title or ", ".join(place.resolve().name for place in found), shown, tuple((made | more).values()))

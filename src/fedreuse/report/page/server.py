@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from fedreuse.core.errors import FedreuseError
 from fedreuse.report.page.html import render
 from fedreuse.report.page.page import page_of
-from fedreuse.runs.directory import find_runs
+from fedreuse.store.directory import find_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from fedreuse.report.page.page import Page
 
 __all__ = ["LOOPBACK", "Content", "report_server", "state_of"]
 
@@ -41,9 +43,15 @@ def state_of(places: Sequence[Path]) -> str:
 class Content:
     """The page of some places, made once for each of their states."""
 
-    def __init__(self, places: Sequence[Path], refresh_seconds: int = 5, title: str = "") -> None:
-        """Nothing is read yet."""
-        self._places, self._refresh, self._title = list(places), refresh_seconds, title
+    def __init__(
+        self,
+        places: Sequence[Path],
+        refresh_seconds: int = 5,
+        title: str = "",
+        make: Callable[[Sequence[Path], str], Page] = page_of,
+    ) -> None:
+        """`make` reads the places into a page with that title; nothing is read yet."""
+        self._places, self._refresh, self._title, self._make = list(places), refresh_seconds, title, make
         self._lock, self._state, self._page = Lock(), "", b""
 
     def state(self) -> str:
@@ -61,7 +69,7 @@ class Content:
 
     def _made(self, state: str) -> bytes:
         try:
-            return render(page_of(self._places, self._title), self._refresh, state).encode()
+            return render(self._make(self._places, self._title), self._refresh, state).encode()
         except FedreuseError as error:  # no round yet, say; the next look may find one
             head = '<meta charset="utf-8"><title>fedreuse</title><link rel="icon" href="data:,">'
             head += f'<meta http-equiv="refresh" content="{self._refresh}">'

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
 from fedreuse.report.gather import settings_of
+from fedreuse.report.statistics.intervals import t_interval
 from fedreuse.report.variants import DIRECTIONS, Variant, by_variant
-from fedreuse.statistics.intervals import t_interval
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from fedreuse.accounting.boundaries.boundary import measured
 from fedreuse.report.measured import event_table
 from fedreuse.report.page.section import Choice, Figure, Section, short, shorts
 from fedreuse.report.tables import Table, comparison, links_table, megabytes
-from fedreuse.runs.directory import RunDirectory
+from fedreuse.store.directory import RunDirectory
 
 if TYPE_CHECKING:
     from fedreuse.accounting.breakdown import Share

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.errors import WireError
 from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.tensors import Tensors, is_equal, pick, to_dense, zeros
-from fedreuse.engine.state_file import read_state
+from fedreuse.engine.state.state_file import read_state
 from fedreuse.testing.conformance.sessions import drawn, stored
 from fedreuse.testing.guards import unchanged
 from fedreuse.testing.quadratic import quadratic_schema
-from fedreuse.wire.envelope import Envelope
-from fedreuse.wire.parcel import Parcel
 
 __all__ = ["LINK_CHECKS", "check_link"]
 

@@ -9,22 +9,23 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from fedreuse.codecs.codec import Codec
-from fedreuse.codecs.packed import Packed
-from fedreuse.codecs.top_k import TopK
+from fedreuse.compression.codecs.codec import Codec
+from fedreuse.compression.codecs.packed import Packed
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.choice import BareCodec, choose_links
+from fedreuse.compression.links.packed import PackedLink
+from fedreuse.compression.links.plain import Plain
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.local_trainer import LocalTrainer
 from fedreuse.core.method import Link, MethodConfig, methods
 from fedreuse.core.needs import Needs
-from fedreuse.engine.client_store import DiskStore
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Fate, Listed, ListedFault, RandomFaults
-from fedreuse.engine.state_file import read_state, write_state
-from fedreuse.engine.tensor_store import TensorStore
-from fedreuse.links.choice import BareCodec, choose_links
-from fedreuse.links.packed import PackedLink
-from fedreuse.links.plain import Plain
+from fedreuse.engine.state.client_store import DiskStore
+from fedreuse.engine.state.state_file import read_state, write_state
+from fedreuse.engine.state.tensor_store import TensorStore
 from fedreuse.testing.cases import Case, Said, read_messages
 from fedreuse.testing.conformance.sessions import (
     ROUNDS,
@@ -41,7 +42,6 @@ from fedreuse.testing.conformance.sessions import (
 from fedreuse.testing.conformance.spoiled import Spoiling
 from fedreuse.testing.guards import NothingElse, guarded, mirrored, named
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTrainer, Session, Setting, quadratic_schema
-from fedreuse.wire.envelope import Envelope
 
 __all__ = ["METHOD_CHECKS", "check_card", "check_method", "check_table"]
 

@@ -11,10 +11,10 @@ from fedreuse.accounting.ledger import LedgerRow
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.model import Model
 from fedreuse.core.tensors import Tensors, is_equal
-from fedreuse.engine.checkpoint import Checkpointer
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import RandomFaults
-from fedreuse.engine.state_file import write_state
+from fedreuse.engine.state.checkpoint import Checkpointer
+from fedreuse.engine.state.state_file import write_state
 from fedreuse.testing.cases import Case
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting, quadratic_schema
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from fedreuse.codecs.dense import Dense
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.wire.block import ABSENT, absent_block
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import ListedFault
 from fedreuse.testing.conformance.sessions import drawn
 from fedreuse.testing.quadratic import quadratic_schema
-from fedreuse.wire.block import ABSENT, absent_block
-from fedreuse.wire.envelope import Envelope
 
 __all__ = ["Spoiling", "ways_to_spoil"]
 

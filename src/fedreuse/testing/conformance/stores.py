@@ -8,8 +8,8 @@ import numpy as np
 
 from fedreuse.core.schema import ModelSchema
 from fedreuse.core.tensors import Tensors, pick, zeros
-from fedreuse.engine.client_store import ClientStore
-from fedreuse.engine.records import ClientMemory, ClientRecord, Kept
+from fedreuse.engine.state.client_store import ClientStore
+from fedreuse.engine.state.records import ClientMemory, ClientRecord, Kept
 from fedreuse.testing.cases import Case
 from fedreuse.testing.conformance.sessions import UNRELIABLE, assert_equal, drawn, play, stored
 from fedreuse.testing.quadratic import Setting, quadratic_schema

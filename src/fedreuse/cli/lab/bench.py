@@ -1,0 +1,258 @@
+"""`fedreuse lab bench`: how fast and how large things are here, measured side by side, into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from fedreuse.cli.app import AsJson
+from fedreuse.cli.lab.app import lab_app
+from fedreuse.cli.output import say, show_json, show_lines, show_table
+from fedreuse.core.errors import require
+
+if TYPE_CHECKING:
+    from fedreuse.lab.bench.results import Row
+    from fedreuse.report.tables import Table
+
+__all__ = ["Shown", "bench_app", "finish"]
+
+bench_app = typer.Typer(
+    no_args_is_help=True,
+    help="Measure speed, size and memory, side by side in one run; nothing else should run meanwhile.",
+    epilog="Example: fedreuse lab bench engine --rounds 3",
+)
+lab_app.add_typer(bench_app, name="bench")
+
+Out = Annotated[Path | None, typer.Option("--out", help="The results file (default: bench/ and the bench's name).")]
+Rounds = Annotated[int, typer.Option("--rounds", help="How many rounds are measured.", min=1)]
+Cores = Annotated[int, typer.Option("--cores", help="How many cores all processes are bound to.", min=1)]
+Workload = Annotated[str, typer.Option("--workload", help="reference, resnet18, or tiny.")]
+
+
+@bench_app.command("engine", epilog="Example: fedreuse lab bench engine --workload resnet18 --rounds 2")
+def engine_command(
+    workload: Workload = "reference",
+    rounds: Rounds = 5,
+    cores: Cores = 2,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Only contenders whose name contains this text; again for more.")
+    ] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time the engine beside a bare PyTorch loop with the same local SGD; each round is played by all in turn."""
+    from fedreuse.lab.bench import engine
+    from fedreuse.lab.bench.interleaving import keep_cores
+    from fedreuse.lab.bench.workload import WORKLOADS
+
+    require(workload in WORKLOADS, f"--workload must be one of {', '.join(WORKLOADS)}", workload)
+    settings = {"workload": workload, "rounds": rounds, "cores": keep_cores(cores)}
+    rows = engine.run(workload, rounds, only=only or (), tell=_tell)
+    name = "engine" if workload == "reference" else f"engine-{workload}"
+    finish(name, settings, rows, engine.tables, Shown(out, as_json))
+
+
+@bench_app.command("peers", epilog="Example: fedreuse lab bench peers --install")
+def peers_command(
+    workload: Workload = "reference",
+    rounds: Rounds = 3,
+    cores: Cores = 2,
+    environments: Annotated[
+        Path | None,
+        typer.Option(
+            "--environments",
+            help="The folder of the other simulators' environments (default: ~/.cache/fedreuse/peers).",
+        ),
+    ] = None,
+    is_installing: Annotated[
+        bool, typer.Option("--install", help="Create missing environments with pip first.")
+    ] = False,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time the engine beside pfl-research and Flower's simulation engine, on the same data, cohorts and local SGD."""
+    from fedreuse.lab.bench.interleaving import from_checkout, keep_cores
+
+    match = from_checkout("peers.match")
+
+    folder = environments or match.default_folder()
+    for name, peer in match.PEERS.items() if is_installing else ():
+        if not match.is_installed(peer, folder):
+            _tell(f"{name}: making {folder / peer.environment}")
+            match.install(peer, folder)
+    settings = {"workload": workload, "rounds": rounds, "cores": keep_cores(cores)}
+    rows = match.run(folder, workload, rounds, tell=_tell)
+    finish("peers", settings, rows, match.tables, Shown(out, as_json))
+
+
+@bench_app.command("codecs", epilog="Example: fedreuse lab bench codecs --repeats 3")
+def codecs_command(
+    workload: Annotated[
+        list[str] | None, typer.Option("--workload", help="reference, resnet18 (default: both), or tiny.")
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", help="Passes over all codecs.", min=1)] = 7,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time every codec on one client's update, writing and reading, on one core; and the length of its message."""
+    from fedreuse.lab.bench import codecs
+    from fedreuse.lab.bench.report import HOMES
+    from fedreuse.lab.bench.workload import WORKLOADS
+
+    chosen = workload or ["reference", "resnet18"]
+    for name in chosen:
+        require(name in WORKLOADS, f"--workload must be one of {', '.join(WORKLOADS)}", name)
+    rows = codecs.run(chosen, repeats, tell=_tell)
+    alone = f"codecs-{chosen[0]}"
+    finish(
+        alone if len(chosen) == 1 and alone in HOMES else "codecs",
+        {"workloads": chosen, "repeats": repeats, "cores": 1},
+        rows,
+        codecs.tables,
+        Shown(out, as_json),
+    )
+
+
+@bench_app.command("scale", epilog="Example: fedreuse lab bench scale --rounds 3 --figure docs/images/scale.png")
+def scale_command(
+    rounds: Rounds = 5,
+    population: Annotated[
+        list[int] | None, typer.Option("--population", help="Clients, 100 per round (default: 10^3 to 10^6).", min=1)
+    ] = None,
+    cohort: Annotated[
+        list[int] | None, typer.Option("--cohort", help="Clients per round, of 10,000 (default: 10 to 10^3).", min=1)
+    ] = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Draw the growth into this PNG file.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time rounds and weigh memory from a thousand clients to a million, and from ten per round to a thousand."""
+    from fedreuse.lab.bench import scale
+
+    populations, cohorts = population or scale.POPULATIONS, cohort or scale.COHORTS
+    settings = {"populations": populations, "cohorts": cohorts, "rounds": rounds}
+    rows = scale.run(populations, cohorts, rounds, tell=_tell)
+    finish("scale", settings, rows, scale.tables, Shown(out, as_json))
+    if figure is not None:
+        scale.figure(rows, figure)
+
+
+@bench_app.command("memory", epilog="Example: fedreuse lab bench memory --clients 100")
+def memory_command(
+    clients: Annotated[int, typer.Option("--clients", help="How many clients have a cached update.", min=1)] = 1000,
+    network: Annotated[str, typer.Option("--network", help="resnet18, cnn or mlp.")] = "resnet18",
+    store: Annotated[str, typer.Option("--store", help="disk or memory.")] = "disk",
+    folder: Annotated[Path | None, typer.Option("--folder", help="A folder with enough space for the caches.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Weigh the server's caches of many clients: memory without a file behind it, and disk."""
+    from fedreuse.lab.bench import memory
+
+    rows = memory.run(memory.Caches(clients, network, store), folder, tell=_tell)
+    finish("memory", {"clients": clients, "network": network, "store": store}, rows, memory.tables, Shown(out, as_json))
+
+
+@bench_app.command("files", epilog="Example: fedreuse lab bench files --clients 100000")
+def files_command(
+    clients: Annotated[
+        int, typer.Option("--clients", help="How many natural clients the file has.", min=1)
+    ] = 1_000_000,
+    examples: Annotated[int, typer.Option("--examples", help="Of each client, on average.", min=2)] = 4,
+    folder: Annotated[Path | None, typer.Option("--folder", help="A folder with space for the file and a run.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time the start of a run whose clients stand in one Parquet file, and weigh its memory."""
+    from fedreuse.lab.bench import files
+
+    asked = files.NaturalClients(clients, examples, cohort=min(100, clients))
+    finish(
+        "files", {**vars(asked), "cores": 1}, files.run(asked, folder, tell=_tell), files.tables, Shown(out, as_json)
+    )
+
+
+@bench_app.command("deploy", epilog="Example: fedreuse lab bench deploy --rounds 3")
+def deploy_command(
+    nodes: Annotated[int, typer.Option("--nodes", help="How many real nodes are started.", min=1)] = 6,
+    rounds: Rounds = 5,
+    cores: Cores = 2,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time messages to real nodes: an empty Flower app, a process that loads everything, the resident worker."""
+    from importlib.util import find_spec
+
+    require(find_spec("flwr") is not None, "deployment needs Flower: pip install 'fedreuse[deploy]'", "no flwr")
+    from fedreuse.lab.bench import deploy
+    from fedreuse.lab.bench.interleaving import keep_cores
+
+    settings = {"nodes": nodes, "rounds": rounds, "cores": keep_cores(cores)}
+    finish("deploy", settings, deploy.run(nodes, rounds, tell=_tell), deploy.tables, Shown(out, as_json))
+
+
+@bench_app.command("intervals", epilog="Example: fedreuse lab bench intervals --repetitions 2000")
+def intervals_command(
+    repetitions: Annotated[int, typer.Option("--repetitions", help="Simulated studies of each kind.", min=1)] = 2000,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate studies without an effect: how often intervals cover the truth, and how often tests are wrong."""
+    from fedreuse.lab.bench import intervals
+
+    rows = intervals.run(repetitions, tell=_tell)
+    finish("intervals", {"repetitions": repetitions, "cores": 1}, rows, intervals.tables, Shown(out, as_json))
+
+
+@bench_app.command("report", epilog="Example: fedreuse lab bench report docs/performance.md --results docs/bench")
+def report_command(
+    document: Annotated[Path, typer.Argument(help="A document with marks <!-- bench NAME -->.", show_default=False)],
+    results: Annotated[Path, typer.Option("--results", help="The folder of the results.")] = Path("bench"),
+    as_json: AsJson = False,
+) -> None:
+    """Write the tables of all results into a document, between its marks."""
+    from fedreuse.lab.bench.report import fill
+    from fedreuse.lab.bench.results import read_folder
+
+    text, filled = fill(document.read_text(encoding="utf-8"), read_folder(results))
+    document.write_text(text, encoding="utf-8")
+    if as_json:
+        show_json({"document": str(document), "filled": list(filled)})
+    else:
+        show_lines(f"{document}: {', '.join(filled) or 'nothing'} filled in")
+
+
+class Shown(NamedTuple):
+    """Where results go, and how they are shown."""
+
+    out: Path | None
+    as_json: bool
+
+
+def finish(
+    name: str,
+    settings: Mapping[str, Any],
+    rows: Sequence[Row],
+    tables: Callable[[Sequence[Row]], Sequence[Table]],
+    shown: Shown,
+) -> None:
+    """Write the results with their provenance, and show them."""
+    from dataclasses import asdict
+
+    from fedreuse.lab.bench.results import made_now
+
+    results = made_now(name, settings, rows)
+    path = results.write(shown.out or Path("bench") / f"{name}.json")
+    if shown.as_json:
+        show_json(asdict(results))
+        return
+    for table in tables(rows):
+        show_table(table)
+    show_lines(f"results: {path}")
+
+
+def _tell(line: str) -> None:
+    say(line, err=True)

@@ -1,0 +1,95 @@
+"""`fedreuse lab confirm`: a study with a plan, from the file to the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedreuse.cli.app import Allow, AsJson, on_interrupt
+from fedreuse.cli.compare import Jobs, finish, run_all
+from fedreuse.cli.dry_run import Bandwidth, DryRun, of_study, tell_costs
+from fedreuse.cli.lab.app import lab_app
+from fedreuse.cli.output import show_lines, show_table
+from fedreuse.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedreuse.report.results import Result
+
+__all__ = ["confirm_command", "evidence_plain", "show_evidence"]
+
+
+@lab_app.command("confirm", epilog="Example: fedreuse lab confirm configs/confirm/digits.yaml --out runs/confirmed")
+def confirm_command(
+    context: typer.Context,
+    plan: Annotated[Path, typer.Argument(help="A study with a `plan`.", show_default=False)],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY=VALUE]...", help="Changes to the base, such as rounds.count=10", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder of the runs (default: runs/ and the study's name).")
+    ] = None,
+    amend: Annotated[
+        bool, typer.Option("--amend", help="Go on in a folder of another plan; what is new is marked in the report.")
+    ] = False,
+    jobs: Jobs = None,
+    dry_run: DryRun = False,
+    bandwidth: Bandwidth = None,
+    _allow: Allow = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study that says beforehand what is to be shown, and answer it: superiority, non-inferiority, equivalence.
+
+    PLAN is a study (`base` and `axes`, see `fedreuse compare`) with a `plan`: contrasts with their margins, the metric,
+    the correction. It is hashed before the first run starts. Runs that are complete are kept, interrupted ones go on.
+    """
+    from fedreuse.lab.plans.registration import register_plan
+    from fedreuse.studies.study import load_study
+
+    study = load_study(plan, overrides or [])
+    if study.plan is None:
+        raise ConfigError(
+            f"{plan} has no plan, so that there is nothing to confirm; add one, such as plan: {{contrasts: [{{of: A, "
+            "against: B, test: equivalence, margin: 0.01}]}, or use `fedreuse compare`"
+        )
+    if dry_run:
+        tell_costs(of_study(study), bandwidth, as_json)
+        return
+    place = out or Path("runs") / study.name
+    on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
+    register_plan(study, place, amend=amend)
+    failed = run_all(study, place, as_json, jobs=jobs)
+    finish(study, place, failed, as_json)
+
+
+def show_evidence(place: Path, results: Sequence[Result]) -> None:
+    """The answers to a study's plan; without a plan, the paired differences."""
+    from fedreuse.lab.plans.confirmation import confirm
+    from fedreuse.lab.plans.confirmation_tables import confirmation_tables, in_words
+    from fedreuse.lab.plans.record import read_plan
+    from fedreuse.report.paired import paired_table
+
+    if read_plan(place) is not None:
+        found = confirm(place)
+        for table in confirmation_tables(found):
+            show_table(table)
+        show_lines(*in_words(found))
+    elif (table_ := paired_table(results)) is not None:
+        show_table(table_)
+
+
+def evidence_plain(place: Path, results: Sequence[Result]) -> dict[str, Any]:
+    """The same as JSON holds it."""
+    from fedreuse.lab.plans.confirmation import confirm
+    from fedreuse.lab.plans.confirmation_tables import confirmation_plain
+    from fedreuse.lab.plans.record import read_plan
+    from fedreuse.report.paired import paired_plain
+
+    if read_plan(place) is not None:
+        return {"confirmation": confirmation_plain(confirm(place))}
+    return {"paired": paired_plain(results)}

@@ -1,0 +1,98 @@
+"""`fedreuse lab wire`: where the bytes of a run's messages go, round by round, beside two bounds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fedreuse.cli.app import Allow, AsJson
+from fedreuse.cli.lab.app import lab_app
+from fedreuse.cli.output import say, show_json, show_table
+from fedreuse.core.errors import require
+
+if TYPE_CHECKING:
+    from fedreuse.lab.bench.wire import Share
+
+__all__ = ["wire_command"]
+
+_PARTS = ("mask_bytes", "value_bytes")
+_BOUNDS = ("full_width", "entropy")
+
+
+@lab_app.command("wire", epilog="Example: fedreuse lab wire configs/wire/fashion_mnist.yaml --round 1 --round 5")
+def wire_command(
+    config: Annotated[Path, typer.Argument(help="A YAML file.", show_default=False)],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as rounds.cohort=5", show_default=False),
+    ] = None,
+    rounds: Annotated[
+        list[int] | None, typer.Option("--round", help="A round to measure; again for more (default: the first).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder of the run (default: a temporary one, deleted afterwards).")
+    ] = None,
+    _allow: Allow = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a configuration for some rounds, and show where the bytes of its messages go, beside two bounds.
+
+    It runs as far as the last round asked for. A message is taken apart into modelled fields and the bytes that travel
+    for masks, values and headers. Nothing else is measured, and no test split is opened but that of the run itself.
+    """
+    from fedreuse.config.run_config import load
+    from fedreuse.lab.bench.wire import Watch
+    from fedreuse.runs.launch import run
+    from fedreuse.runs.listeners.progress import Watcher
+
+    wanted = frozenset(rounds or [1])
+    require(min(wanted) >= 1, "--round must be at least 1", min(wanted))
+    planned = load(config, overrides or [])
+    planned = replace(planned, rounds=replace(planned.rounds, count=max(wanted)))
+    watch = Watch(planned.executor, wanted)
+    with TemporaryDirectory() as folder, Watcher(stderr=True, echo=say) as watcher:
+        run(planned, out or Path(folder) / "run", listeners=[watcher], executor=watch)
+    if as_json:
+        show_json([_plain(share) for share in watch.found])
+    else:
+        _show(watch.found)
+
+
+def _plain(share: Share) -> dict[str, Any]:
+    tensors = [{key: None if value != value else value for key, value in asdict(t).items()} for t in share.tensors]  # noqa: PLR0124  # not a number
+    return {**asdict(share), "tensors": tensors}
+
+
+def _show(found: list[Share]) -> None:
+    from fedreuse.report.tables import Table
+
+    together: dict[tuple[int, str, str], list[Share]] = {}
+    for share in found:
+        together.setdefault((share.round_number, share.direction, share.kind), []).append(share)
+    headers = ("round", "message", "fields", "travels", "share", "least", "most", "mask", "values", "header",
+               "full\nwidth", "entropy")  # fmt: skip
+    rows = tuple(_row(*key, messages) for key, messages in sorted(together.items()))
+    legend = (
+        "Means per message, in bytes. Fields: the modelled numerical fields. Travels: the whole message. Share: "
+        "travels / fields; its least and most. Full width and entropy: two bounds as shares of the fields; values as "
+        "they are and log2 C(d, k) bits, and the order-0 entropy of byte planes and of the mask by rows, by tensor."
+    )
+    show_table(Table("Where the bytes go", headers, rows, legend))
+
+
+def _row(round_number: int, direction: str, kind: str, messages: list[Share]) -> tuple[str, ...]:
+    fields = fmean(message.field_bytes for message in messages)
+    shares = [message.share for message in messages]
+    parts = [fmean(message.total(part) for message in messages) for part in _PARTS]
+    bounds = [fmean(message.total(part) for message in messages) / fields for part in _BOUNDS]
+    return (
+        str(round_number), f"{len(messages)} {kind} {direction}", f"{fields:,.0f}",
+        f"{fmean(message.message_bytes for message in messages):,.0f}", f"{fmean(shares):.3f}", f"{min(shares):.3f}",
+        f"{max(shares):.3f}", *(f"{part:,.0f}" for part in parts),
+        f"{fmean(message.header_bytes for message in messages):,.0f}", *(f"{bound:.3f}" for bound in bounds),
+    )  # fmt: skip

@@ -1,0 +1,65 @@
+"""What another codec keeps, its values rounded to 16, 8 or 4 bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.compression.codecs.around import AroundCodec
+from fedreuse.compression.codecs.codec import codecs
+from fedreuse.compression.wire.block import BITMAP, DENSE, PAIRS, Block
+from fedreuse.compression.wire.modes.narrow import Kind, narrow_block
+from fedreuse.compression.wire.modes.rows import ROWS, within_rows
+from fedreuse.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from fedreuse.compression.wire.parcel import Parcel
+    from fedreuse.core.schema import Schema, TensorSpec
+    from fedreuse.core.tensors import Tensors
+
+__all__ = ["Narrow"]
+
+
+@codecs.register("narrow")
+@dataclass(frozen=True)
+class Narrow(AroundCodec):
+    """Round what another codec keeps to fp16, bf16, or 8 or 4 bit levels of the tensor's largest magnitude.
+
+    Args:
+        codec: Chooses the coordinates.
+        values: How a value is written: `fp16`, `bf16` (2 bytes), `int8` (1 byte) or `int4` (half a byte).
+
+    Example: `uplink: {update: {name: narrow, codec: {name: top_k, ratio: 0.1}, values: int8}}`.
+    """
+
+    values: Kind = "fp16"
+
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
+        """The other codec's parcel, its numbers rounded; whole numbers stay as they are."""
+        return self._rounded(self.codec.encode(tensors, schema, rng), schema)
+
+    def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel | None:
+        """The same without a search, if the other codec can do that."""
+        parcel = self.codec.encode_kept(tensors, schema, positions)
+        return None if parcel is None else self._rounded(parcel, schema)
+
+    def _rounded(self, parcel: Parcel, schema: Schema) -> Parcel:
+        blocks = tuple(self._round(block, spec) for spec, block in zip(schema, parcel.blocks, strict=True))
+        return replace(parcel, blocks=blocks, notes={**parcel.notes, "values": self.values})
+
+    def _round(self, block: Block, spec: TensorSpec) -> Block:
+        if not block.count or np.dtype(spec.dtype).kind != "f":
+            return block
+        if block.mode is ROWS:
+            return within_rows(block, spec, self._round)
+        if block.mode not in (DENSE, PAIRS, BITMAP):
+            raise ConfigError(
+                f"narrow rounds numbers at full width, but its codec makes the mode {block.mode.name}; "
+                "choose dense, nonzero or top_k, or the codec alone"
+            )
+        positions, values = block.mode.decode(block, spec, {})
+        bitmap = block.fields[0] if block.mode is BITMAP else None
+        narrow = narrow_block(positions, values, spec.size, self.values, bitmap)
+        return narrow if narrow.body_bytes < block.body_bytes else block

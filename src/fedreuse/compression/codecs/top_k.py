@@ -1,0 +1,85 @@
+"""The largest coordinates of each tensor by magnitude."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedreuse.compression.codecs.codec import Codec, codecs
+from fedreuse.compression.wire.block import Block, dense_block, sparse_block
+from fedreuse.compression.wire.parcel import Parcel, pack_tensors
+from fedreuse.core.errors import require
+from fedreuse.core.tensors import to_dense
+
+if TYPE_CHECKING:
+    from fedreuse.core.schema import Schema
+    from fedreuse.core.tensors import Tensors
+
+__all__ = ["TopK", "kept_count", "largest", "mark_largest"]
+
+
+@codecs.register("top_k")
+@dataclass(frozen=True)
+class TopK(Codec):
+    """Keep the largest coordinates of each tensor by magnitude, in the smallest of dense, bitmap and index pairs.
+
+    Args:
+        ratio: Share of the coordinates that is kept, in (0, 1]; at least one of each tensor.
+
+    Example: `uplink: {update: {name: top_k, ratio: 0.1}}`.
+    """
+
+    drops_coordinates: ClassVar[bool] = True
+
+    ratio: float = 0.2
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(0 < self.ratio <= 1, "top_k.ratio must be in (0, 1]", self.ratio)
+
+    def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
+        """One block per tensor with k = min(d, max(1, floor(ratio * d))) kept coordinates."""
+        del rng
+        return pack_tensors(to_dense(tensors), schema, self._pack)
+
+    def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel:
+        """The same without a search."""
+        return pack_tensors(tensors, schema, lambda flat: _write(flat, positions))
+
+    def _pack(self, flat: np.ndarray) -> Block:
+        count = kept_count(len(flat), self.ratio)
+        if count == len(flat):
+            return dense_block(flat)
+        marks = mark_largest(flat, count)
+        return _write(flat, np.flatnonzero(marks), marks)
+
+
+def _write(flat: np.ndarray, positions: np.ndarray, marks: np.ndarray | None = None) -> Block:
+    if len(positions) == len(flat):
+        return dense_block(flat)
+    return sparse_block(positions, flat.take(positions), len(flat), marks)
+
+
+def kept_count(size: int, ratio: float) -> int:
+    """k of a tensor; the small term guards floor(0.2 * 5) against floating point."""
+    return min(size, max(1, floor(ratio * size + 1e-9)))
+
+
+def largest(flat: np.ndarray, count: int) -> np.ndarray:
+    """Positions of the `count` largest magnitudes, increasing; among equals the smaller position wins."""
+    return np.flatnonzero(mark_largest(flat, count)).astype(np.int32)
+
+
+def mark_largest(flat: np.ndarray, count: int) -> np.ndarray:
+    """The same as a flag per coordinate."""
+    magnitudes = np.abs(flat)
+    threshold = np.partition(magnitudes, len(flat) - count)[len(flat) - count]
+    # what is not a number is kept, so that the receiver sees and refuses it
+    kept: np.ndarray = ~(magnitudes <= threshold)
+    missing = count - int(np.count_nonzero(kept))
+    if missing > 0:
+        kept[np.flatnonzero(magnitudes == threshold)[:missing]] = True
+    return kept

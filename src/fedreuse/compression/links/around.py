@@ -1,0 +1,60 @@
+"""What a link around another one takes over from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.compression.links.link import links
+from fedreuse.core.method import Link
+from fedreuse.core.registry import part
+
+if TYPE_CHECKING:
+    from fedreuse.compression.wire.parcel import Parcel
+    from fedreuse.core.method import LinkContext
+    from fedreuse.core.tensors import Tensors
+
+__all__ = ["AroundLink"]
+
+
+@dataclass(frozen=True)
+class AroundLink(Link):
+    """A link that changes what another one is given or sends: all else is the other link's."""
+
+    link: Link = part(links)
+
+    @property
+    def has_memory(self) -> bool:
+        """As the other link."""
+        return self.link.has_memory
+
+    @property
+    def uses_reference(self) -> bool:
+        """As the other link."""
+        return self.link.uses_reference
+
+    @property
+    def drops_coordinates(self) -> bool:
+        """As the other link."""
+        return self.link.drops_coordinates
+
+    @property
+    def sends_shared(self) -> bool:
+        """As the other link."""
+        return self.link.sends_shared
+
+    def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
+        """As the other link."""
+        return self.link.share(tensors, shared, context)
+
+    def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
+        """As the other link."""
+        return self.link.send(tensors, state, context)
+
+    def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
+        """As the other link."""
+        return self.link.receive(parcel, state, context)
+
+    def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
+        """As the other link."""
+        return self.link.delivered(parcel, state, context)

@@ -1,0 +1,129 @@
+"""One compressed broadcast a round for everybody; whoever was away receives what it missed.
+
+e_t+1 = e_t + decoded(b_t)     b_t = C(x_t - e_t)         once a round, for all receivers; e_1 is the initial model
+to a receiver that holds e_s                              b_s, ..., b_t in one parcel, and then it holds e_t+1
+to one whose b_s the sender no longer keeps               e_t+1 itself, dense
+
+The sender keeps e and its last broadcasts as they were encoded, as many as are together shorter than e; so what a
+receiver missed, as far as it is kept, is always the shorter message. Of a receiver it remembers s alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fedreuse.compression.codecs.codec import Codec, codecs, require_contraction
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.links.delta import HELD, Delta
+from fedreuse.compression.links.link import links
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.limits import MAX_PARCELS
+from fedreuse.core.errors import WireError, require
+from fedreuse.core.method import Link, LinkContext
+from fedreuse.core.registry import part
+from fedreuse.core.schema import ModelSchema, Schema
+from fedreuse.core.tensors import Tensors
+from fedreuse.core.values import value
+
+if TYPE_CHECKING:
+    from fedreuse.compression.wire.parcel import Parcel
+
+__all__ = ["Broadcast", "Shared"]
+
+
+@value
+class Shared:
+    """The common estimate, how many broadcasts led to it, and the last of them, each as one message."""
+
+    estimate: Tensors
+    number: int = 0
+    past: tuple[np.ndarray, ...] = ()
+
+
+@links.register("broadcast")
+@dataclass(frozen=True)
+class Broadcast(Link):
+    """Send everybody the same differences, one a round, and to whoever was away all that it missed.
+
+    Args:
+        codec: What is sent of the difference between the model and the common estimate; it must contract.
+        last: How many broadcasts the sender keeps at most, from 1 to 1024; fewer, where the estimate itself is shorter.
+
+    Example: `downlink: {model: {name: broadcast, codec: {name: packed, codec: {name: top_k, ratio: 0.01}}}}`.
+    """
+
+    has_memory: ClassVar[bool] = True
+    sends_shared: ClassVar[bool] = True
+
+    codec: Codec = part(codecs, "nonzero")
+    last: int = MAX_PARCELS
+
+    def __post_init__(self) -> None:
+        """Check the range, and refuse codecs whose error grows."""
+        require_contraction(self.codec, "broadcast")
+        require(1 <= self.last <= MAX_PARCELS, f"broadcast.last must be from 1 to {MAX_PARCELS}", self.last)
+
+    @property
+    def _delta(self) -> Delta:
+        """Makes a broadcast, and adds it."""
+        return Delta(self.codec, start="initial")
+
+    def share(self, tensors: Tensors, shared: Shared | None, context: LinkContext) -> Shared:
+        """The estimate after one more broadcast, unless there is nothing to tell."""
+        held = context.initial if shared is None else shared.estimate
+        parcel, after = self._delta.send(tensors, held, context)
+        if held is not None and after is held:
+            return Shared(held) if shared is None else shared
+        number, past = (1, ()) if shared is None else (shared.number + 1, shared.past)
+        if HELD not in parcel.notes:  # the first model, or one of other tensors: nobody holds anything of it
+            return Shared(after, number)
+        kept = (*past, _as_array(parcel))[-self.last :]
+        while len(kept) > 1 and sum(map(len, kept)) - len(kept) * _AROUND > context.schema.dense_bytes:
+            kept = kept[1:]
+        return Shared(after, number, kept)
+
+    def send(self, tensors: Tensors, state: int | None, context: LinkContext) -> tuple[Parcel, int]:
+        """What the receiver missed since broadcast `state`; before the first one it holds the initial model."""
+        del tensors
+        shared: Shared = context.shared
+        since = 0 if state is None and context.initial is not None else state
+        if since is None or shared.number - since > len(shared.past):
+            return Dense().encode(shared.estimate, context.schema, context.rng), shared.number
+        if since == shared.number:
+            return self._delta.send(shared.estimate, shared.estimate, context)[0], shared.number
+        first, *rest = (_as_parcel(one, context.schema) for one in shared.past[since - shared.number :])
+        return replace(first, more=tuple(rest)), shared.number
+
+    def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
+        """Add one broadcast after the other; each says what it builds on."""
+        if parcel is None:
+            raise WireError("a broadcast link is never silent")
+        arrived, held = self._delta.receive(parcel, state, context)
+        for one in parcel.more:
+            arrived, held = self._delta.receive(one, held, context)
+        return arrived, held
+
+    def delivered(self, parcel: Parcel | None, state: int, context: LinkContext) -> Tensors:
+        """The common estimate."""
+        del parcel, state
+        estimate: Tensors = context.shared.estimate
+        return estimate
+
+
+def _as_array(parcel: Parcel | None) -> np.ndarray:
+    """A parcel as it is kept: a message with nothing else in it."""
+    return np.frombuffer(Envelope("", 0, 0, parcels={"": parcel}).to_bytes(), np.uint8)
+
+
+_AROUND = len(_as_array(None)) - 1
+"""Bytes of such a message around the parcel."""
+
+
+def _as_parcel(array: np.ndarray, schema: Schema) -> Parcel:
+    """The parcel again."""
+    parcel = Envelope.from_bytes(array.tobytes(), ModelSchema(schema)).parcels[""]
+    assert parcel is not None
+    return parcel

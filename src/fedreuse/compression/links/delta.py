@@ -1,0 +1,133 @@
+"""Only what has changed since the last time: the difference to what the receiver holds.
+
+d_t = C(x_t - h_t)                          sent; the first time, x_t itself, dense, or with `start: initial` h_1 = x_1
+h_t+1 = h_t + decoded(d_t)                  what both ends hold, and what arrives
+
+With `arithmetic: bits` the difference is taken between the numbers' bit patterns, read as whole numbers: then nothing
+is rounded, h_t+1 = x_t bit for bit, and a coordinate that did not change is exactly zero. In floating point
+h + (x - h) is another number than x for about one coordinate in six if the change is as large as the number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+from zlib import crc32
+
+import numpy as np
+
+from fedreuse.compression.codecs.codec import Codec, codecs, require_contraction
+from fedreuse.compression.links.link import links
+from fedreuse.compression.wire.block import absent_block
+from fedreuse.compression.wire.parcel import Parcel
+from fedreuse.core.errors import ConfigError, NotHeld, WireError, require
+from fedreuse.core.method import Link, LinkContext
+from fedreuse.core.registry import part, quiet
+from fedreuse.core.tensors import Tensors, add, is_equal, sub, to_dense
+
+__all__ = ["HELD", "Delta"]
+
+HELD = "held"
+"""The note of a difference that names what it builds on."""
+
+
+@links.register("delta")
+@dataclass(frozen=True)
+class Delta(Link):
+    """Send the difference to what the receiver holds; the first time everything, dense, unless both ends hold it.
+
+    Args:
+        codec: What is sent of the difference; it must contract, and be exact with `arithmetic: bits`.
+        arithmetic: `float` subtracts numbers; `bits` compares bit patterns, so that the receiver holds the
+            sender's very bits.
+        start: `dense` sends everything the first time. `initial` sends a difference to the initial model, which
+            both ends make from the configuration, and nothing where there is none; then every difference
+            names what it builds on, and a receiver that holds something else is sent everything.
+
+    Example: `downlink: {model: {name: delta, codec: nonzero, start: initial}}`.
+    """
+
+    has_memory: ClassVar[bool] = True
+
+    codec: Codec = part(codecs, "nonzero")
+    arithmetic: Literal["float", "bits"] = "float"
+    start: Literal["dense", "initial"] = quiet("dense")
+
+    def __post_init__(self) -> None:
+        """Refuse codecs that cannot carry differences: approximate ones for bits, and ones whose error grows."""
+        require_contraction(self.codec, "delta")
+        require(
+            self.arithmetic == "float" or self.codec.is_exact,
+            "delta.codec must be dense, nonzero or one of them packed with arithmetic: bits",
+            codecs.name_of(self.codec),
+        )
+
+    def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
+        """Send the difference; remember what the receiver then holds."""
+        wanted = to_dense(tensors)
+        if any(spec.rows is not None for spec in wanted.schema):
+            raise ConfigError("a delta link carries whole tensors, but the method leaves out rows; use another link")
+        held = self._held(state, context)
+        if held is None or held.schema != wanted.schema:
+            whole = self.codec.for_everything
+            return whole.encode(wanted, context.schema, context.rng), wanted
+        if self.start == "dense":
+            return self._difference(wanted, held, context)
+        nothing = Parcel(tuple(absent_block() for _ in context.schema))
+        parcel, after = (nothing, held) if is_equal(wanted, held) else self._difference(wanted, held, context)
+        return replace(parcel, notes={**parcel.notes, HELD: _digest(held)}), after
+
+    def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
+        """Add the difference to what is held; a first parcel, or one of other tensors, is the whole."""
+        if parcel is None:
+            raise WireError("a delta link is never silent")
+        decoded = parcel.decode(context.schema)
+        whole, held = to_dense(decoded), self._held(state, context)
+        if self.start == "initial" and HELD not in parcel.notes:
+            return whole, whole
+        if self.start == "initial" and (held is None or _digest(held) != parcel.notes[HELD]):
+            raise NotHeld("the difference builds on another model than is held here")
+        if held is not None and not len(whole.schema):
+            return held, held  # nothing has changed
+        if held is not None and held.schema == whole.schema:
+            whole = self._plus(held, decoded)
+        return whole, whole
+
+    def delivered(self, parcel: Parcel | None, state: Tensors, context: LinkContext) -> Tensors:
+        """What both ends hold now."""
+        del parcel, context
+        return state
+
+    def _held(self, state: Tensors | None, context: LinkContext) -> Tensors | None:
+        """What both ends hold before a parcel."""
+        return context.initial if state is None and self.start == "initial" else state
+
+    def _difference(self, wanted: Tensors, held: Tensors, context: LinkContext) -> tuple[Parcel, Tensors]:
+        parcel = self.codec.encode(self._minus(wanted, held), context.schema, context.rng)
+        if self.arithmetic == "bits":
+            return parcel, wanted
+        return parcel, self._plus(held, parcel.decode(context.schema))
+
+    def _minus(self, wanted: Tensors, held: Tensors) -> Tensors:
+        if self.arithmetic == "float":
+            return sub(wanted, held)
+        return _as_floats(wanted, _patterns(wanted) - _patterns(held))
+
+    def _plus(self, held: Tensors, difference: Tensors) -> Tensors:
+        if self.arithmetic == "float":
+            return add(held, difference)
+        return _as_floats(held, _patterns(held) + _patterns(to_dense(difference)))
+
+
+def _digest(held: Tensors) -> int:
+    """Guards against accidents, not against forgers: 32 bits in every message are enough."""
+    return crc32(np.ascontiguousarray(held.values).data)
+
+
+def _patterns(tensors: Tensors) -> np.ndarray:
+    """Each number's bits as a whole number; sums and differences wrap around."""
+    return tensors.values.view(f"u{tensors.values.dtype.itemsize}")
+
+
+def _as_floats(like: Tensors, patterns: np.ndarray) -> Tensors:
+    return Tensors(like.schema, patterns.view(like.values.dtype))

@@ -1,0 +1,32 @@
+"""The registry of links, and how a configuration names one: a link, or a codec that is then sent plainly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fedreuse.compression.codecs.codec import codecs
+from fedreuse.core.errors import ConfigError, suggest
+from fedreuse.core.method import Link
+from fedreuse.core.registry import Registry
+
+__all__ = ["links", "parse_link"]
+
+links: Registry[Link] = Registry("links", "fedreuse.compression.links", base=Link)
+
+
+def parse_link(spec: object, where: str) -> Link:
+    """A link by name, or a codec by name, which becomes a plain link; `packed` is both, and a link if it has one."""
+    name = spec.get("name") if isinstance(spec, Mapping) else spec
+    if not isinstance(name, str):
+        raise ConfigError(f"{where}: a name is missing, for example {{name: top_k, ratio: 0.2}}; got {spec!r}")
+    if name in codecs.names() and not _is_link(spec):
+        plain = links.get("plain", where)
+        return plain(codecs.parse(spec, where))  # type: ignore[call-arg]  # every link is a class of its own
+    if ":" not in name and name not in links.names():
+        known = [*links.names(), *codecs.names()]
+        raise ConfigError(f"{where}: '{name}' is neither a link nor a codec; {suggest(name, known)}")
+    return links.parse(spec, where)
+
+
+def _is_link(spec: object) -> bool:
+    return isinstance(spec, Mapping) and spec.get("name") in links.names() and "link" in spec

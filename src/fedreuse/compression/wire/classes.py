@@ -1,0 +1,63 @@
+"""Rows of bytes that are squeezed with their like: rows of one class share a table of codes.
+
+The lengths of the rows are known at both ends, and with them the number of classes: one for every 2048 bytes, at most 8
+and at most as many as there are rows. One class is squeezed as it is. Otherwise the class of each row (a byte, from 0)
+comes first, squeezed, then the rows of each class in order, each class squeezed. Which row is of which class is the
+sender's choice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedreuse.compression.wire.entropy import ByteSource, squeeze
+from fedreuse.core.errors import WireError
+
+__all__ = ["code_rows", "count_classes", "expand_rows"]
+
+_CLASS_BYTES = 2048
+_MAX_CLASSES = 8
+
+
+def count_classes(lengths: np.ndarray) -> int:
+    """How many classes rows of these lengths come in."""
+    return max(1, min(_MAX_CLASSES, len(lengths), int(lengths.sum()) // _CLASS_BYTES))
+
+
+def code_rows(data: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> bytes:
+    """Rows of bytes, one after another; rows with neighbouring keys come into one class, classes about as long."""
+    num_classes = count_classes(lengths)
+    if num_classes == 1:
+        return squeeze(data)
+    order = np.argsort(keys, kind="stable")
+    ends = np.cumsum(lengths[order])
+    classes = np.empty(len(lengths), np.uint8)
+    classes[order] = np.maximum(ends - 1, 0) * num_classes // len(data)
+    grouped = _reorder(data, lengths, np.argsort(classes, kind="stable"))
+    cuts = np.cumsum(_class_lengths(classes, lengths, num_classes))[:-1]
+    return b"".join([squeeze(classes), *(squeeze(part) for part in np.split(grouped, cuts))])
+
+
+def expand_rows(source: ByteSource, lengths: np.ndarray) -> np.ndarray:
+    """The rows again."""
+    num_classes = count_classes(lengths)
+    if num_classes == 1:
+        return source.expand(int(lengths.sum()))
+    classes = source.expand(len(lengths))
+    if classes.max() >= num_classes:
+        raise WireError(f"{source.name}: a row of class {classes.max()}, there are {num_classes}")
+    parts = [source.expand(int(length)) for length in _class_lengths(classes, lengths, num_classes)]
+    order = np.argsort(classes, kind="stable")
+    return _reorder(np.concatenate(parts), lengths[order], np.argsort(order))
+
+
+def _class_lengths(classes: np.ndarray, lengths: np.ndarray, num_classes: int) -> np.ndarray:
+    sums: np.ndarray = np.bincount(classes, lengths, num_classes).astype(np.int64)
+    return sums
+
+
+def _reorder(data: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> np.ndarray:
+    ends = np.cumsum(lengths)
+    spans = zip((ends - lengths)[order].tolist(), ends[order].tolist(), strict=True)
+    whole = data.tobytes()  # bytes are cut and joined faster than arrays
+    return np.frombuffer(b"".join([whole[start:stop] for start, stop in spans]), np.uint8)

@@ -1,0 +1,144 @@
+"""One message on the wire: who it belongs to, its parcels and values, and exactly how many bytes that is.
+
+Layout: magic `FR`, version (1 byte), CRC-32 of all that follows (4), header length (4), round, exchange, ack and
+durable (4 each), header (msgpack), then the arrays of all blocks one after another, little-endian. Names, shapes and
+dtypes never travel: both ends hold the schema. The addresses have a fixed width, so that a message is as long in the
+last round as in the first, whatever the checkpoints.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import msgpack
+import numpy as np
+
+from fedreuse.compression.wire.header import describe_parcel, is_values, named_groups, read_parcel, unpack_header
+from fedreuse.compression.wire.limits import FRAME_BYTES, limits_of
+from fedreuse.core.errors import WireError
+from fedreuse.core.formats import WIRE
+
+if TYPE_CHECKING:
+    from fedreuse.compression.wire.parcel import Parcel
+    from fedreuse.core.schema import ModelSchema
+
+__all__ = ["VERSION", "Envelope"]
+
+VERSION = WIRE.version
+_START = struct.Struct("<2sBI")
+_ADDRESS = struct.Struct("<5I")
+
+
+@dataclass(frozen=True, eq=False)
+class Envelope:
+    """A packed message. `ack` names the exchange it builds on, `durable` the last one inside a server checkpoint."""
+
+    kind: str
+    round_number: int
+    exchange: int
+    ack: int = 0
+    durable: int = 0
+    keep: bool = False
+    parcels: Mapping[str, Parcel | None] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def header(self) -> bytes:
+        """Everything but the arrays."""
+        parcels = [[group, describe_parcel(parcel)] for group, parcel in self.parcels.items()]
+        packed: bytes = msgpack.packb([self.kind, self.keep, dict(self.values), parcels])
+        return packed
+
+    @property
+    def field_bytes(self) -> int:
+        """Bytes of all numerical fields."""
+        return sum(parcel.field_bytes for parcel in self.parcels.values() if parcel is not None)
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes of all arrays as they travel."""
+        return sum(parcel.body_bytes for parcel in self.parcels.values() if parcel is not None)
+
+    def size(self) -> int:
+        """Length of `to_bytes()`, without making it."""
+        return FRAME_BYTES + len(self.header) + self.body_bytes
+
+    def to_bytes(self) -> bytes:
+        """The message as it is sent."""
+        addresses = (len(self.header), self.round_number, self.exchange, self.ack, self.durable)
+        body: list[bytes | memoryview[int]] = [_ADDRESS.pack(*addresses), self.header]
+        for parcel in self.parcels.values():
+            if parcel is not None:
+                body += [np.ascontiguousarray(array).data for block in parcel.all_blocks() for array in block.fields]
+        checksum = 0
+        for piece in body:
+            checksum = crc32(piece, checksum)
+        return b"".join([_START.pack(b"FR", VERSION, checksum), *body])
+
+    @staticmethod
+    def from_bytes(data: bytes, schema: ModelSchema) -> Envelope:
+        """The message again; anything malformed, or longer than the schema allows, ends in a WireError."""
+        limits = limits_of(schema)
+        if len(data) > limits.message_bytes:
+            raise WireError(f"a message of {len(data)} bytes, this model's have at most {limits.message_bytes}")
+        header, addresses, arrays = _open_frame(data)
+        kind, keep, values, groups = unpack_header(header, limits)
+        if not isinstance(kind, str) or not isinstance(values, dict) or not isinstance(keep, bool):
+            raise WireError("malformed header: kind, values or keep of a wrong type")
+        if not is_values(values):
+            raise WireError("malformed header: a value that is no number, flag, text or tuple of these")
+        reader = _Reader(arrays)
+        parcels = {
+            group: read_parcel(entry, schema.of_group(group), reader.take) for group, entry in named_groups(groups)
+        }
+        reader.close()
+        envelope = Envelope(kind, *addresses, keep, parcels, values)
+        if envelope.header != header:
+            raise WireError("malformed header: not in the one form that a message has (shortest, each key once)")
+        return envelope
+
+
+def _open_frame(data: bytes) -> tuple[memoryview, tuple[int, int, int, int], memoryview]:
+    """Header, addresses and arrays of a frame that is whole."""
+    if len(data) < FRAME_BYTES:
+        raise WireError(f"a message has at least {FRAME_BYTES} bytes, got {len(data)}")
+    magic, version, checksum = _START.unpack_from(data)
+    if magic != b"FR":
+        raise WireError("not a fedreuse message: it does not start with FR")
+    if version not in WIRE.reads:
+        raise WireError(f"message version {version}, this program speaks version {VERSION}")
+    if crc32(memoryview(data)[_START.size :]) != checksum:
+        raise WireError("checksum mismatch: the message was damaged on its way")
+    header_bytes, *addresses = _ADDRESS.unpack_from(data, _START.size)
+    view = memoryview(data)[FRAME_BYTES:]
+    if header_bytes > len(view):
+        raise WireError(f"the header claims {header_bytes} bytes, {len(view)} are there")
+    round_number, exchange, ack, durable = addresses
+    return view[:header_bytes], (round_number, exchange, ack, durable), view[header_bytes:]
+
+
+class _Reader:
+    """Takes arrays off the front of a buffer, never beyond its end."""
+
+    def __init__(self, view: memoryview) -> None:
+        self._view = view
+        self._at = 0
+
+    def take(self, dtype: np.dtype[np.generic], length: int) -> np.ndarray:
+        end = self._at + dtype.itemsize * length
+        if length < 0:
+            raise WireError(f"an array of {length} numbers")
+        if end > len(self._view):
+            raise WireError(f"the message ends {end - len(self._view)} bytes early")
+        array = np.frombuffer(self._view, dtype, length, self._at)
+        self._at = end
+        return array
+
+    def close(self) -> None:
+        if self._at != len(self._view):
+            raise WireError(f"{len(self._view) - self._at} bytes left over")

@@ -1,0 +1,100 @@
+"""One group as it travels: a block per tensor of the schema, small notes of the link, perhaps more of the same kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.compression.wire.block import ABSENT, Block, Notes, absent_block, dense_block
+from fedreuse.compression.wire.modes.packed import PACKED, decode_packed
+from fedreuse.compression.wire.modes.rows import rows_block
+from fedreuse.core.schema import Schema
+from fedreuse.core.tensors import Tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fedreuse.core.schema import TensorSpec
+
+__all__ = ["Parcel", "held_of", "pack_tensors"]
+
+
+@dataclass(frozen=True, eq=False)
+class Parcel:
+    """Blocks in schema order (absent ones included), notes, and more parcels for links that send several in one."""
+
+    blocks: tuple[Block, ...]
+    notes: Notes = field(default_factory=dict)
+    more: tuple[Parcel, ...] = ()
+
+    @property
+    def field_bytes(self) -> int:
+        """Bytes of all numerical fields."""
+        return sum(block.field_bytes for block in self.all_blocks())
+
+    @property
+    def body_bytes(self) -> int:
+        """Bytes that travel behind the header of the message."""
+        return sum(block.body_bytes for block in self.all_blocks())
+
+    def all_blocks(self) -> tuple[Block, ...]:
+        """Blocks of this parcel and of those that follow it."""
+        return self.blocks + tuple(block for parcel in self.more for block in parcel.blocks)
+
+    def decode(self, schema: Schema, reference: Tensors | None = None) -> Tensors:
+        """The tensors again: dense if every present block is dense, sparse otherwise.
+
+        `reference` is what packed values may have been coded against.
+        """
+        present = [(spec, block) for spec, block in zip(schema, self.blocks, strict=True) if block.mode is not ABSENT]
+        part = schema if len(present) == len(schema) else Schema(tuple(spec for spec, _ in present))
+        pieces = [self._decode_block(block, spec, held_of(reference, schema, spec)) for spec, block in present]
+        flat = _join([values for _, values in pieces], part)
+        if all(positions is None for positions, _ in pieces):
+            return Tensors(part, flat)
+        index = []
+        for (positions, _), spec, start in zip(pieces, part, part.offsets, strict=False):
+            local = np.arange(spec.size, dtype=np.int32) if positions is None else positions
+            index.append(local + np.int32(start))
+        return Tensors(part, flat, np.concatenate(index))
+
+    def _decode_block(
+        self, block: Block, spec: TensorSpec, held: np.ndarray | None
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        if block.mode is PACKED:
+            return decode_packed(block, spec, self.notes, held)
+        return block.mode.decode(block, spec, self.notes)
+
+
+def held_of(reference: Tensors | None, schema: Schema, spec: TensorSpec) -> np.ndarray | None:
+    """One tensor's numbers of a reference, if it holds all tensors of the schema."""
+    if reference is None or reference.is_sparse or reference.schema != schema:
+        return None
+    start = schema.offsets[schema.positions[spec.name]]
+    return reference.values[start : start + spec.size]
+
+
+def pack_tensors(
+    tensors: Tensors,
+    schema: Schema,
+    pack: Callable[[np.ndarray], Block] = dense_block,
+    notes: Notes | None = None,
+) -> Parcel:
+    """Each tensor through `pack`; tensors of the schema that are not there become absent blocks, and so do rows."""
+    part, values = tensors.schema, tensors.values
+    packed = {}
+    for spec, start in zip(part, part.offsets, strict=False):
+        block = pack(values[start : start + spec.size])
+        whole = schema.specs[schema.positions[spec.name]]
+        packed[spec.name] = block if spec.rows is None else rows_block(block, spec.rows, whole.shape[0])
+    blocks = (packed[spec.name] if spec.name in packed else absent_block() for spec in schema)
+    return Parcel(tuple(blocks), notes or {})
+
+
+def _join(values: list[np.ndarray], part: Schema) -> np.ndarray:
+    if not values:
+        return np.empty(0, part.dtype)
+    joined = values[0] if len(values) == 1 else np.concatenate(values)
+    return joined.astype(part.dtype, copy=False)

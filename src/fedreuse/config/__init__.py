@@ -1,0 +1,1 @@
+"""Configuration of a run: one frozen object, its parts by name, changes to it, and its JSON Schema."""

@@ -1,0 +1,351 @@
+"""The configuration of a run: one frozen object, read from YAML, written back in full, hashed to the run's identity."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, Literal
+
+import yaml
+
+from fedreuse.compression.links.choice import check_one_codec
+from fedreuse.config.changes import apply_changes, tree_of
+from fedreuse.config.keep import Keep
+from fedreuse.config.recipe import Recipe, parse_links
+from fedreuse.config.shipped import find_config
+from fedreuse.core.allowed import allow as allow_imports
+from fedreuse.core.errors import ConfigError, require, suggest
+from fedreuse.core.listener import ListenerConfig, listeners, parse_listeners
+from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, Scope, methods
+from fedreuse.core.registry import named_plain, optional_part, parse, part, to_plain
+from fedreuse.engine.executors.executor import ExecutorConfig, executors
+from fedreuse.engine.faults import FaultPlan, faults
+from fedreuse.engine.schedule import Availability, availabilities
+from fedreuse.learning.networks.network import Network, networks
+from fedreuse.learning.task import TASK_KEYS, Task, parse_task
+from fedreuse.learning.trainer import Local
+from fedreuse.robustness.attacks.attack import Attack, attacks
+from fedreuse.robustness.attacks.hostile import under_attack
+from fedreuse.robustness.privacy import check_private_run
+from fedreuse.store.identity import run_id_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fedreuse.core.schema import ModelSchema
+
+__all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How many rounds, how many clients in each, when to evaluate, who can be reached."""
+
+    count: int = 90
+    cohort: int = 10
+    evaluate_every: int = 5
+    patience: int | None = None
+    availability: Availability = part(availabilities, "always")
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(self.count >= 1, "count must be at least 1", self.count)
+        require(self.cohort >= 1, "cohort must be at least 1", self.cohort)
+        require(self.evaluate_every >= 1, "evaluate_every must be at least 1", self.evaluate_every)
+        require(self.patience is None or self.patience >= 1, "patience must be at least 1", self.patience)
+
+    def is_evaluated(self, round_number: int) -> bool:
+        """Round 1, every so many rounds, and the last."""
+        return round_number in (1, self.count) or round_number % self.evaluate_every == 0
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides a run. `load` reads one; `dataclasses.replace` makes another.
+
+    Args:
+        task: Dataset, clients, partition, what is held out, loss and metric.
+        network: The torch module.
+        local: Local training: epochs, batch size, optimizer, learning rate over rounds, device.
+        method: The federated method.
+        uplink: Link by group, client to server; the method's own where none is named, and dense where it has none.
+        downlink: The same, server to client.
+        buffers: How running statistics and counters go up where `uplink` names no link for them: `dense`, or
+            `as_weights`, through the update's link.
+        rounds: Number of rounds and of clients in each, when to evaluate, who can be reached.
+        faults: Which requests are lost or late.
+        attack: What bad clients do, and how many there are. None: everybody is honest.
+        executor: Who plays the clients; does not change the result.
+        client_store: Where clients' records lie between rounds, `memory` or `disk`; does not change the result.
+        server_store: The same for the server's caches and ends of links.
+        checkpoint_every: Rounds between commits, at least 1; does not change the result.
+        accept_approximation: Run a method outside the participation that its theory assumes.
+        max_norm: The largest Euclidean norm of a group in a reply; a longer one is refused. None: no bound.
+        max_examples: As many examples of a client count at most in its weight, at least 1. None: all of them.
+        seed: Not negative; every random stream follows from it.
+        listeners: Who hears the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); does not change the result.
+        test: `open` tests the model once after the last round; `sealed` leaves the test split closed until `unseal`.
+            Model, ledger and metrics are the same.
+        development_seeds: Seeds with which these settings were chosen; a run with one of them must be sealed.
+        keep: What is kept beside the last state: the best model, models and states of some rounds, checkpoints.
+
+    Raises:
+        ConfigError: If parts do not fit each other, for example a cohort larger than the population.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from fedreuse import load
+        >>> config = load({"task": {"name": "digits", "clients": 8}, "rounds": {"cohort": 4}})
+        >>> replace(config, seed=202).run_id == config.run_id
+        False
+    """
+
+    task: Task = field(metadata={"parse": parse_task})
+    network: Network = part(networks, "cnn")
+    local: Local = field(default_factory=Local)
+    method: MethodConfig = part(methods, "fedavg")
+    uplink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": parse_links})
+    downlink: Mapping[str, Link] = field(default_factory=dict, metadata={"parse": parse_links})
+    buffers: BufferPolicy = "dense"
+    rounds: Rounds = field(default_factory=Rounds)
+    faults: FaultPlan = part(faults, "none")
+    attack: Attack | None = optional_part(attacks)
+    executor: ExecutorConfig = part(executors, "pool")
+    client_store: Literal["memory", "disk"] = "memory"
+    server_store: Literal["memory", "disk"] = "memory"
+    checkpoint_every: int = 1
+    accept_approximation: bool = False
+    max_norm: float | None = None
+    max_examples: int | None = None
+    seed: int = 101
+    listeners: tuple[ListenerConfig, ...] = field(default=(), metadata={"parse": parse_listeners})
+    test: Literal["open", "sealed"] = "open"
+    keep: Keep = field(default_factory=Keep)
+    development_seeds: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check what concerns several parts."""
+        require(self.checkpoint_every >= 1, "checkpoint_every must be at least 1", self.checkpoint_every)
+        require(self.seed >= 0, "seed must not be negative", self.seed)
+        require(self.max_norm is None or self.max_norm > 0, "max_norm must be positive", self.max_norm)
+        require(
+            self.max_examples is None or self.max_examples >= 1, "max_examples must be at least 1", self.max_examples
+        )
+        recipe = self.recipe
+        for name in ("method", "uplink", "downlink"):
+            object.__setattr__(self, name, getattr(recipe, name))
+        if self.rounds.cohort > self.task.clients:
+            raise ConfigError(
+                f"rounds.cohort is {self.rounds.cohort}, but task.clients is {self.task.clients}; "
+                f"set rounds.cohort to at most {self.task.clients}, or raise task.clients"
+            )
+        if self.rounds.patience is not None and self.task.validation == 0:
+            raise ConfigError(
+                "rounds.patience selects the last round by validation, but task.validation is 0; "
+                "hold out a share (for example task.validation: 0.1), or drop rounds.patience"
+            )
+        self._check_keep()
+        check_private_run(self)
+        if self.seed in self.development_seeds and self.test == "open":
+            raise ConfigError(
+                f"seed: {self.seed} is one of development_seeds, with which these settings were chosen, so it cannot "
+                "test them; take another seed, such as 401, or leave test: sealed"
+            )
+        name, needs = methods.name_of(self.method), self.method.needs
+        needs.check(name, self.rounds.cohort, self.task.clients, self.accept_approximation)
+
+    def _check_keep(self) -> None:
+        """Refuse to keep what this run does not have."""
+        late = [number for number in (*self.keep.models, *self.keep.states) if number > self.rounds.count]
+        require(not late, f"keep: rounds.count is {self.rounds.count}, so these rounds never come", late)
+        if self.keep.model == "best" and (self.task.validation == 0 or self.method.is_personal):
+            why = "task.validation is 0" if self.task.validation == 0 else "each client has a model of its own"
+            raise ConfigError(f"keep.model: best selects one model by validation, but {why}; write keep.model: last")
+        if self.keep.has_copies and "disk" in (self.client_store, self.server_store):
+            raise ConfigError(
+                "keep.states and keep.checkpoints copy what lies in memory, not the files of a store; set client_store "
+                "and server_store to memory, or drop them from keep"
+            )
+
+    @property
+    def recipe(self) -> Recipe:
+        """The method and its links."""
+        return Recipe(self.method, self.uplink, self.downlink, self.buffers)
+
+    def build_method(self, recipe: Recipe | None = None) -> Method:
+        """Both halves, the links between them, and what the server accepts at most; of the recipe once resolved."""
+        method = replace((recipe or self.recipe).build(), max_norm=self.max_norm)
+        return method if self.attack is None else under_attack(method, self.attack, self.bad_clients)
+
+    @property
+    def bad_clients(self) -> frozenset[int]:
+        """Whom the attack makes bad; nobody without one."""
+        return frozenset() if self.attack is None else self.attack.clients(self.task.clients, self.seed)
+
+    def scope(self, schema: ModelSchema) -> Scope:
+        """What the method may adapt to, once the model's tensors are known."""
+        return Scope(schema, self.task.clients, self.rounds.cohort, self.rounds.count)
+
+    def to_plain(self) -> dict[str, Any]:
+        """The whole tree with every default written out."""
+        return {
+            "task": self.task.to_plain(),
+            "network": named_plain(networks, self.network),
+            "local": to_plain(self.local),
+            **self.recipe.to_plain(),
+            "rounds": to_plain(self.rounds),
+            "faults": named_plain(faults, self.faults),
+            "attack": named_plain(attacks, self.attack),
+            "executor": named_plain(executors, self.executor),
+            "client_store": self.client_store,
+            "server_store": self.server_store,
+            "checkpoint_every": self.checkpoint_every,
+            "accept_approximation": self.accept_approximation,
+            "max_norm": self.max_norm,
+            "max_examples": self.max_examples,
+            "seed": self.seed,
+            "listeners": [named_plain(listeners, one) for one in self.listeners],
+            "test": self.test,
+            "keep": to_plain(self.keep),
+            "development_seeds": list(self.development_seeds),
+        }
+
+    @property
+    def run_id(self) -> str:
+        """A hash of all that decides the result: two runs with the same id end in the same bits."""
+        return run_id_of(self.to_plain())
+
+    @property
+    def label(self) -> str:
+        """A readable name for the run directory."""
+        plain = self.to_plain()
+        parts = [plain["method"]["name"], plain["task"]["name"], f"s{self.seed}", self.run_id]
+        return "-".join(str(word).replace(":", ".") for word in parts)
+
+
+def load(
+    source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), *, allow: Sequence[str | Path] = ()
+) -> RunConfig:
+    """Read a configuration.
+
+    Args:
+        source: The path of a YAML file, or the same as a mapping. Only `task` is required; unknown keys are errors.
+        overrides: Changes in the form `key=value`, such as `rounds.count=10` or `method=fedprox`, applied in order.
+        allow: Modules or packages whose code the configuration may name as `package.module:Name`, or folders of them,
+            from here on in this process. Modules beside a file that is read are allowed; a mapping lies in no folder.
+
+    Returns:
+        The configuration, with every default filled in.
+
+    Raises:
+        ConfigError: A file that cannot be read, an unknown key, a wrong type or an impossible value; the message
+            names the place, the value and the nearest known name.
+
+    Example:
+        >>> from fedreuse import load
+        >>> config = load({"task": {"name": "digits", "clients": 8}}, ["rounds.cohort=4", "method=fedprox"])
+        >>> config.rounds.cohort, config.method.mu
+        (4, 0.0005)
+    """
+    allow_imports(allow)
+    plain = _plain(source)
+    if "axes" in plain:
+        name = source if isinstance(source, str | Path) else "STUDY.yaml"
+        raise ConfigError(f"{name} is a study (it has axes); start it with `fedreuse compare {name}`")
+    plain = with_overrides(plain, overrides)
+    check_one_codec(plain)
+    config: RunConfig = parse(RunConfig, plain, "")
+    return config
+
+
+def _plain(source: object) -> dict[str, Any]:
+    if isinstance(source, str | Path):
+        return read_yaml(Path(source))
+    if isinstance(source, Mapping):
+        return dict(source)
+    if isinstance(source, RunConfig):
+        raise ConfigError("this is a configuration already; run() takes it, dataclasses.replace changes it")
+    raise ConfigError(f"the path of a YAML file or a mapping of its keys expected, got {source!r}")
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file that holds a mapping; a configuration may name what the modules beside it hold."""
+    path = find_config(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; {_nearby(path)}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from None
+    loader = _Loader(text)
+    loader.name = str(path)
+    try:
+        plain = loader.get_single_data()
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML:\n{indent(str(error), '  ')}") from None  # carets need their lines
+    finally:
+        loader.dispose()
+    if not isinstance(plain, dict):
+        raise ConfigError(f"{path}: a mapping of keys to values expected, got {type(plain).__name__}")
+    allow_imports([path.parent])
+    return plain
+
+
+def with_overrides(plain: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """The mapping with `a.b.c=value` applied, all at once; values are read as YAML."""
+    return with_changes(plain, read_overrides(overrides))
+
+
+def with_changes(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The mapping with a tree of changes applied (see `apply_changes`); another dataset keeps the task's own keys."""
+    return apply_changes(plain, changes, {"task": TASK_KEYS})
+
+
+def read_overrides(overrides: Iterable[str]) -> dict[str, Any]:
+    """`a.b.c=value`, values in YAML, as one tree."""
+    return tree_of((_read_override(override) for override in overrides), "")
+
+
+def _read_override(override: str) -> tuple[str, Any]:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"'{override}' is not an override; write key=value, for example rounds.count=30")
+    try:
+        return key, yaml.load(text, _Loader)
+    except yaml.YAMLError:
+        raise ConfigError(f"'{override}': what stands after = is not valid YAML; quote it if it is a text") from None
+
+
+def _nearby(path: Path) -> str:
+    folder = path.parent
+    if not folder.is_dir():
+        return f"the folder {folder} does not exist either"
+    known = [found.name for found in folder.glob("*.y*ml")]
+    return suggest(path.name, known) if known else f"there is no YAML file in {folder.resolve()}"
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without repeated keys, which would silently win over each other, and with 1e-4 as a number."""
+
+
+def _mapping_once(loader: _Loader, node: Any) -> dict[Any, Any]:
+    seen = set()
+    for key_node, _ in node.value:
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            continue  # `<<: *base` repeats what it overrides
+        key = loader.construct_object(key_node, deep=True)
+        if isinstance(key, list | dict):
+            raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)
+        if key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"key '{key}' is there twice", key_node.start_mark)
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d[\d_]*)(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
+)

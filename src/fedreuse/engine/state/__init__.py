@@ -1,0 +1,1 @@
+"""State of a run between rounds: records, client stores, checkpoints."""

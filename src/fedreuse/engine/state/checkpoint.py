@@ -1,0 +1,167 @@
+"""A server record as named blobs: per-client entries stand alone, so that a checkpoint writes what changed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.core.int_map import ABSENT, IntMap
+from fedreuse.core.tensors import Tensors
+from fedreuse.core.values import nbytes
+from fedreuse.engine.state.client_store import MemoryStore
+from fedreuse.engine.state.records import ClientRecord, ServerRecord
+from fedreuse.engine.state.state_file import read_state, write_state
+from fedreuse.engine.state.tensor_store import StoredEntry, StoredFile, TensorStore
+
+if TYPE_CHECKING:
+    from fedreuse.core.schema import ModelSchema
+
+__all__ = ["Blobs", "Checkpointer", "restore_clients", "restore_server"]
+
+Blobs = dict[tuple[str, int], bytes | None]
+"""Bytes by place and key; None means that the entry is gone."""
+_MAIN = "server"
+_CLIENTS = "clients"
+_Mappings = dict[str, Mapping[int, Any]]
+
+
+class Checkpointer:
+    """Remembers what the last checkpoint held, by identity: a value that is the same object has not changed.
+
+    With a tensor store, large entries go to files of their own, and the blob says which; `settled` then gives the
+    record whose entries lie there.
+    """
+
+    def __init__(
+        self, schema: ModelSchema, record: ServerRecord | None = None, tensors: TensorStore | None = None
+    ) -> None:
+        """`record` is what a resumed run starts from."""
+        self._schema = schema
+        self._tensors = tensors
+        self._held: _Mappings = _split(record)[1] if record is not None else {}
+        self._sizes = {place: sum(map(nbytes, _raw(entries))) for place, entries in self._held.items()}
+        self._moved: dict[str, dict[int, StoredFile]] = {}
+        self._replaced: list[StoredFile] = []
+
+    def changes(self, record: ServerRecord, store: object) -> Blobs:
+        """What must be written so that the stored state becomes this one."""
+        rest, mappings = _split(record)
+        blobs: Blobs = {(_MAIN, 0): write_state(rest, self._schema)}
+        for place in {**self._held, **mappings}:  # a mapping that became empty is no longer among the new ones
+            for key, old, new in _differences(self._held.get(place, {}), mappings.get(place, {})):
+                grown = (0 if new is ABSENT else nbytes(new)) - (0 if old is ABSENT else nbytes(old))
+                self._sizes[place] = self._sizes.get(place, 0) + grown
+                if isinstance(old, StoredFile):
+                    self._replaced.append(old)
+                blobs[place, key] = None if new is ABSENT else self._written(place, key, new, record.exchange)
+        if self._moved and self._tensors is not None:
+            self._tensors.flush()
+        self._held = mappings
+        self._sizes[_MAIN] = nbytes(rest)
+        if isinstance(store, MemoryStore):
+            for client, kept in store.take_changed().items():
+                blobs[_CLIENTS, client] = write_state(kept, self._schema)
+        return blobs
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Bytes of the arrays in the last record by place: entries of clients under theirs, the rest as `server`."""
+        return {place.replace(".state.", "."): size for place, size in self._sizes.items() if size}
+
+    def settled(self, record: ServerRecord) -> ServerRecord:
+        """The record once its checkpoint is safe: what went to files lies there, files no longer named are gone."""
+        for place, files in self._moved.items():
+            held = self._held[place]
+            assert isinstance(held, IntMap)
+            self._held[place] = held.with_(files)
+            record = _put(record, place.split(".")[1:], self._held[place])
+        if self._tensors is not None:
+            self._tensors.remove(self._replaced)
+        self._moved, self._replaced = {}, []
+        return record
+
+    def _written(self, place: str, key: int, entry: Any, exchange: int) -> bytes:
+        is_stored = isinstance(entry, StoredFile)
+        if self._tensors is None or not (is_stored or self._tensors.takes(entry)):
+            return write_state(entry.load() if is_stored else entry, self._schema)
+        if is_stored:
+            return write_state(entry.entry, self._schema)
+        name = f"{place.removeprefix('server.')}-{key:07d}-{exchange}"
+        file = self._moved.setdefault(place, {})[key] = self._tensors.put(name, entry)
+        return write_state(file.entry, self._schema)
+
+
+def restore_server(
+    blobs: Mapping[tuple[str, int], bytes], schema: ModelSchema, where: str, tensors: TensorStore | None = None
+) -> ServerRecord:
+    """The record again, exactly; entries in files stay there."""
+    record = read_state(blobs[_MAIN, 0], schema, where)
+    mappings: dict[str, dict[int, Any]] = {}
+    named = set()
+    for (place, key), data in blobs.items():
+        if place in (_MAIN, _CLIENTS):
+            continue
+        entry = read_state(data, schema, where)
+        if isinstance(entry, StoredEntry) and tensors is not None:
+            named.add(entry.file)
+            entry = tensors.open(entry)
+        mappings.setdefault(place, {})[key] = entry
+    if tensors is not None:
+        tensors.keep_only(named)
+    joined: ServerRecord = _join(record, mappings)
+    return dataclasses.replace(joined, durable_exchange=joined.exchange)
+
+
+def restore_clients(blobs: Mapping[tuple[str, int], bytes], schema: ModelSchema, where: str) -> dict[int, ClientRecord]:
+    """The clients' records that a memory store held."""
+    return {key: read_state(data, schema, where) for (place, key), data in blobs.items() if place == _CLIENTS}
+
+
+def _differences(held: Mapping[int, Any], entries: Mapping[int, Any]) -> Iterator[tuple[int, Any, Any]]:
+    """Key, entry before and entry now, where they are not the same object."""
+    if isinstance(held or IntMap(), IntMap) and isinstance(entries or IntMap(), IntMap):
+        before, now = (side if isinstance(side, IntMap) else IntMap() for side in (held, entries))
+        yield from now.changes_since(before)
+        return
+    for key in {**held, **entries}:
+        old, new = held.get(key, ABSENT), entries.get(key, ABSENT)
+        if old is not new:
+            yield key, old, new
+
+
+def _raw(entries: Mapping[int, Any]) -> Iterator[Any]:
+    """The entries, without loading those that lie in files."""
+    return (entry for _, entry in entries.raw_items()) if isinstance(entries, IntMap) else iter(entries.values())
+
+
+def _split(record: ServerRecord) -> tuple[Any, _Mappings]:
+    """The record with its mappings of clients taken out, and those by their path."""
+    mappings: _Mappings = {}
+
+    def walk(node: Any, path: str) -> Any:
+        if isinstance(node, IntMap) or (isinstance(node, Mapping) and all(isinstance(key, int) for key in node)):
+            if node:
+                mappings[path] = node
+            return IntMap() if isinstance(node, IntMap) else {}
+        if not dataclasses.is_dataclass(node) or isinstance(node, type | Tensors):
+            return node
+        parts = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+        walked = {name: walk(part, f"{path}.{name}") for name, part in parts.items()}
+        changed = {name: part for name, part in walked.items() if part is not parts[name]}
+        return dataclasses.replace(node, **changed) if changed else node
+
+    return walk(record, _MAIN), mappings
+
+
+def _join(record: Any, mappings: Mapping[str, Mapping[int, Any]]) -> Any:
+    for path, entries in mappings.items():
+        record = _put(record, path.split(".")[1:], dict(sorted(entries.items())))
+    return record
+
+
+def _put(node: Any, path: list[str], entries: Mapping[int, Any]) -> Any:
+    """The value with a mapping at the end of a path, of the kind that is there."""
+    if not path:
+        return IntMap(entries) if isinstance(node, IntMap) and not isinstance(entries, IntMap) else entries
+    return dataclasses.replace(node, **{path[0]: _put(getattr(node, path[0]), path[1:], entries)})

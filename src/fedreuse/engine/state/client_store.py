@@ -1,0 +1,117 @@
+"""Where client records live between exchanges: in memory, or one file per client."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from fedreuse.core.errors import RunError
+from fedreuse.core.files import clear_leftovers, write_whole
+from fedreuse.engine.state.records import ClientRecord
+from fedreuse.engine.state.state_file import map_state, write_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fedreuse.core.schema import ModelSchema
+
+__all__ = ["ClientStore", "DiskStore", "MemoryStore"]
+
+
+class ClientStore(Protocol):
+    """Records by client id; a client never seen has an empty one."""
+
+    def load(self, client: int) -> ClientRecord:
+        """The client's record."""
+        ...
+
+    def save(self, client: int, record: ClientRecord) -> None:
+        """Store the record, before the reply is absorbed."""
+        ...
+
+    def commit(self, acks: Mapping[int, int]) -> None:
+        """The round is over: only the acknowledged memories count, what was kept for the round goes."""
+        ...
+
+    def items(self) -> Iterator[tuple[int, ClientRecord]]:
+        """Every record there is."""
+        ...
+
+
+class MemoryStore:
+    """Records in this process; a run's checkpoint holds what `changed` lists."""
+
+    def __init__(self, records: Mapping[int, ClientRecord] | None = None) -> None:
+        """Start empty, or from a checkpoint."""
+        self._records = dict(records or {})
+        self._changed: set[int] = set()
+
+    def load(self, client: int) -> ClientRecord:
+        """The client's record."""
+        return self._records.get(client, ClientRecord())
+
+    def save(self, client: int, record: ClientRecord) -> None:
+        """Store the record."""
+        self._records[client] = record
+        self._changed.add(client)
+
+    def commit(self, acks: Mapping[int, int]) -> None:
+        """Keep the acknowledged memories of these clients only."""
+        for client, ack in acks.items():
+            if client in self._records:
+                self.save(client, self._records[client].committed(ack))
+
+    def items(self) -> Iterator[tuple[int, ClientRecord]]:
+        """Every record there is."""
+        return iter(self._records.items())
+
+    def take_changed(self) -> dict[int, ClientRecord]:
+        """Records that changed since the last call."""
+        changed = {client: self._records[client] for client in sorted(self._changed)}
+        self._changed = set()
+        return changed
+
+
+class DiskStore:
+    """One file per client, written atomically: survives the process that wrote it.
+
+    Nothing is dropped at the end of a round: the server's checkpoint may not hold that round yet, so the commit rule's
+    `durable` decides at the next contact.
+    """
+
+    def __init__(self, folder: Path, schema: ModelSchema) -> None:
+        """`folder` is made if needed, for nobody else to look into."""
+        self._folder = folder
+        self._schema = schema
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        clear_leftovers(folder)
+
+    def load(self, client: int) -> ClientRecord:
+        """What the client remembers; a missing file is an empty record."""
+        path = self._path(client)
+        if not path.exists():
+            return ClientRecord()
+        record = map_state(path, self._schema)
+        return record if isinstance(record, ClientRecord) else ClientRecord()
+
+    def save(self, client: int, record: ClientRecord) -> None:
+        """Write, so that the old record or the new one is there."""
+        path = self._path(client)
+        try:
+            write_whole(path, write_state(record, self._schema), is_private=True)
+        except OSError as error:
+            raise RunError(
+                f"{path} could not be written ({error}); free some disk space, then go on with resume=True"
+            ) from None
+
+    def commit(self, acks: Mapping[int, int]) -> None:
+        """Does nothing; see the class."""
+
+    def items(self) -> Iterator[tuple[int, ClientRecord]]:
+        """Every record there is."""
+        for path in sorted(self._folder.glob("client-*.safetensors")):
+            client = int(path.stem.removeprefix("client-"))
+            yield client, self.load(client)
+
+    def _path(self, client: int) -> Path:
+        return self._folder / f"client-{client:07d}.safetensors"

@@ -1,0 +1,1 @@
+"""Laboratory: what produces and checks published evidence; nothing below imports it."""

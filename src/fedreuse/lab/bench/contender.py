@@ -1,0 +1,128 @@
+"""A process that plays the engine's rounds, the floor's, or bare training steps, one at a time, when it is told to."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from fedreuse.core.events import RoundDone, Started, Stop
+from fedreuse.core.listener import Listener
+from fedreuse.lab.bench.floor import BareLoop, rounds_alone, rounds_together
+from fedreuse.lab.bench.peer_work import CnnNetwork
+from fedreuse.lab.bench.turn import Turn
+from fedreuse.lab.bench.workload import configure
+from fedreuse.runs.facts import digest_of_model
+from fedreuse.runs.launch import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from fedreuse.config.run_config import RunConfig
+
+__all__ = ["play_engine", "play_floor", "play_steps"]
+
+_STEPS = 20
+
+
+class _InTurn(Listener):
+    """Lets a run go on when it is its turn, and stops it when no further round is wanted."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+
+    def started(self, event: Started) -> Stop | None:  # noqa: ARG002 - that it began is enough
+        return self._wait()
+
+    def round_done(self, event: RoundDone) -> Stop | None:
+        row, work = event.row, event.work
+        self._turn.done(
+            fresh=row["fresh"], reused=row["reused"], examples=work.training_examples, client_seconds=work.seconds
+        )
+        return self._wait()
+
+    def _wait(self) -> Stop | None:
+        return None if self._turn.wait() else Stop("no further round is wanted")
+
+
+def play_engine(turn: Turn, config: RunConfig) -> None:
+    """A run with ledger and checkpoints, round by round."""
+    with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as folder:
+        run(config, Path(folder) / "run", listeners=[_InTurn(turn)])
+
+
+def play_floor(turn: Turn, config: RunConfig, workers: int) -> None:
+    """The bare loop, round by round; 0 workers: in this process."""
+    rounds = rounds_together(config, workers) if workers else rounds_alone(config)
+    while turn.wait():
+        model = next(rounds)
+        turn.done(digest=digest_of_model(model))
+    rounds.close()  # type: ignore[attr-defined]  # a generator: its workers go home
+
+
+def play_steps(turn: Turn, config: RunConfig, is_tuned: bool) -> None:
+    """Bare steps on real batches: tuned, or with network and optimiser as everybody writes them."""
+    step = _tuned_step(config) if is_tuned else _plain_step(config)
+    while turn.wait():
+        for _ in range(_STEPS):
+            next(step)
+        turn.done(steps=_STEPS)
+
+
+def _tuned_step(config: RunConfig) -> Iterator[None]:
+    loop = BareLoop(config)
+    network = loop.network
+    step = config.local.optimizer.stepper(network.vector, config.local.optimizer.lr)
+    network.module.train()
+    for images, labels in _batches(loop):
+        network.gradient.zero_()
+        outputs = network.module(images.contiguous(memory_format=torch.channels_last))
+        cross_entropy(outputs, labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        step()
+        yield
+
+
+def _plain_step(config: RunConfig) -> Iterator[None]:
+    loop = BareLoop(config, keeps_memory=False)
+    sgd, layers = config.local.optimizer, config.to_plain()["network"]
+    channels, height, width = loop.inputs.shape[1:]
+    network = CnnNetwork((channels, height, width), layers["width"], layers["hidden"], is_tuned=False)
+    optimizer = torch.optim.SGD(
+        network.parameters(), sgd.lr, sgd.momentum, weight_decay=getattr(sgd, "weight_decay", 0.0)
+    )
+    network.train()
+    for images, labels in _batches(loop):
+        optimizer.zero_grad()
+        cross_entropy(network(images), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        optimizer.step()
+        yield
+
+
+def _batches(loop: BareLoop) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Full batches of the first examples, over and over; the same for both."""
+    size = loop.config.local.batch
+    for start in cycle(range(0, min(len(loop.labels), 50 * size) - size + 1, size)):
+        at = slice(start, start + size)
+        yield loop.inputs[at].float().div_(255).sub_(loop.mean).div_(loop.std), loop.labels[at]
+
+
+def main(task: Mapping[str, Any]) -> None:
+    """Play what the task says until nobody asks any more."""
+    turn = Turn()
+    config = configure(task["workload"], task["rounds"], task.get("overrides", ()))
+    if task["kind"] == "engine":
+        play_engine(turn, config)
+    elif task["kind"] == "floor":
+        play_floor(turn, config, task["workers"])
+    else:
+        play_steps(turn, config, task["kind"] == "tuned step")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

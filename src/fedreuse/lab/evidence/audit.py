@@ -1,0 +1,218 @@
+"""An audit: whether runs, studies, searches and gate studies are what they say, from their files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from fedreuse.core.errors import ConfigError, DataError, FedreuseError, RunDirectoryError
+from fedreuse.engine.schedule import Schedule
+from fedreuse.lab.evidence.audit_gate import check_gate
+from fedreuse.lab.evidence.audit_search import check_search, runs_of_search
+from fedreuse.lab.evidence.audit_study import check_study
+from fedreuse.lab.gate.probe import PROBES_FILE
+from fedreuse.learning.networks.network import networks
+from fedreuse.learning.partitions.client_index import ClientIndex
+from fedreuse.runs.facts import digest_of_arrays
+from fedreuse.store.consistency import Check, check_code, check_run, same
+from fedreuse.store.directory import RunDirectory, no_runs
+from fedreuse.store.study_file import STUDY_FILE
+from fedreuse.studies.tuning.space_record import SPACE_FILE
+
+__all__ = ["Audit", "audit", "audit_folder", "plain"]
+
+_DEEPEST = 3
+"""Folders below a path in which runs and studies are looked for."""
+_INDICES = ("partition", "validation")
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was asked of one run, study, search or gate study.
+
+    Attributes:
+        path: The run directory, or the folder of the study, search or gate study.
+        kind: Which of them; `folder` is a path that could not be judged.
+        checks: Every question with its answer.
+    """
+
+    path: Path
+    kind: Literal["run", "study", "search", "gate study", "folder"]
+    checks: tuple[Check, ...]
+
+    @property
+    def verdict(self) -> Literal["green", "unverified", "red"]:
+        """Red if anything is refuted; green if everything is vouched for."""
+        verdicts = {check.verdict for check in self.checks}
+        return "red" if "failed" in verdicts else "unverified" if "unverified" in verdicts else "green"
+
+
+def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
+    """Audit every run, study, search and gate study in a folder.
+
+    Args:
+        path: A run directory, the folder of a study or of a search (or an export of it), one that
+            `fedreuse lab gate --out` wrote, or a folder of these.
+        rebuild: Make data, partition, schedule and initial model again, as a resumed run does, and compare; the
+            datasets must be there.
+
+    Returns:
+        Studies and searches, each followed by its runs, then runs that belong to none; gate studies where they lie.
+
+    Raises:
+        RunDirectoryError: There is no run in the folder.
+
+    Example:
+        >>> from fedreuse import run
+        >>> from fedreuse.lab.evidence.audit import audit
+        >>> small = {"task": {"name": "digits", "clients": 4, "limit": 200, "partition": "iid"}, "network": "mlp"}
+        >>> _ = run({**small, "rounds": {"count": 1, "cohort": 2}}, "mine")
+        >>> {check.name: check.verdict for check in audit("mine")[0].checks}["ledger"]
+        'ok'
+    """
+    place = Path(path)
+    found = list(_found(place, _DEEPEST))
+    if not found:
+        raise no_runs(place)
+    return [one for folder in found for one in _audited(folder, rebuild)]
+
+
+def _found(place: Path, depth: int) -> Iterator[Path]:
+    """Studies, searches, runs that belong to none, and gate studies, from the top down."""
+    if _holds_runs(place) or (place / PROBES_FILE).exists():
+        yield place
+    if not _holds_runs(place) and depth and place.is_dir():
+        for folder in sorted(inner for inner in place.iterdir() if inner.is_dir()):
+            yield from _found(folder, depth - 1)
+
+
+def _holds_runs(place: Path) -> bool:
+    return any((place / name).exists() for name in (STUDY_FILE, SPACE_FILE, "config.yaml"))
+
+
+def _audited(place: Path, rebuild: bool) -> Iterator[Audit]:
+    """What lies in a folder; a gate study may lie beside the runs that it looked at."""
+    if _holds_runs(place):
+        yield from audit_folder(place, rebuild=rebuild)
+    if (place / PROBES_FILE).exists():
+        yield Audit(place, "gate study", tuple(check_gate(place)))
+
+
+def audit_folder(place: Path, absent: Collection[str] | None = None, *, rebuild: bool = False) -> Iterator[Audit]:
+    """Audit one study or search with its runs, or one run; `absent` as in `check_study`."""
+    if (place / STUDY_FILE).exists():
+        yield Audit(place, "study", tuple(check_study(place, absent)))
+        runs = sorted(file.parent for file in place.glob("*/config.yaml") if file.parent.name not in (absent or ()))
+    elif (place / SPACE_FILE).exists():
+        checks = tuple(check_search(place))
+        yield Audit(place, "search", checks)
+        runs = [] if checks[0].name == "outcome" else runs_of_search(place)
+    else:
+        runs = [place]
+    for run in runs:
+        yield Audit(run, "run", tuple(_check(RunDirectory(run), rebuild)))
+
+
+def _check(directory: RunDirectory, rebuild: bool) -> Iterator[Check]:
+    """What the files say, what they are made of, and, if asked for, what is made again."""
+    checks = check_run(directory)
+    yield from checks
+    if checks[0].verdict == "failed":
+        return  # files that were changed need not be looked into
+    for name, look in (("partition", _partition), ("schedule", _schedule), ("model", _model), ("code", _code)):
+        yield _looked(name, look, directory)
+    yield _looked("data and initial model", _rebuilt if rebuild else _origins, directory)
+
+
+def _looked(name: str, look: Callable[[RunDirectory], Check], directory: RunDirectory) -> Check:
+    try:
+        return look(directory)
+    except FedreuseError as error:
+        return Check(name, "failed", str(error))
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        return Check(name, "failed", f"what it says is not what a run writes ({type(error).__name__}: {error})")
+
+
+def _partition(directory: RunDirectory) -> Check:
+    known = directory.provenance["digests"]
+    absent = [name for name in _INDICES if not (directory.path / f"{name}.npz").exists()]
+    if absent and directory.is_exported:
+        return Check("partition", "recorded", "its files were left out of the export")
+    for name in _INDICES:
+        same(name, ClientIndex.load(directory.path / f"{name}.npz").digest, known[name])
+    return Check("partition", "ok")
+
+
+def _schedule(directory: RunDirectory) -> Check:
+    schedule = Schedule.load(directory.path / "schedule.json")
+    same("schedule", schedule.digest, directory.provenance["digests"]["schedule"])
+    same("seed of the schedule", schedule.seed, directory.config["seed"])
+    cohorts = {(t, client) for t, clients in enumerate(schedule.cohorts, start=1) for client in clients}
+    strangers = {(event.round_number, event.client) for event in directory.events()} - cohorts
+    if strangers:
+        number, client = min(strangers)
+        raise RunDirectoryError(f"client {client} has an event in round {number}, and was not selected")
+    return Check("schedule", "ok")
+
+
+def _model(directory: RunDirectory) -> Check:
+    if directory.is_exported and not (directory.path / "model.safetensors").exists():
+        return Check("model", "recorded", "left out of the export")
+    known = directory.provenance
+    try:
+        module = networks.parse(directory.config["network"], "network").build(
+            tuple(known["input_shape"]), known["num_classes"]
+        )
+    except ConfigError as error:
+        return Check("model", "recorded", f"its network cannot be built here ({error})")
+    if digest_of_arrays(directory.model(), module) != directory.summary["model_digest"]:
+        raise RunDirectoryError("model.safetensors does not hold the model of the summary")
+    return Check("model", "ok")
+
+
+def _code(directory: RunDirectory) -> Check:
+    return check_code(directory.provenance)
+
+
+def _origins(directory: RunDirectory) -> Check:
+    digests = directory.provenance["digests"]
+    if (directory.path / "deployment.json").exists():
+        return Check("data and initial model", "recorded", "what the nodes hold is the nodes' claim")
+    opening = directory.opening
+    said = f"data {digests['data'][:12]}, initial model {digests['initial_model'][:12]}"
+    told = "" if opening is None else f", test examples {str(opening.get('digest'))[:12]}"
+    return Check("data and initial model", "recorded", f"{said}{told}; --rebuild makes them again")
+
+
+def _rebuilt(directory: RunDirectory) -> Check:
+    """As a resumed run makes them."""
+    from fedreuse.config.run_config import load
+    from fedreuse.runs.facts import facts_of
+    from fedreuse.runs.federation import assemble
+
+    config = load(directory.config)
+    try:
+        federation = assemble(config)
+    except DataError as error:
+        return Check("data and initial model", "recorded", f"the data are not here ({error})")
+    rounds = config.rounds
+    schedule = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed)
+    known = directory.provenance
+    for name, digest in facts_of(federation, schedule)["digests"].items():
+        same(name.replace("_", " "), digest, known["digests"][name])
+    return Check("data and initial model", "ok", "made again")
+
+
+def plain(audits: Sequence[Audit]) -> list[dict[str, Any]]:
+    """Audits as JSON holds them."""
+    return [
+        {
+            "path": str(one.path),
+            "kind": one.kind,
+            "verdict": one.verdict,
+            "checks": [vars(check) for check in one.checks],
+        }
+        for one in audits
+    ]

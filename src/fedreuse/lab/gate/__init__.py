@@ -1,0 +1,1 @@
+"""Gate study: reliability of the gate score, and the cost of reuse."""

@@ -1,0 +1,1 @@
+"""Plans: claims registered before the runs, and their statistical answers."""

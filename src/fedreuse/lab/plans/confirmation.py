@@ -1,0 +1,207 @@
+"""A plan answered from its run directories: every claim, by seed, with what it could have shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedreuse.core.errors import RunDirectoryError
+from fedreuse.lab.plans.correction import adjusted
+from fedreuse.lab.plans.factorial import factorial_effects
+from fedreuse.lab.plans.hierarchy import OverDatasets, over_datasets
+from fedreuse.lab.plans.record import PlanRecord, read_plan
+from fedreuse.report.arrivals import TargetAnswer, at_target
+from fedreuse.report.observations import Cell, axes_of, by_cell, value_of
+from fedreuse.report.results import compared_alike, planned_runs, read_runs
+from fedreuse.report.statistics.contrasts import Assessment, assess, combined, paired
+from fedreuse.store.code_versions import code_version
+from fedreuse.store.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from fedreuse.lab.plans.claims import Claim, Contrast
+    from fedreuse.report.results import Result
+
+__all__ = ["ClaimAnswer", "Confirmation", "FactorialAnswer", "Verdict", "confirm"]
+
+Verdict = str
+
+
+@dataclass(frozen=True)
+class ClaimAnswer:
+    """One claim: what the differences say, its adjusted p-value, and the verdict.
+
+    `differing` names what the runs of a pair do not share though they bear the same seed.
+    """
+
+    claim: Claim
+    said: Assessment
+    adjusted_p: float | None
+    verdict: Verdict
+    is_first: bool
+    differing: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FactorialAnswer:
+    """Effects of two axes in one block of the others."""
+
+    axes: tuple[str, str]
+    where: str
+    effects: Mapping[str, Assessment]
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Everything that a plan asked for."""
+
+    record: PlanRecord
+    results: tuple[Result, ...]
+    values: Mapping[Cell, Mapping[int, float]]
+    answers: tuple[ClaimAnswer, ...]
+    summaries: Mapping[str, OverDatasets]
+    factorials: tuple[FactorialAnswer, ...]
+    targets: tuple[TargetAnswer, ...]
+    code: str
+
+
+def confirm(folder: str | Path, known: Sequence[Result] | None = None) -> Confirmation:
+    """The answers to the plan of a study, from its folder alone.
+
+    Args:
+        folder: The study's.
+        known: Its runs, where `read_runs` has just read them.
+
+    Raises:
+        RunDirectoryError: No plan, a missing run, runs of two code versions, or a result that is not the recorded one.
+
+    """
+    place = Path(folder)
+    record = read_plan(place)
+    if record is None:
+        raise RunDirectoryError(
+            f"{place} has no plan; write one into the study, and start it with `fedreuse lab confirm`"
+        )
+    results = _whole(place, read_runs(place) if known is None else known)
+    plan = record.current.plan
+    cells = by_cell(results)
+    read = value_of(plan)
+    values = {cell: {seed: read(result) for seed, result in runs.items()} for cell, runs in cells.items()}
+    claims = plan.claims(axes_of(results))
+    answers = _answers(record, claims, values, cells)
+    return Confirmation(
+        record=record,
+        results=tuple(results),
+        values=values,
+        answers=answers,
+        summaries=_summaries(plan.contrasts, answers, cells, 1 - plan.alpha),
+        factorials=_factorials(record, axes_of(results), values),
+        targets=tuple(answer for target in plan.targets for answer in at_target(target, plan, cells, claims)),
+        code=_one_version(results),
+    )
+
+
+def _answers(
+    record: PlanRecord,
+    claims: Sequence[Claim],
+    values: Mapping[Cell, Mapping[int, float]],
+    cells: Mapping[Cell, Mapping[int, Result]],
+) -> tuple[ClaimAnswer, ...]:
+    plan = record.current.plan
+    num_tests = 1 if plan.correction == "none" else len(claims)
+    said = [
+        assess(
+            paired(*(values[frozenset(cell.items())] for cell in claim.cells)),
+            claim.contrast.hypothesis,
+            alpha=plan.alpha,
+            power=plan.power,
+            num_tests=num_tests,
+        )
+        for claim in claims
+    ]
+    decisive = adjusted([one.t_p if plan.decide == "t" else one.sign_flip_p for one in said], plan.correction)
+    pairs = [[run for cell in claim.cells for run in cells[frozenset(cell.items())].values()] for claim in claims]
+    return tuple(
+        ClaimAnswer(
+            claim, one, p, _verdict(p, plan.alpha), record.is_first(claim.contrast), tuple(compared_alike(runs))
+        )
+        for claim, one, p, runs in zip(claims, said, decisive, pairs, strict=True)
+    )
+
+
+def _verdict(p: float | None, alpha: float) -> Verdict:
+    if p is None:
+        return "no test: all differences are equal"
+    return "shown" if p <= alpha else "not shown"
+
+
+def _summaries(
+    contrasts: Sequence[Contrast],
+    answers: Sequence[ClaimAnswer],
+    cells: Mapping[Cell, Mapping[int, Result]],
+    confidence: float,
+) -> dict[str, OverDatasets]:
+    """Contrasts that were answered on several datasets, over these; blocks on one dataset are averaged by seed."""
+    found = {}
+    for contrast in contrasts:
+        on: dict[str, list[Mapping[int, float]]] = {}
+        for one in answers:
+            if one.claim.contrast == contrast:
+                runs = cells[frozenset(one.claim.cells[0].items())]
+                on.setdefault(next(iter(runs.values())).dataset, []).append(one.said.by_seed)
+        means = {name: combined([(1 / len(blocks), by_seed) for by_seed in blocks]) for name, blocks in on.items()}
+        summary = over_datasets({name: list(by_seed.values()) for name, by_seed in means.items()}, confidence)
+        if summary is not None:
+            found[contrast.title] = summary
+    return found
+
+
+def _factorials(
+    record: PlanRecord, axes: Mapping[str, Sequence[str]], values: Mapping[Cell, Mapping[int, float]]
+) -> tuple[FactorialAnswer, ...]:
+    plan, answers = record.current.plan, []
+    for first, second in plan.factorials:
+        rest = {frozenset(pair for pair in cell if pair[0] not in (first, second)) for cell in values}
+        for block in sorted(rest, key=sorted):
+            corners = {
+                (upper, also): values[block | {(first, axes[first][upper]), (second, axes[second][also])}]
+                for upper in (False, True)
+                for also in (False, True)
+            }
+            effects = factorial_effects(corners, alpha=plan.alpha, power=plan.power)
+            answers.append(FactorialAnswer((first, second), ", ".join(label for _, label in sorted(block)), effects))
+    return tuple(answers)
+
+
+def _whole(place: Path, found: Sequence[Result]) -> list[Result]:
+    """Every run of the study, complete and with the result that was recorded when its test split was opened."""
+    results = [result for result in found if result.is_complete]
+    there = {result.directory.name for result in results}
+    missing = [folder for folder in planned_runs(place) if folder not in there]
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise RunDirectoryError(
+            f"runs of the plan are missing or incomplete ({len(missing)}: {', '.join(missing[:3])}{more}), and a plan "
+            "is answered as a whole; the same command runs them and keeps the others"
+        )
+    for result in (one for one in found if one.fault):
+        raise RunDirectoryError(
+            f"{result.directory} fails its audit, and a plan is answered as a whole: {result.fault}. Without this "
+            "folder `fedreuse lab confirm` runs it again"
+        )
+    return results
+
+
+def _one_version(results: Sequence[Result]) -> str:
+    """The version of the code that made every run."""
+    made: dict[str, list[str]] = {}
+    for result in results:
+        made.setdefault(code_version(RunDirectory.open(result.directory).provenance), []).append(result.directory.name)
+    if len(made) > 1:
+        listed = "; ".join(f"{version}: {len(names)} runs, such as {names[0]}" for version, names in made.items())
+        raise RunDirectoryError(
+            f"the runs of the plan come from {len(made)} versions of the code ({listed}), so that a difference may be "
+            "that of the code; run them all with one version, in another `out` (nothing is deleted)"
+        )
+    return next(iter(made))

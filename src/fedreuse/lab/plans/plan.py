@@ -1,0 +1,180 @@
+"""What is asked before there are results: contrasts with their margins, the metric, the correction.
+
+plan:
+  metric: test                          # test or validation score; bytes, flops, seconds
+  boundary: messages                    # which bytes
+  development_seeds: [1, 2, 3]          # settings were chosen with these; none may come back
+  contrasts:
+    - {of: DG-FedReuse, against: Top-K + EF, test: non_inferiority, margin: 0.01, better: higher}
+    - {of: DG-FedReuse, against: age only, test: equivalence, margin: 0.01}
+  factorials: [[reuse, codec]]          # two axes with two labels each
+  targets: [0.85]                       # validation scores: bytes, rounds, FLOPs and seconds to get there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fedreuse.core.errors import ConfigError, require
+from fedreuse.core.registry import parse
+from fedreuse.lab.plans.claims import Axes, Claim, Contrast, claims_of, require_known
+from fedreuse.lab.plans.correction import Correction
+from fedreuse.report.statistics.hypotheses import smallest_sign_flip_p
+from fedreuse.report.statistics.power import seeds_for_sign_flips, seeds_for_t, smallest_margin
+
+__all__ = ["FEWEST_SEEDS", "Direction", "MetricName", "Plan"]
+
+FEWEST_SEEDS = 5
+MetricName = Literal["test", "validation", "bytes", "flops", "seconds"]
+Direction = Literal["up", "down", "both"]
+
+
+def _contrasts(given: object, where: str) -> tuple[Contrast, ...]:
+    if not isinstance(given, list) or not given:
+        raise ConfigError(
+            f"{where}: a list expected, such as [{{of: A, against: B, test: equivalence, margin: 0.01}}], got {given!r}"
+        )
+    return tuple(parse(Contrast, one, f"{where}[{number}]") for number, one in enumerate(given))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A confirmatory analysis, fixed before the first run.
+
+    Args:
+        contrasts: What is to be shown; all of them share `alpha`.
+        metric: What is compared: `test` or `validation` score (fractions), `bytes` (of `boundary` and `direction`),
+            `flops` of the clients, `seconds`.
+        boundary: Which bytes, for the metric `bytes` and the costs to a target.
+        direction: `up`, `down` or `both`.
+        alpha: Chance of any false claim of the plan, in (0, 0.5).
+        correction: For several contrasts: `holm`, `bonferroni` or `none`.
+        decide: `t` (paired t-test, TOST) or `sign_flip` (exact permutation test).
+        sd: Standard deviation of the paired differences that development runs showed, if known: a margin that
+            cannot be shown with it is refused.
+        power: Probability for which the report says what could have been found, in (0, 1).
+        development_seeds: Seeds with which settings were chosen.
+        factorials: Pairs of axes with two labels each.
+        targets: Validation scores for which the cost to get there is reported; 0.85 is an accuracy of 85 %.
+
+    Raises:
+        ConfigError: A value out of range.
+
+    Example:
+        >>> Plan((Contrast("A", "B"),)).check([401, 402, 403, 404, 405], {"method": ["A", "B"]})
+
+    """
+
+    contrasts: tuple[Contrast, ...] = field(metadata={"parse": _contrasts})
+    metric: MetricName = "test"
+    boundary: str = "messages"
+    direction: Direction = "both"
+    alpha: float = 0.05
+    correction: Correction = "holm"
+    decide: Literal["t", "sign_flip"] = "t"
+    sd: float | None = None
+    power: float = 0.8
+    development_seeds: tuple[int, ...] = ()
+    factorials: tuple[tuple[str, str], ...] = ()
+    targets: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the ranges, and that no contrast is there twice."""
+        require(0 < self.alpha < 0.5, "alpha must be in (0, 0.5)", self.alpha)
+        require(0 < self.power < 1, "power must be in (0, 1)", self.power)
+        require(self.sd is None or self.sd > 0, "sd must be above 0", self.sd)
+        titles = [contrast.title for contrast in self.contrasts]
+        twice = {title for title in titles if titles.count(title) > 1}
+        require(not twice, "contrasts must differ from each other", sorted(twice))
+
+    def claims(self, axes: Axes) -> list[Claim]:
+        """Every contrast in every block: what the correction counts.
+
+        Args:
+            axes: The labels of every axis of the study but the seed.
+
+        Raises:
+            ConfigError: A label that the study does not have.
+
+        """
+        return [claim for contrast in self.contrasts for claim in claims_of(contrast, axes)]
+
+    def check(self, seeds: Sequence[int], axes: Axes, *, is_share: bool = False) -> None:
+        """Refuse a plan that a study with these seeds and axes cannot answer.
+
+        Args:
+            seeds: The seeds of the study.
+            axes: The labels of every axis of the study but the seed.
+            is_share: Whether scores are shares (accuracy, F1), from 0 to 1: no margin or target is larger then.
+
+        Raises:
+            ConfigError: Unknown labels; margins or targets in another unit than the score's; seeds that are too few,
+                that were used in development, or that can show nothing, with the number that could.
+
+        """
+        self._check_factorials(axes)
+        if is_share:
+            self._check_unit()
+        claims = self.claims(axes)
+        known = sorted(set(self.development_seeds) & set(seeds))
+        require(
+            not known,
+            "seeds with which settings were chosen cannot confirm them; take others in axes.seed, such as 401 to 405, "
+            "than those that development_seeds has",
+            known,
+        )
+        if len(seeds) < FEWEST_SEEDS:
+            raise ConfigError(
+                f"a plan needs at least {FEWEST_SEEDS} seeds, got {list(seeds)}; name more in axes.seed (a comparison "
+                "without a plan takes any number)"
+            )
+        for contrast in self.contrasts:
+            self._check_attainable(contrast, len(seeds), len(claims))
+
+    def strictest_alpha(self, num_claims: int) -> float:
+        """What the smallest p-value of so many must not exceed to count."""
+        return self.alpha if self.correction == "none" else self.alpha / num_claims
+
+    def _check_attainable(self, contrast: Contrast, num_seeds: int, num_claims: int) -> None:
+        alpha, asked = self.strictest_alpha(num_claims), contrast.hypothesis
+        among = f"{num_claims} claims, correction {self.correction}"
+        best = smallest_sign_flip_p(num_seeds, asked)
+        if self.decide == "sign_flip" and best > alpha:
+            raise ConfigError(
+                f"'{contrast.title}' can never be shown by flips of signs: {num_seeds} seeds give p = {best:.4g} at "
+                f"best, {alpha:.4g} is needed ({among}). Take {seeds_for_sign_flips(asked, alpha)} seeds, or decide: t"
+            )
+        if contrast.test == "superiority" or self.sd is None:
+            return
+        margin = smallest_margin(self.sd, num_seeds, alpha)
+        if margin >= contrast.margin:
+            raise ConfigError(
+                f"'{contrast.title}' can never be shown with {num_seeds} seeds if the differences spread by sd = "
+                f"{self.sd:g}: {margin:.4g} is the smallest margin then ({among}). Take "
+                f"{seeds_for_t(self.sd, contrast.margin, alpha)} seeds, or a wider margin"
+            )
+
+    def _check_unit(self) -> None:
+        """Refuse percent where shares are meant."""
+        for contrast in self.contrasts if self.metric in ("test", "validation") else ():
+            require(
+                contrast.margin < 1,
+                f"'{contrast.title}': margin is a share: 0.01 is one point, and 1 would be 100 points; it must be "
+                "below 1",
+                contrast.margin,
+            )
+        wrong = [target for target in self.targets if not 0 < target <= 1]
+        require(
+            not wrong,
+            "targets are shares: 0.85 is 85 %; they must be above 0 and at most 1",
+            wrong,
+        )
+
+    def _check_factorials(self, axes: Axes) -> None:
+        for pair in self.factorials:
+            for name in pair:
+                require_known(name, list(axes), "factorials")
+                require(len(axes[name]) == 2, f"factorials: axis '{name}' must have two labels", list(axes[name]))
+            require(pair[0] != pair[1], "factorials: two axes expected", list(pair))

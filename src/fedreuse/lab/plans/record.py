@@ -1,0 +1,137 @@
+"""The plan of a study on disk: hashed before the first run starts; a changed one is added, never put in its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from fedreuse.core.errors import RunDirectoryError, UserError
+from fedreuse.core.files import write_whole
+from fedreuse.core.registry import parse, to_plain
+from fedreuse.lab.plans.claims import Contrast
+from fedreuse.lab.plans.plan import Plan
+from fedreuse.store.study_file import PLAN_FILE
+
+__all__ = ["Entry", "PlanRecord", "plan_digest", "read_plan", "register"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One plan: its digest, when it was registered, and which runs were complete by then."""
+
+    plan: Plan
+    runs: tuple[Mapping[str, Any], ...]
+    digest: str
+    registered: str
+    complete_before: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """Every plan that a study had, the first one first. The last one counts."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def current(self) -> Entry:
+        """The plan that is reported."""
+        return self.entries[-1]
+
+    def is_first(self, contrast: Contrast) -> bool:
+        """Whether the first plan asked this already, of the same metric, by the same rules."""
+        first = self.entries[0].plan
+        return contrast in first.contrasts and _rules(first) == _rules(self.current.plan)
+
+
+def _rules(plan: Plan) -> tuple[object, ...]:
+    return plan.metric, plan.boundary, plan.direction, plan.alpha, plan.correction, plan.decide
+
+
+def plan_digest(plan: Plan, runs: Sequence[Mapping[str, Any]]) -> str:
+    """SHA-256 of the plan and of the identity of every run it speaks of."""
+    content = json.dumps({"plan": to_plain(plan), "runs": [dict(run) for run in runs]}, sort_keys=True)
+    return sha256(content.encode()).hexdigest()
+
+
+def register(
+    folder: Path, plan: Plan, runs: Sequence[Mapping[str, Any]], complete: Sequence[str], *, amend: bool = False
+) -> PlanRecord:
+    """Write the plan down before anything runs; the same plan again changes nothing.
+
+    Args:
+        folder: The folder of the study.
+        plan: What is asked.
+        runs: Labels and run id of every run of the study.
+        complete: Runs whose results are there already.
+        amend: Whether a plan that differs may be added to the one that is there.
+
+    Raises:
+        RunDirectoryError: The folder belongs to another plan, its record is damaged, or it cannot be written.
+
+    """
+    known = read_plan(folder)
+    digest = plan_digest(plan, runs)
+    if known is not None and known.current.digest == digest:
+        return known
+    if known is not None and not amend:
+        raise RunDirectoryError(
+            f"{folder} was begun with another plan ({known.current.digest[:12]} of {known.current.registered}; "
+            f"this is {digest[:12]}). Choose another `out`, go back to the plan in {folder / PLAN_FILE}, or go on "
+            "with `fedreuse lab confirm ... --amend`: complete runs are kept, and the report marks every contrast that "
+            "was not in the first plan"
+        )
+    registered = datetime.now(UTC).isoformat(timespec="seconds")
+    entry = Entry(plan, tuple(runs), digest, registered, tuple(complete))
+    record = PlanRecord((*(known.entries if known else ()), entry))
+    content = {"plans": [to_plain(one) for one in record.entries]}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / PLAN_FILE, (json.dumps(content, indent=2) + "\n").encode())
+    except OSError as error:
+        raise RunDirectoryError(
+            f"{folder / PLAN_FILE} cannot be written ({error}); nothing was started. Free some disk space, or choose "
+            "another `out`"
+        ) from None
+    return record
+
+
+def read_plan(folder: Path) -> PlanRecord | None:
+    """The plans of a study; None if it has none.
+
+    Raises:
+        RunDirectoryError: The file is not what was written: a plan whose digest is another one.
+
+    """
+    path = folder / PLAN_FILE
+    if not path.exists():
+        return None
+    try:
+        entries = tuple(_entry(one) for one in json.loads(path.read_text(encoding="utf-8"))["plans"])
+    except (OSError, ValueError, KeyError, TypeError, UserError) as error:
+        raise _damaged(path, str(error)) from None
+    changed = [one.digest[:12] for one in entries if plan_digest(one.plan, one.runs) != one.digest]
+    if changed or not entries:
+        raise _damaged(path, f"plan {', '.join(changed)} does not have its digest" if changed else "no plan in it")
+    return PlanRecord(entries)
+
+
+def _entry(plain: Mapping[str, Any]) -> Entry:
+    return Entry(
+        parse(Plan, plain["plan"], "plan"),
+        tuple(plain["runs"]),
+        str(plain["digest"]),
+        str(plain["registered"]),
+        tuple(plain["complete_before"]),
+    )
+
+
+def _damaged(path: Path, why: str) -> RunDirectoryError:
+    return RunDirectoryError(
+        f"{path} is not as it was written ({why}), so that nothing can be confirmed by it; bring it back from a copy, "
+        "or start the study again in another `out`"
+    )

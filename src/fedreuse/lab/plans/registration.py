@@ -1,0 +1,64 @@
+"""Plans of studies: read from the study, checked against it, and registered before its first run starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedreuse.accounting.boundaries.boundary import measured, modelled
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.registry import parse
+from fedreuse.lab.plans.claims import require_known
+from fedreuse.lab.plans.plan import Plan
+from fedreuse.lab.plans.record import register
+from fedreuse.store.directory import RunDirectory
+from fedreuse.studies.running import require_own
+
+if TYPE_CHECKING:
+    from fedreuse.studies.study import Study
+
+__all__ = ["plan_of", "register_plan"]
+
+
+def plan_of(study: Study) -> Plan | None:
+    """Return the plan of a study, checked against its axes and seeds; None without a plan.
+
+    Raises:
+        ConfigError: The plan has an unknown key, names a label or axis the study does not have, or cannot be answered
+            with its seeds.
+
+    """
+    if study.plan is None:
+        return None
+    plan: Plan = parse(Plan, study.plan, f"study {study.name}, plan")
+    try:
+        require_known(plan.boundary, [*modelled(), *measured()], "boundary")
+        seeds = sorted({planned.config.seed for planned in study.runs})
+        is_share = all(planned.config.task.metric.is_share for planned in study.runs)
+        plan.check(seeds, study.axes, is_share=is_share)
+    except ConfigError as error:
+        raise ConfigError(f"study {study.name}, plan: {error}") from None
+    return plan
+
+
+def register_plan(study: Study, place: str | Path, *, amend: bool = False) -> None:
+    """Store the plan of a study, with its digest, before anything runs; without a plan nothing happens.
+
+    Args:
+        study: The study.
+        place: The folder of the study.
+        amend: Add a plan that differs from the one stored there, instead of refusing it.
+
+    Raises:
+        ConfigError: The plan does not fit the study.
+        RunDirectoryError: The folder belongs to another plan, or cannot be written.
+
+    """
+    folder = Path(place)
+    require_own(study, folder)
+    plan = plan_of(study)
+    if plan is None:
+        return
+    complete = [planned.folder for planned in study.runs if RunDirectory(folder / planned.folder).is_complete]
+    entries = [{"labels": dict(planned.labels), "run_id": planned.config.run_id} for planned in study.runs]
+    register(folder, plan, entries, complete, amend=amend)

@@ -1,0 +1,84 @@
+"""Inference: contrasts as a forest plot with their margins, factorial effects, and the tables by seed."""
+
+from __future__ import annotations
+
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedreuse.lab.plans.confirmation import confirm
+from fedreuse.lab.plans.confirmation_tables import confirmation_tables, in_words, named
+from fedreuse.lab.plans.record import read_plan
+from fedreuse.report.observations import unit_of
+from fedreuse.report.page.differences import differences, forest_row, forest_text
+from fedreuse.report.page.section import Figure, Section, short
+from fedreuse.report.results import planned_runs
+
+if TYPE_CHECKING:
+    from fedreuse.lab.plans.confirmation import Confirmation
+    from fedreuse.report.observations import Unit
+    from fedreuse.report.page.shown import Shown
+    from fedreuse.report.statistics.contrasts import Assessment
+
+__all__ = ["inference"]
+
+
+def inference(shown: Shown) -> Section:
+    """The answers to the plans of the studies that are shown; without a plan, paired differences."""
+    planned = [place for place in shown.places if read_plan(place) is not None]
+    parts = [_planned(place, shown) for place in planned if _is_whole(place, shown)]
+    waiting = [f"{place.name}: a plan is answered as a whole, and runs are missing." for place in planned
+               if not _is_whole(place, shown)]  # fmt: skip
+    if not planned:
+        return differences(shown)
+    lead = [line for part in parts for line in part.lead] + waiting
+    figures = [figure for part in parts for figure in part.figures]
+    return Section("inference", "Inference", lead, figures, [table for part in parts for table in part.tables])
+
+
+def _is_whole(place: Path, shown: Shown) -> bool:
+    complete = {result.directory.resolve() for result in shown.complete}
+    return all((place / folder).resolve() in complete for folder in planned_runs(place))
+
+
+def _planned(place: Path, shown: Shown) -> Section:
+    runs = {(place / folder).resolve() for folder in planned_runs(place)}
+    found = confirm(place, [result for result in shown.complete if result.directory.resolve() in runs])
+    unit = unit_of(found.record.current.plan.metric, found.results)
+    claims = [
+        {
+            **forest_row(named(answer, found), answer.said, unit),
+            "margins": _margins(answer, unit),
+            "verdict": answer.verdict,
+        }
+        for answer in found.answers
+    ]
+    effects = [forest_row(name, said, unit) for name, said in _effects(found)]
+    figures = [Figure("forest", f"Claims of the plan ({unit[0]})", forest_text(claims, unit), claims)]
+    if effects:
+        figures.append(
+            Figure("forest_effects", f"Effects of the factorials ({unit[0]})", forest_text(effects, unit), effects)
+        )
+    return Section("", "", in_words(found), figures, confirmation_tables(found))
+
+
+def _margins(answer: Any, unit: Unit) -> list[float | int | None]:
+    """Where the margin of a claim lies: on both sides for equivalence, on the worse side for non-inferiority."""
+    contrast = answer.claim.contrast
+    margin = unit[1] * contrast.margin
+    if not margin or not isfinite(margin):
+        return []
+    if contrast.test == "equivalence":
+        return [short(-margin), short(margin)]
+    sign = 1 if contrast.better == "higher" else -1
+    return [short(-sign * margin if contrast.test == "non_inferiority" else sign * margin)]
+
+
+def _effects(found: Confirmation) -> list[tuple[str, Assessment]]:
+    rows = []
+    for answer in found.factorials:
+        first, second = answer.axes
+        names = {"first": first, "second": second, "interaction": f"{first} x {second}"}
+        at = f" on {answer.where}" if answer.where else ""
+        rows += [(f"{names[name]}{at}", said) for name, said in answer.effects.items()]
+    return rows

@@ -1,0 +1,143 @@
+"""What an aggregator is: all contributions of a round go in, one direction and its statistics come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from fedreuse.core.model import Model
+from fedreuse.core.registry import Registry
+from fedreuse.core.tensors import Tensors, dot, weighted_sum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Event
+    from fedreuse.core.schema import ModelSchema
+
+__all__ = [
+    "Aggregated", "Aggregator", "Contribution", "Statistics", "aggregators", "fresh_contributions", "judged",
+    "with_buffers",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Contribution:
+    """What one client adds to a round.
+
+    Args:
+        update: Trained minus received, as the server decoded it, with running statistics and counters.
+        weight: The client's share of the round under FedAvg's weights, at least 0; the shares of a round sum to 1.
+        decay: Factor on the weight, in [0, 1]; 1 for a fresh update.
+        buffers_weight: Share of its running statistics and counters; None where they do not count in this round.
+        age: Rounds since the update was sent: 0 is fresh, 1 and more is reused; None is reused, of unknown age.
+    """
+
+    update: Model
+    weight: float
+    decay: float = 1.0
+    buffers_weight: float | None = None
+    age: int | None = 0
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the update was sent in this round."""
+        return self.age == 0
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What a direction was made of; some server steps need to know.
+
+    Args:
+        contributions: All that the aggregator was given, by client.
+        weights: What each update really counted for; a client that was left out is missing.
+    """
+
+    contributions: Mapping[int, Contribution]
+    weights: Mapping[int, float]
+
+    @property
+    def num_contributions(self) -> int:
+        """How many updates entered the direction."""
+        return len(self.weights)
+
+    @cached_property
+    def mean_square_norm(self) -> float:
+        """Weighted sum of |update_i|^2 over the updates that entered; computed when somebody asks."""
+        updates = {client: self.contributions[client].update.weights for client in self.weights}
+        return sum(weight * dot(updates[client], updates[client]) for client, weight in self.weights.items())
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregated:
+    """The direction of a round, its statistics, and what the aggregator decided on single clients.
+
+    `verdicts` holds a few words for each client that was left out or changed, such as `{3: "left out by krum"}`; they
+    become the reasons of the round's events.
+    """
+
+    direction: Model
+    statistics: Statistics
+    verdicts: Mapping[int, str] = field(default_factory=dict)
+
+
+class Aggregator:
+    """Turns the contributions of a round into a direction. A rule is a frozen dataclass and remembers nothing.
+
+    Running statistics and counters are part of a contribution; `with_buffers` averages them as FedAvg does.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from fedreuse import Aggregator
+        >>> from fedreuse.methods.aggregators.aggregator import Aggregated, Statistics, with_buffers
+        >>> @dataclass(frozen=True)
+        ... class Largest(Aggregator):
+        ...     def aggregate(self, contributions, cohort, schema):
+        ...         chosen = max(contributions, key=lambda client: contributions[client].weight)
+        ...         kept = {chosen: contributions[chosen]}
+        ...         direction = with_buffers(kept[chosen].update.weights, kept, schema)
+        ...         verdicts = {client: "left out by largest" for client in contributions if client != chosen}
+        ...         return Aggregated(direction, Statistics(contributions, {chosen: 1.0}), verdicts)
+        >>> Largest()
+        Largest()
+    """
+
+    @property
+    def needs_every_coordinate(self) -> bool:
+        """Whether it compares single coordinates, so that one that a codec dropped would count as a zero."""
+        return False
+
+    def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
+        """The direction; `contributions` are in client order and never empty."""
+        del contributions, cohort, schema
+        raise TypeError(f"{type(self).__name__} makes no direction: define aggregate(contributions, cohort, schema)")
+
+
+aggregators: Registry[Aggregator] = Registry("aggregators", "fedreuse.methods.aggregators", base=Aggregator)
+
+
+def fresh_contributions(updates: Mapping[int, Model], cohort: Cohort) -> dict[int, Contribution]:
+    """The contributions of a round in which everybody who counts has trained."""
+    shares = cohort.population.ratio_weights(updates)
+    return {client: Contribution(update, shares[client], 1.0, shares[client]) for client, update in updates.items()}
+
+
+def with_buffers(weights: Tensors, contributions: Mapping[int, Contribution], schema: ModelSchema) -> Model:
+    """A direction of the weights, beside the weighted mean of running statistics and of counters."""
+    counted = [(one.buffers_weight, one.update) for one in contributions.values() if one.buffers_weight is not None]
+    return Model(
+        weights,
+        weighted_sum([(share, update.buffers) for share, update in counted], schema.buffers),
+        weighted_sum([(share, update.counters) for share, update in counted], schema.counters),
+    )
+
+
+def judged(events: Iterable[Event], verdicts: Mapping[int, str]) -> tuple[Event, ...]:
+    """The events of a round, with an aggregator's verdict for a reason where there is one."""
+    return tuple(
+        replace(event, reason=verdicts[event.client]) if event.client in verdicts else event for event in events
+    )

@@ -1,0 +1,105 @@
+"""What a gate is: from ages and scores, who must be fresh and why; and the quota that every gate keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, ClassVar
+
+from fedreuse.core.errors import require
+from fedreuse.core.registry import Registry
+
+if TYPE_CHECKING:
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import BatchPlan
+
+__all__ = ["AgeLimit", "Gate", "gates", "promote"]
+
+
+class Gate:
+    """Decides which selected clients must train. Ages are those of the selected clients that have a cache.
+
+    As it stands, only clients without a cache train, and nobody is asked for a score.
+
+    Example:
+        >>> from fedreuse import Cohort, registries
+        >>> gate = registries["gates"].parse({"name": "age_only", "max_age": 4, "quota": 0.5}, "gate")
+        >>> cohort, ages = Cohort(9, (0, 1, 2, 3), seed=101), {0: 1, 1: 4, 2: 2}
+        >>> certain = gate.certain(ages, cohort)
+        >>> certain
+        {3: 'no cache', 1: 'age'}
+        >>> gate.choose({}, {0: 1, 2: 2}, certain, cohort)
+        {}
+    """
+
+    scores_drift: ClassVar[bool] = False
+    """Whether the server scores doubtful clients itself: the distance that the model has moved since the cached update
+    was trained, over the norm of that update. It keeps the models of past rounds for that, up to `expiry` (without one,
+    of all rounds). A gate with a plan is given the clients' own scores instead."""
+
+    @property
+    def plan(self) -> BatchPlan | None:
+        """How clients score themselves; None if the gate asks none of them and contacts nobody it reuses."""
+        return None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether scores, and so what clients' data say, enter the decision."""
+        return self.plan is not None or self.scores_drift
+
+    @property
+    def compares_scores(self) -> bool:
+        """Whether the score of one client may decide about another; of a scored gate so, unless it says otherwise."""
+        return self.is_scored
+
+    @property
+    def expiry(self) -> int | None:
+        """The age from which a cache is never used again, whatever comes; None if there is no such age."""
+        return None
+
+    def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
+        """Clients that train whatever their score, with the reason."""
+        return {client: "no cache" for client in cohort.clients if client not in ages}
+
+    def choose(
+        self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
+    ) -> dict[int, str]:
+        """Who else trains, with the reason; `ages` are those of the doubtful clients alone."""
+        del scores, ages, certain, cohort
+        return {}
+
+
+gates: Registry[Gate] = Registry("gates", "fedreuse.methods.gates", base=Gate)
+
+
+@dataclass(frozen=True)
+class AgeLimit(Gate):
+    """What all gates but `always` share: a cache of age `max_age` or more is not reused, and a share must be fresh."""
+
+    max_age: int = 4
+    quota: float = 0.3
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(self.max_age >= 1, "gate.max_age must be at least 1", self.max_age)
+        require(0 <= self.quota <= 1, "gate.quota must be in [0, 1]", self.quota)
+
+    @property
+    def expiry(self) -> int | None:
+        """Too old to be reused is too old for anything."""
+        return self.max_age
+
+    def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
+        """No cache, or too old."""
+        return super().certain(ages, cohort) | {client: "age" for client, age in ages.items() if age >= self.max_age}
+
+
+def promote(
+    chosen: dict[int, str], ranking: Mapping[int, float], num_certain: int, quota: float, cohort: Cohort
+) -> dict[int, str]:
+    """Fill the quota from the top of a ranking: larger first, then the smaller client id."""
+    wanted = ceil(quota * len(cohort.clients) - 1e-9)
+    left = sorted((client for client in ranking if client not in chosen), key=lambda client: (-ranking[client], client))
+    missing = max(0, wanted - num_certain - len(chosen))
+    return chosen | dict.fromkeys(left[:missing], "quota")

@@ -1,0 +1,81 @@
+"""The paper's gate: fresh if the head gradient has turned away from the remembered signature.
+
+tau_t = max(tau_floor, tau_start * exp(-decay * t))        fresh iff score >= tau_t
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+from typing import TYPE_CHECKING
+
+from fedreuse.core.errors import require
+from fedreuse.core.local_trainer import BatchPlan
+from fedreuse.methods.gates.gate import AgeLimit, gates, promote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.core.cohort import Cohort
+
+__all__ = ["Proxy"]
+
+
+@gates.register("proxy")
+@dataclass(frozen=True)
+class Proxy(AgeLimit):
+    """Fresh if the cosine distance of head gradients reaches a threshold that falls with the rounds: the paper's.
+
+    The threshold in round t is max(tau_floor, tau_start * exp(-decay * t)); distances lie in [0, 2].
+
+    Args:
+        max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
+        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
+        tau_start: The threshold before it falls, not negative.
+        tau_floor: The lowest threshold, not negative.
+        decay: How fast the threshold falls, per round, not negative.
+        batches: Batches of the client's training examples in one gradient, at least 1.
+        batch: Examples in a batch, at least 2.
+        deterministic: Take the same batches in every round, in evaluation mode and without augmentation.
+
+    Example: `method: {name: dg_fedreuse, gate: {name: proxy, quota: 0.5}}`.
+    """
+
+    tau_start: float = 0.9116988
+    tau_floor: float = 0.8134931
+    decay: float = 0.01
+    batches: int = 5
+    batch: int = 64
+    deterministic: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        super().__post_init__()
+        require(self.tau_start >= 0, "gate.tau_start must not be negative", self.tau_start)
+        require(self.tau_floor >= 0, "gate.tau_floor must not be negative", self.tau_floor)
+        require(self.decay >= 0, "gate.decay must not be negative", self.decay)
+        require(self.batches >= 1, "gate.batches must be at least 1", self.batches)
+        require(self.batch >= 2, "gate.batch must be at least 2", self.batch)
+
+    @property
+    def plan(self) -> BatchPlan | None:
+        """Every doubtful client is scored."""
+        return BatchPlan(self.batches, self.batch, self.deterministic)
+
+    def threshold(self, round_number: int) -> float:
+        """tau_t, with rounds counted from 1."""
+        return max(self.tau_floor, self.tau_start * exp(-self.decay * round_number))
+
+    @property
+    def compares_scores(self) -> bool:
+        """The quota does: it takes the highest."""
+        return self.quota > 0
+
+    def choose(
+        self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
+    ) -> dict[int, str]:
+        """Scores at or above the threshold, then the quota by decreasing score."""
+        del ages
+        threshold = self.threshold(cohort.round_number)
+        chosen = {client: "score" for client, score in scores.items() if score >= threshold}
+        return promote(chosen, scores, len(certain), self.quota, cohort)

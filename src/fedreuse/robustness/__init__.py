@@ -1,0 +1,1 @@
+"""Robustness: attacks on a federation, and client-level differential privacy."""

@@ -1,0 +1,132 @@
+"""A method some of whose clients are bad: both halves, with the attack around them.
+
+Bad clients run the honest client half and change its reply before it is packed. Colluders see what the server decoded
+of the honest replies and put their own in the place of what they sent; they know `max_norm` and stay within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedreuse.core.method import ClientHalf, ServerHalf
+from fedreuse.core.tensors import Tensors, to_dense
+from fedreuse.robustness.attacks.attack import BadMemory
+
+if TYPE_CHECKING:
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.local_trainer import LocalTrainer
+    from fedreuse.core.message import Conversation, Message, Replies
+    from fedreuse.core.method import Method
+    from fedreuse.core.model import Model
+    from fedreuse.core.population import Population
+    from fedreuse.robustness.attacks.attack import Attack
+
+__all__ = ["HostileClient", "HostileServer", "under_attack"]
+
+_GROUP = "update"
+
+
+def under_attack(method: Method, attack: Attack, bad: frozenset[int]) -> Method:
+    """The method with an attack by these clients."""
+    if not bad:
+        return method
+    server = HostileServer(method.server, attack, bad, method.max_norm) if attack.colludes else method.server
+    return replace(method, server=server, client=HostileClient(method.client, attack, bad))
+
+
+@dataclass(frozen=True)
+class HostileClient(ClientHalf[Any]):
+    """Every client's half: honest, or as the attack says."""
+
+    honest: ClientHalf[Any]
+    attack: Attack
+    bad: frozenset[int]
+
+    @property
+    def wants_delivered(self) -> bool:
+        """As the honest half."""
+        return self.honest.wants_delivered
+
+    def init(self) -> Any:
+        """As the honest half."""
+        return self.honest.init()
+
+    def answer(self, request: Message, state: Any, trainer: LocalTrainer) -> tuple[Message, Any]:
+        """The truth, or what a bad client makes of it."""
+        if trainer.client not in self.bad:
+            return self.honest.answer(request, state, trainer)
+        return self.attack.answer(self.honest, request, state, trainer)
+
+    def settle(self, state: Any, delivered: Message) -> Any:
+        """As the honest half."""
+        if isinstance(state, BadMemory):
+            return state if state.is_idle else replace(state, honest=self.honest.settle(state.honest, delivered))
+        return self.honest.settle(state, delivered)
+
+    def own_model(self, state: Any, received: Model, trainer: LocalTrainer) -> Model:
+        """As the honest half."""
+        honest = state.honest if isinstance(state, BadMemory) else state
+        return self.honest.own_model(honest, received, trainer)
+
+
+@dataclass(frozen=True)
+class HostileServer(ServerHalf[Any]):
+    """The honest server half, before which bad clients exchange their updates."""
+
+    honest: ServerHalf[Any]
+    attack: Attack
+    bad: frozenset[int]
+    max_norm: float | None = None
+
+    def init(self, model: Model, population: Population) -> Any:
+        """As the honest half."""
+        return self.honest.init(model, population)
+
+    def model(self, state: Any) -> Model:
+        """As the honest half."""
+        return self.honest.model(state)
+
+    def broadcast(self, state: Any) -> Model:
+        """As the honest half."""
+        return self.honest.broadcast(state)
+
+    def forget(self, state: Any, client: int) -> Any:
+        """As the honest half."""
+        return self.honest.forget(state, client)
+
+    def round(self, state: Any, cohort: Cohort) -> Conversation[Any]:
+        """The honest conversation, with other replies of the bad clients."""
+        conversation = self.honest.round(state, cohort)
+        requests = next(conversation)
+        while True:
+            replies = yield requests
+            try:
+                requests = conversation.send(self._exchanged(replies))
+            except StopIteration as finished:
+                return finished.value  # type: ignore[no-any-return]  # a generator's value is untyped
+
+    def _exchanged(self, replies: Replies) -> Mapping[int, Message]:
+        updates = {client: reply.groups[_GROUP] for client, reply in replies.items() if _GROUP in reply.groups}
+        honest = [to_dense(update).values for client, update in updates.items() if client not in self.bad]
+        present = [client for client in updates if client in self.bad]
+        if not honest or not present or len({len(row) for row in honest}) > 1:
+            return replies  # nobody to learn from, or clients were asked for different layers
+        made = self._bounded(self.attack.collude(honest, len(present)))
+        return {
+            client: self._replaced(reply, made) if client in present else reply for client, reply in replies.items()
+        }
+
+    def _bounded(self, row: np.ndarray) -> np.ndarray:
+        norm = float(np.sqrt(np.sum(row * row)))
+        return row if self.max_norm is None or norm <= self.max_norm else row * (self.max_norm / norm)
+
+    @staticmethod
+    def _replaced(reply: Message, row: np.ndarray) -> Message:
+        schema = reply.groups[_GROUP].schema
+        if schema.size != len(row):
+            return reply
+        return replace(reply, groups={**reply.groups, _GROUP: Tensors(schema, row.astype(schema.dtype))})

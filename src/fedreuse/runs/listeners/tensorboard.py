@@ -1,0 +1,93 @@
+"""TensorBoard event files: a curve for every number of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.events import RoundDone
+from fedreuse.core.listener import Listener, listeners
+from fedreuse.runs.listeners.scalars import of_evaluation, of_round, of_summary
+from fedreuse.runs.replay import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch.utils.tensorboard import SummaryWriter
+
+    from fedreuse.core.events import Evaluated, Finished, Started
+
+__all__ = ["TensorBoard"]
+
+
+@listeners.register("tensorboard")
+@dataclass(frozen=True)
+class TensorBoard:
+    """Write scores, bytes under every boundary, events, work and the configuration for TensorBoard.
+
+    Args:
+        folder: Where the event files of all runs go, each in a folder named like its run directory. None: into
+            `tensorboard` in the run directory, so that `tensorboard --logdir runs` shows every run below `runs`.
+
+    Needs the extra `track` (`pip install 'fedreuse[track]'`).
+
+    Raises:
+        ConfigError: When TensorBoard is not installed.
+
+    Example:
+        listeners: [{name: tensorboard}]
+    """
+
+    folder: str | None = None
+
+    def start(self) -> Listener:
+        """A listener for one run."""
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise ConfigError(
+                f"listeners: tensorboard cannot be imported ({error}); install it with: pip install 'fedreuse[track]'"
+            ) from None
+        return _TensorBoardListener(self.folder, SummaryWriter)
+
+
+class _TensorBoardListener(Listener):
+    """Writes one run; one that goes on hides what an earlier start wrote, and begins with the stored rounds."""
+
+    def __init__(self, folder: str | None, writer: type[SummaryWriter]) -> None:
+        self._folder, self._open = folder, writer
+
+    def started(self, event: Started) -> None:
+        """Open a file, and show the configuration."""
+        own = event.directory.path
+        place = own / "tensorboard" if self._folder is None else Path(self._folder) / own.name
+        self._writer = self._open(str(place), purge_step=0)
+        shown = yaml.safe_dump(event.config.to_plain(), sort_keys=False)
+        self._writer.add_text("configuration", "".join(f"    {line}\n" for line in shown.splitlines()), 0)
+        for earlier in replay(event.directory):
+            self.round_done(earlier) if isinstance(earlier, RoundDone) else self.evaluated(earlier)
+
+    def evaluated(self, event: Evaluated) -> None:
+        """Scores."""
+        self._add(of_evaluation(event), event.round_number)
+
+    def round_done(self, event: RoundDone) -> None:
+        """Bytes, events, work, seconds."""
+        self._add(of_round(event), event.round_number)
+        self._writer.flush()
+
+    def finished(self, event: Finished) -> None:
+        """Test scores and savings stand at the last round."""
+        self._add(of_summary(event), int(event.summary["rounds"]))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
+
+    def _add(self, scalars: Mapping[str, float], number: int) -> None:
+        for name, value in scalars.items():
+            self._writer.add_scalar(name, value, number)

@@ -1,0 +1,1 @@
+"""Run directories: writing, reading, checksums, provenance; needs neither torch nor data."""

@@ -1,0 +1,57 @@
+"""The list of a study's runs, by which reports and audits find them and know their names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fedreuse.core.errors import RunDirectoryError
+
+__all__ = ["PLAN_FILE", "STUDY_FILE", "read_study", "registered_plans"]
+
+STUDY_FILE = "study.json"
+PLAN_FILE = "plan.json"
+
+
+def read_study(folder: Path) -> dict[str, Any]:
+    """What the file says.
+
+    Raises:
+        RunDirectoryError: It is absent, or not such a list.
+
+    """
+    path = folder / STUDY_FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or not isinstance(content.get("runs"), list):
+            raise ValueError("no list of runs")
+        for entry in content["runs"]:
+            if Path(entry["folder"]).name != entry["folder"] or not isinstance(entry["variant"], str):
+                raise ValueError(f"{entry['folder']!r} is no folder in it")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RunDirectoryError(
+            f"{path} is not the list of a study's runs ({error}); delete it, and `fedreuse compare` writes it again"
+        ) from None
+    return content
+
+
+def registered_plans(folder: Path) -> list[dict[str, Any]]:
+    """Return the registered plans of a study, oldest first, as stored; empty without a plan.
+
+    Only `digest` and `registered` are read here; `fedreuse.lab.plans.record` checks and parses the rest.
+
+    Raises:
+        RunDirectoryError: The file is not a list of plans.
+
+    """
+    path = folder / PLAN_FILE
+    if not path.exists():
+        return []
+    try:
+        plans = [dict(plan) for plan in json.loads(path.read_text(encoding="utf-8"))["plans"]]
+        if not all(isinstance(plan["digest"], str) and isinstance(plan["registered"], str) for plan in plans):
+            raise ValueError("a plan without digest or date")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RunDirectoryError(f"{path} is not a list of plans ({error}); restore it from a copy") from None
+    return plans

@@ -1,0 +1,90 @@
+"""The outcome of a search: the rule, every trial, the choice, and configurations that are ready to run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.files import write_whole
+from fedreuse.studies.tuning.rules import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from fedreuse.studies.tuning.space import Space
+
+__all__ = ["OUTCOME_FILE", "Outcome", "conclude", "read_trials"]
+
+OUTCOME_FILE = "outcome.json"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a search came to; `configurations` has a file for each choice."""
+
+    chosen: tuple[Trial, ...]
+    trials: tuple[Trial, ...]
+    configurations: tuple[Path, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {
+            "chosen": [trial.number for trial in self.chosen],
+            "configurations": [path.name for path in self.configurations],
+            "trials": [{**asdict(trial), "is_feasible": trial.is_feasible} for trial in self.trials],
+        }
+
+
+def conclude(space: Space, trials: Sequence[Trial], out: Path) -> Outcome:
+    """Apply the rule, and write the outcome and what it chose.
+
+    Raises:
+        RunError: No trial may be chosen; the outcome then lists the trials alone.
+    """
+    head = {"space": space.name, "digest": space.digest, "rule": asdict(space.rule), "seeds": list(space.seeds)}
+    _write(out / OUTCOME_FILE, {**head, **Outcome((), tuple(trials), ()).plain()})
+    chosen = space.rule.choose(trials, [measure.goal for measure in space.objectives])
+    files = []
+    for trial in chosen:
+        name = "chosen.yaml" if len(chosen) == 1 else f"chosen-{trial.number:03d}.yaml"
+        files.append(out / name)
+        said = f"# Chosen by the rule {space.rule.name} of {space.name}, trial {trial.number}, on development seeds.\n"
+        plain = yaml.safe_dump(space.frozen(trial.params).to_plain(), sort_keys=False)
+        write_whole(files[-1], (said + plain).encode())
+    outcome = Outcome(tuple(chosen), tuple(trials), tuple(files))
+    _write(out / OUTCOME_FILE, {**head, **outcome.plain()})
+    return outcome
+
+
+def read_trials(place: Path) -> tuple[Mapping[str, Any], tuple[Trial, ...]]:
+    """What `outcome.json` of a search says, and its trials.
+
+    Raises:
+        RunDirectoryError: The search has no outcome yet, or the file is not one.
+    """
+    path = place / OUTCOME_FILE
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return content, tuple(_trial(one) for one in content["trials"])
+    except FileNotFoundError:
+        raise RunDirectoryError(f"{place} has no {OUTCOME_FILE} yet; `fedreuse tune` goes on with the search") from None
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RunDirectoryError(
+            f"{path} is not the outcome of a search ({error}); `fedreuse tune` in its folder writes it again"
+        ) from None
+
+
+def _trial(plain: Mapping[str, Any]) -> Trial:
+    parts: dict[str, Any] = {one.name: plain[one.name] for one in fields(Trial)}
+    parts |= {name: tuple(part) for name, part in parts.items() if isinstance(part, list)}
+    return Trial(**parts)
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    write_whole(path, (json.dumps(content, indent=2) + "\n").encode())

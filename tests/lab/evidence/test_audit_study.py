@@ -1,0 +1,64 @@
+"""Audits of studies: every run there, from one version, planned before its results, each opening counted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fedreuse.lab.evidence.audit_study import check_study
+from fedreuse.store.openings import LEDGER_FILE
+from fedreuse.store.study_file import PLAN_FILE
+from tests.lab.evidence.audited import change, first_run
+
+
+def test_a_whole_study_says_what_it_is(whole: Path) -> None:
+    said = {check.name: (check.verdict, check.said) for check in check_study(whole)}
+    assert {verdict for verdict, _ in said.values()} == {"ok"}
+    assert said["coverage"][1] == "10 runs (2 method x 5 seed)"
+    assert said["openings"][1].startswith("Behind the test scores stand 10 openings (2 configurations)")
+
+
+def _lists(study: Path) -> list[dict[str, object]]:
+    runs: list[dict[str, object]] = json.loads((study / "study.json").read_text())["runs"]
+    return runs
+
+
+def _registered_later(study: Path) -> None:
+    content = json.loads((study / PLAN_FILE).read_text())
+    content["plans"][0]["registered"] = "2999-01-01T00:00:00+00:00"
+    (study / PLAN_FILE).write_text(json.dumps(content))
+
+
+SPOILERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
+    "a run is gone": ("coverage", "incomplete runs (1): ", lambda study: shutil.rmtree(first_run(study).path)),
+    "a run is not listed": (
+        "coverage", "combinations that are not listed (1), such as",
+        lambda study: change(study / "study.json", runs=_lists(study)[:-1]),
+    ),
+    "a run is of another version": (
+        "code", "from 2 versions", lambda study: change(first_run(study).path / "provenance.json", fedreuse="9.9"),
+    ),
+    "the plan was changed": (
+        "plan", "is not as it was written",
+        lambda study: (study / PLAN_FILE).write_text((study / PLAN_FILE).read_text().replace("0.9", "0.8")),
+    ),
+    "the plan came later": ("plan", "before the plan was registered", _registered_later),
+    "an opening is not counted": (
+        "openings", "the ledger of openings does not have it",
+        lambda study: (study / LEDGER_FILE).write_text((study / LEDGER_FILE).read_text().partition("\n")[2]),
+    ),
+    "the list is no list": ("list of runs", "not the list", lambda study: (study / "study.json").write_text("{")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SPOILERS)
+def test_a_study_that_was_spoilt_is_red(whole: Path, tmp_path: Path, what: str) -> None:
+    name, said, spoil = SPOILERS[what]
+    study = Path(shutil.copytree(whole, tmp_path / "out"))
+    spoil(study)
+    failed = {check.name: check.said for check in check_study(study) if check.verdict == "failed"}
+    assert said in failed[name]
