@@ -22,7 +22,6 @@ import contextlib
 import gc
 import hashlib
 import importlib
-import importlib.machinery
 import importlib.util
 import json
 import marshal
@@ -36,7 +35,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,7 +108,7 @@ class Mutant:
 # ---- mutation points
 
 
-def walk(node: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
+def walk(node: ast.AST, function: str = "") -> Iterator[tuple[str, Any]]:
     """Yield the nodes that can be mutated in source order, each with its function's qualified name."""
     yield function, node
     for child in _parts(node):
@@ -171,9 +170,9 @@ def _changes(node: Any, *, is_code: bool) -> Iterator[tuple[str, str, Any]]:
             yield "minus", "op", ast.UAdd()
         case ast.Constant(value=bool()):
             yield "bool", "value", not node.value
-        case ast.Constant(value=int() | float()) if node.value + 1 != node.value:
-            yield "number", "value", node.value + 1
-        case ast.Return() if node.value is not None and not _is_none(node.value):
+        case ast.Constant(value=int() | float() as number) if number + 1 != number:
+            yield "number", "value", number + 1
+        case ast.Return() if node.value is not None and ast.unparse(node.value) != "None":
             yield "return", "value", ast.Constant(None)
         case ast.Expr(value=ast.Call()):
             yield "call", "value", ast.Constant(None)
@@ -188,10 +187,6 @@ def _changes(node: Any, *, is_code: bool) -> Iterator[tuple[str, str, Any]]:
         case ast.If() | ast.IfExp() | ast.While():
             if not isinstance(node.test, ast.Compare | ast.BoolOp | ast.UnaryOp):  # these are mutated themselves
                 yield "condition", "test", ast.UnaryOp(ast.Not(), node.test)
-
-
-def _is_none(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_text(node: Any) -> bool:
@@ -267,36 +262,29 @@ def rings(mutant: Mutant) -> Iterator[tuple[str, ...]]:
 # ---- running
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
-    """Loader of a module whose code is not that of its file."""
+class _Hook:
+    """Import hook: finder and loader of one module, whose code is not that of its file."""
 
     def __init__(self, name: str, path: str, code: str) -> None:
-        super().__init__(name, path)
-        self._code = code
-
-    def get_code(self, fullname: str) -> CodeType:
-        """Return the stored code."""
-        del fullname
-        code = marshal.loads(Path(self._code).read_bytes())
-        assert isinstance(code, CodeType)
-        return code
-
-
-class _Finder:
-    """Import hook for one module."""
-
-    def __init__(self, name: str, path: str, code: str) -> None:
-        self._name, self._loader = name, _Loader(name, path, code)
+        self._name, self._path, self._code = name, path, Path(code)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
         """Find the one module."""
         del path, target
-        return importlib.util.spec_from_loader(name, self._loader) if name == self._name else None
+        found = importlib.util.spec_from_file_location(name, self._path, loader=self)  # type: ignore[arg-type]
+        return found if name == self._name else None
+
+    def create_module(self, spec: object) -> None:
+        """Leave this to Python."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the stored code."""
+        exec(marshal.loads(self._code.read_bytes()), module.__dict__)
 
 
 def install(name: str, path: str, code: str) -> None:
     """Load a module from stored code in this process from now on."""
-    sys.meta_path.insert(0, _Finder(name, path, code))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Hook(name, path, code))
 
 
 class _FirstFailure:
@@ -321,22 +309,21 @@ class Runner:
 
     def run(self, mutant: Mutant) -> Mutant:
         """Return the mutant with its outcome."""
-        start = time.monotonic()
         code = self._folder / "code"
         code.write_bytes(marshal.dumps(mutated_code(mutant)))
-        arguments = (mutant.module, str(path_of(mutant.module)), str(code))
-        test, status, number = "", "survived", 0
-        passed = 0.0  # seconds of runs without the mutant
-        for number, ring in enumerate(rings(mutant), start=1):  # noqa: B007
+        seconds = 0.0
+        for number, ring in enumerate(rings(mutant), start=1):
             if ring not in self._limits:
-                clean = time.monotonic()
                 self._measure(ring)
-                passed += time.monotonic() - clean
-            status, test = self._child(ring, self._limits[ring], arguments)
+            start = time.monotonic()
+            status, test = self._child(
+                ring, self._limits[ring], (mutant.module, str(path_of(mutant.module)), str(code))
+            )
+            seconds = round(seconds + time.monotonic() - start, 2)
+            mutant = replace(mutant, status=status, test=test, ring=number, seconds=seconds)
             if status != "survived":
                 break
-        seconds = round(time.monotonic() - start - passed, 2)
-        return replace(mutant, status=status, test=test, ring=number, seconds=seconds)
+        return mutant
 
     def _measure(self, ring: tuple[str, ...]) -> None:
         start = time.monotonic()
