@@ -1,4 +1,4 @@
-"""Docstrings say `Example:`; the reader of docstrings wants `Examples:` to know that code follows."""
+"""Rename `Example:` in docstrings to `Examples:`, which the docstring parser expects before code."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["Examples"]
 
 
 class Examples(griffe.Extension):
-    """Renames the section before a docstring is taken apart."""
+    """Extension that renames the section before a docstring is parsed."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """One module, class, function or attribute that was read."""
+        """Rename the section of one module, class, function or attribute."""
         if obj.docstring is not None:
             obj.docstring.value = obj.docstring.value.replace("Example:\n", "Examples:\n")

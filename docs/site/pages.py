@@ -1,6 +1,6 @@
-"""The site's pages: docs/ and the documents beside it, and what is made from the code; `make docs` writes build/docs.
+"""Pages of the site: docs/, documents at the root, and pages made from the code; `make docs` writes them to build/docs.
 
-The generator reads plain Markdown from a folder, with a list of pages, so that another one can take its place.
+The generator reads plain Markdown from a folder, with a list of pages, so that another one can replace it.
 """
 
 from __future__ import annotations
@@ -10,38 +10,46 @@ import shutil
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
+from posixpath import dirname, join, normpath, relpath
 from typing import Any
 
 import yaml
 
 from docs.site import reference
-from fedreuse.core.catalog import card_facts
+from fedreuse.config.catalog import card_facts
 
 __all__ = ["navigation", "pages", "write"]
 
 ROOT = Path(__file__).parents[2]
 BESIDE = {
-    "README.md": "index.md",
-    "CONTRIBUTING.md": "contributing.md",
-    "CHANGELOG.md": "changelog.md",
-    "SECURITY.md": "security.md",
+    "CONTRIBUTING.md": "development/contributing.md",
+    "CHANGELOG.md": "development/changelog.md",
+    "SECURITY.md": "development/security.md",
 }
-"""Documents that lie where a visitor of the repository looks for them, and their names on the site."""
+"""Documents at the root of the repository, and their places on the site."""
 _FENCE = re.compile(r"^```(\w+) (\w+)(?:=(\S+))?$", re.MULTILINE)
+_LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def pages() -> dict[str, str]:
-    """Markdown by its place on the site."""
-    found = {path.relative_to(ROOT / "docs").as_posix(): path.read_text(encoding="utf-8") for path in _sources()}
-    found = {place: _renamed(text, "../") for place, text in found.items()}
-    for name, place in BESIDE.items():
-        found[place] = _from_root((ROOT / name).read_text(encoding="utf-8"))
-    made = {"methods/index.md": reference.cards(), "decisions/index.md": _decisions(found), **reference.pages()}
+    """Return Markdown by place on the site."""
+    sources = {path.relative_to(ROOT / "docs").as_posix(): path for path in _sources()}
+    sources |= {place: ROOT / name for name, place in BESIDE.items()}
+    found = {place: _relinked(path, place) for place, path in sources.items()}
+    made = {
+        "methods/index.md": reference.cards(),
+        "decisions/index.md": _listing(
+            found, "decisions", "Decisions", "The reasons behind the design, one page each."
+        ),
+        **reference.pages(),
+    }
+    if "findings/index.md" not in found:
+        made["findings/index.md"] = _listing(found, "findings", "Findings", "Experiments and their results.")
     return {place: _titled(text) for place, text in {**found, **made}.items()}
 
 
 def navigation(places: Iterable[str]) -> list[dict[str, Any]]:
-    """The parts of the site with their pages: nav.yml, its patterns replaced by the pages they stand for."""
+    """Return the parts of the site: nav.yml with its patterns replaced by pages."""
     parts = yaml.safe_load((Path(__file__).parent / "nav.yml").read_text(encoding="utf-8"))
     named = {entry for part in parts for entries in part.values() for entry in entries if "*" not in entry}
     left = sorted(set(places) - named)
@@ -58,7 +66,7 @@ def navigation(places: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def write(out: Path) -> None:
-    """The pages in out/docs, and out/mkdocs.yml that lists them."""
+    """Write the pages to out/docs, and out/mkdocs.yml that lists them."""
     shutil.rmtree(out / "docs", ignore_errors=True)
     made = pages()
     for place, text in made.items():
@@ -82,21 +90,22 @@ def _matches(place: str, pattern: str) -> bool:
     return place.count("/") == pattern.count("/") and fnmatch(place, pattern)
 
 
-def _from_root(text: str) -> str:
-    """Links of a document at the root, as they are on the site."""
-    text = _renamed(text, "")
-    return re.sub(r"\]\(docs/([^)]*?)(/?)\)", lambda link: f"]({link[1]}{'/index.md' if link[2] else ''})", text)
+def _relinked(path: Path, place: str) -> str:
+    """Return a document with its links, which follow the repository, changed to places on the site."""
+    folder = path.parent.relative_to(ROOT).as_posix()
 
+    def link(found: re.Match[str]) -> str:
+        target = normpath(join(folder, found[1]))
+        if target not in BESIDE and not target.startswith("docs/"):
+            return found[0]
+        at = BESIDE.get(target) or target.removeprefix("docs/") + ("/index.md" if found[1].endswith("/") else "")
+        return f"]({relpath(at, dirname(place) or '.')}{found[2] or ''})"
 
-def _renamed(text: str, before: str) -> str:
-    """Links to documents at the root, which are elsewhere on the site."""
-    for name, place in BESIDE.items():
-        text = text.replace(f"]({before}{name}", f"]({place}")
-    return text
+    return _LINK.sub(link, path.read_text(encoding="utf-8"))
 
 
 def _titled(text: str) -> str:
-    """What a test does with a block (`write=file.py`) becomes the title that a reader sees above it."""
+    """Return a page on which the action of a block (`write=file.py`) is the block's title."""
     return _FENCE.sub(lambda found: f'```{found[1]} title="{" ".join(filter(None, found.groups()[1:]))}"', text)
 
 
@@ -108,15 +117,11 @@ def _by_kind(cards: Iterable[str]) -> list[Any]:
     return [first, *({title: found} for title, found in kinds.items() if found)]
 
 
-def _decisions(found: dict[str, str]) -> str:
-    lines = [
-        "# Decisions",
-        "",
-        "Why things are as they are, one page each: context, decision, consequences, alternatives.",
-        "",
-    ]
+def _listing(found: dict[str, str], folder: str, title: str, intro: str) -> str:
+    """Return a page with the titles of all pages of a folder."""
+    lines = [f"# {title}", "", intro, ""]
     for place, text in sorted(found.items()):
-        if place.startswith("decisions/"):
+        if place.startswith(f"{folder}/"):
             lines.append(f"* [{text.partition(chr(10))[0].removeprefix('# ')}]({Path(place).name})")
     return "\n".join([*lines, ""])
 

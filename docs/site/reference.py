@@ -14,7 +14,7 @@ from typer.main import get_command
 import fedreuse
 from fedreuse.cli.app import app
 from fedreuse.cli.listing import cite
-from fedreuse.core.catalog import card_facts, registries
+from fedreuse.config.catalog import card_facts, registries
 
 __all__ = ["KINDS", "cards", "pages", "public_names"]
 
@@ -24,11 +24,11 @@ _STUB = Path(fedreuse.__file__).with_suffix(".pyi")
 
 
 def cards() -> str:
-    """The table of every method, link and codec that has a card."""
+    """Return the table of all methods, links and codecs with a card."""
     facts = {path.stem: card_facts(path.stem) for path in sorted(_CARDS.glob("*.md"))}
-    lines = ["# Methods", "", "What each does, where it comes from, and what it costs. A name leads to its card."]
+    lines = ["# Methods", "", "Purpose, origin and cost of each. A name links to its card."]
     for kind, title in KINDS.items():
-        lines += ["", f"## {title}", "", "| name | what it does | from | cost |", "|---|---|---|---|"]
+        lines += ["", f"## {title}", "", "| name | purpose | from | cost |", "|---|---|---|---|"]
         for name, fact in facts.items():
             if fact["kind"] == kind:
                 cells = (f"[{name}]({name}.md)", fact["summary"], cite(fact["paper"] or ""), fact.get("cost") or "")
@@ -37,7 +37,7 @@ def cards() -> str:
 
 
 def pages() -> dict[str, str]:
-    """The reference: a page for each group of public names, each kind of parts, and the commands."""
+    """Return the reference: a page for each group of public names, each kind of part, and the commands."""
     made = {"reference/commands.md": _commands()}
     for number, (heading, names) in enumerate(public_names().items(), start=1):
         place = f"reference/python-{number}-{re.sub('[^a-z]+', '-', heading.lower())}.md"
@@ -46,7 +46,7 @@ def pages() -> dict[str, str]:
         )
     for kind, registry in registries.items():
         title, names = kind.replace("_", " "), registry.names()
-        intro = f"What a configuration may name as one of the {title}: {', '.join(f'`{name}`' for name in names)}."
+        intro = f"Names of {title} in a configuration: {', '.join(f'`{name}`' for name in names)}."
         parts = [registry.get(name, kind) for name in names]
         objects = dict.fromkeys(f"{part.__module__}.{part.__qualname__}" for part in parts)
         made[f"reference/{kind}.md"] = _documented(f"Parts: {title}", intro, objects, members=False)
@@ -54,7 +54,7 @@ def pages() -> dict[str, str]:
 
 
 def public_names() -> dict[str, dict[str, str]]:
-    """What `import fedreuse` shows, with where it is defined, under the headings of its stub."""
+    """Return the public names of `fedreuse` with their modules, under the headings of its stub."""
     groups: dict[str, dict[str, str]] = {}
     for line in _STUB.read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):

@@ -1,38 +1,47 @@
-"""Tables of everything that a configuration can name, made from the registries; `make tables` renews them in docs/.
+"""Tables of the parts that a configuration can name, made from the registries; `make tables` writes them to docs/.
 
-A document marks the place of a table: `<!-- table: codecs -->`, what was written last time, `<!-- end -->`.
+A document marks the place of a table: `<!-- table: codecs -->`, the previous table, `<!-- end -->`.
 """
 
 from __future__ import annotations
 
 import ast
 import json
-from itertools import chain
 from pathlib import Path
 
 from docs.site import results
 from docs.site.marks import fill
-from fedreuse.core.catalog import Description, Field, card_facts, describe, registries
-from fedreuse.runs.json_schema import file_schema
+from fedreuse.config.catalog import Description, Field, card_facts, describe, registries
+from fedreuse.config.json_schema import file_schema
 
 __all__ = ["filled", "table"]
 
 DOCUMENTS = Path(__file__).parents[1]
+WITH_CARDS = ("methods", "links", "codecs")
+"""Kinds whose meaning is on the cards in docs/methods."""
 
 
 def table(kind: str) -> str:
-    """Name, keys with defaults and meaning of every part of a kind."""
-    rows = [f"| `{part.name}` | {_keys(part)} | {_meaning(part)} |" for part in _parts(kind)]
-    return "\n".join(["| name | keys | what |", "|---|---|---|", *rows])
+    """Return name and keys of every part of a kind, with its meaning, or for kinds with cards a link to the card."""
+    parts = _parts(kind)
+    if kind in WITH_CARDS:
+        rows = [f"| {_linked(part)} | {_keys(part)} |" for part in parts]
+        return "\n".join(["| name | keys |", "|---|---|", *rows])
+    rows = [f"| `{part.name}` | {_keys(part)} | {_meaning(part)} |" for part in parts]
+    return "\n".join(["| name | keys | meaning |", "|---|---|---|", *rows])
 
 
 def filled(text: str) -> str:
-    """A document with every marked table as it is today."""
+    """Return a document with every marked table renewed."""
     return results.filled(fill(text, "table", table))
 
 
 def _parts(kind: str) -> list[Description]:
     return [part for name in registries[kind].names() for part in describe(name) if part.kind == kind]
+
+
+def _linked(part: Description) -> str:
+    return f"[`{part.name}`](../methods/{part.name}.md)" if part.card else f"`{part.name}`"
 
 
 def _keys(part: Description) -> str:
@@ -46,7 +55,7 @@ def _key(field: Field) -> str:
 
 
 def _as_yaml(value: object) -> str:
-    """A default as a configuration file would say it; of a part, what differs from the part's own defaults."""
+    """Return a default in YAML; of a part, only the keys that differ from the part's own defaults."""
     if isinstance(value, dict):
         own = {key: inner for key, inner in value.items() if (key, repr(inner)) not in _defaults(value.get("name"))}
         return (
@@ -69,11 +78,10 @@ def _meaning(part: Description) -> str:
 
 
 def renew() -> None:
-    """Write every table of every document again, and the schema that shipped configurations name."""
+    """Write the tables of all documents, and the JSON Schema that shipped configurations name."""
     schema = json.dumps(file_schema(), indent=1) + "\n"
     (DOCUMENTS.parent / "configs" / "fedreuse.schema.json").write_text(schema, encoding="utf-8")
-    folders = (DOCUMENTS.glob(f"{folder}*.md") for folder in ("", "results/", "decisions/"))
-    for path in (*chain(*folders), DOCUMENTS.parent / "README.md"):
+    for path in (*sorted(DOCUMENTS.rglob("*.md")), DOCUMENTS.parent / "README.md"):
         text = path.read_text(encoding="utf-8")
         if (new := filled(text)) != text:
             path.write_text(new, encoding="utf-8")

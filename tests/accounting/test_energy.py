@@ -37,6 +37,6 @@ def test_assumptions_are_said_and_impossible_ones_refused() -> None:
 
 
 def test_the_page_tells_the_same_table() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "measuring.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "measure-traffic.md").read_text(encoding="utf-8")
     for name, radio in RADIOS.items():
         assert f"| `{name}` | {radio.up:.5f} | {radio.down:.5f} | {radio.base:.5f} |" in page

@@ -1,4 +1,4 @@
-"""Versions of formats: written, looked at, a foreign one refused by name; the page on upgrading tells the same."""
+"""Versions of formats: written, read, a foreign one refused by name; the page of the run directory has the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fedreuse.store.journal import Journal
 from fedreuse.testing.quadratic import QuadraticFederation
 
 STORED = Path(__file__).parents[1] / "runs" / "stored"
-PAGE = Path(__file__).parents[2] / "docs" / "upgrading.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "run-directory.md"
 
 
 def test_a_program_reads_what_it_writes() -> None:
@@ -91,8 +91,6 @@ def test_a_run_directory_tells_its_version(tmp_path: Path) -> None:
         _ = directory.provenance
 
 
-def test_the_page_tells_the_same_versions() -> None:
-    rows = [line.split("|")[1:4] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    told = {cells[0].strip(): (cells[1].strip(), cells[2].strip()) for cells in rows if len(cells) == 3}
-    for one in FORMATS:
-        assert told[one.name] == (str(one.version), ", ".join(map(str, one.reads)))
+def test_the_page_has_the_same_versions() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [one.name for one in FORMATS if f"| {one.name} | {one.version} |" not in text] == []

@@ -40,7 +40,7 @@ def test_five_lines_change() -> None:
 
 
 def test_the_document_shows_the_difference() -> None:
-    shown = (EXAMPLE.parents[1] / "docs" / "existing-flower-app.md").read_text()
+    shown = (EXAMPLE.parents[1] / "docs" / "how-to" / "flower-app.md").read_text()
     before, after = texts("before"), texts("after")
     for path in before:
         for line in difflib.unified_diff(before[path], after[path], lineterm="", n=0):

@@ -1,4 +1,4 @@
-"""The worked example on text: its bytes are those of its configurations, and its studies are those that are stored."""
+"""The tutorial on text: its bytes are those of its configurations, and the stored studies are those of its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedreuse.learning.trainer import initial_network
 from fedreuse.report.results import read_runs
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "example-text.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "tutorials" / "text-and-adapters.md").read_text(encoding="utf-8")
 
 
 def study(name: str) -> dict[str, object]:

@@ -10,7 +10,7 @@ from docs.site import pages, reference, tables
 from fedreuse.config.catalog import registries
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted((ROOT / "docs").glob("*.md"))
+DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +40,14 @@ def test_every_method_has_its_row_and_its_card(made: dict[str, str]) -> None:
 
 
 def test_links_between_the_root_and_the_documents(made: dict[str, str]) -> None:
-    assert "](docs/" not in made["index.md"]
-    assert "](../CHANGELOG.md" not in made["upgrading.md"]
+    assert "](../reference/configuration.md)" in made["development/contributing.md"]
+    assert "](contributing.md#adding-a-part)" in made["development/architecture.md"]
+    assert "](../development/contributing.md)" in made["tutorials/new-method.md"]
 
 
 def test_what_a_test_does_with_a_block_becomes_its_title(made: dict[str, str]) -> None:
-    assert '```python title="replace fed_cap.py"' in made["tutorial-new-method.md"]
-    assert '```python title="by"' in made["tutorial-new-method.md"]
+    assert '```python title="replace fed_cap.py"' in made["tutorials/new-method.md"]
+    assert '```python title="by"' in made["tutorials/new-method.md"]
 
 
 def test_the_public_names_are_under_headings() -> None:
@@ -64,9 +65,9 @@ def test_tables_are_those_of_the_registries(document: Path) -> None:
 
 
 def test_every_kind_of_part_has_its_table() -> None:
-    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
     missing = [kind for kind in registries if f"<!-- table: {kind} -->" not in text]
-    assert not missing, f"docs/configuration.md: add `<!-- table: KIND -->` and `<!-- end -->` for {missing}"
+    assert not missing, f"docs/reference/configuration.md: add `<!-- table: KIND -->` and `<!-- end -->` for {missing}"
 
 
 def test_a_table_shows_keys_as_a_configuration_does() -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from fedreuse.lab.bench import intervals
-from fedreuse.lab.bench.report import fill
-from fedreuse.lab.bench.results import read
 
 
 @pytest.mark.slow
@@ -20,9 +16,3 @@ def test_every_case_has_a_row_and_a_line() -> None:
     assert table.title == "In % of 4 simulated studies"
     assert [row[:2] for row in table.rows[:4]] == [("normal", "5"), ("normal", "10"), ("normal", "20"), ("skewed", "5")]
     assert table.rows[0][2] == f"{100 * rows[0]['t']:.1f}"
-
-
-def test_the_document_shows_the_stored_results() -> None:
-    docs = Path(__file__).parents[3] / "docs"
-    text = (docs / "confirming.md").read_text(encoding="utf-8")
-    assert fill(text, {"intervals": read(docs / "bench" / "intervals.json")}) == (text, ["intervals"])
