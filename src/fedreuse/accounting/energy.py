@@ -33,7 +33,7 @@ RADIOS: Mapping[str, Radio] = {
 }
 """Huang et al., A close examination of performance and power characteristics of 4G LTE networks, MobiSys 2012: the
 linear models of their phones. Not copied from the paper: seven of the nine numbers were found again in public code and
-notes that cite its table; `down` of 3g and of wifi were not, and stand here unverified (decision 0046)."""
+notes that cite its table; `down` of 3g and of wifi were not, and stand here unverified."""
 
 
 @dataclass(frozen=True)

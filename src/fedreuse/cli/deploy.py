@@ -88,7 +88,7 @@ def deploy_command(
     """Deploy a configuration on Flower: the same methods, on real nodes, with the same run directory.
 
     Without --local it writes a Flower app folder, to start with `flwr run`. deploy.timeout_seconds=60 and the like
-    change the deployment itself; docs/deployment.md lists those keys.
+    change the deployment itself; docs/how-to/deploy.md lists those keys.
     """
     _need_flower()
     if authority is not None:
@@ -313,7 +313,7 @@ def _write(planned: RunConfig, options: Deployment, out: Path | None) -> None:
     folder = write_app(planned, options, out)
     show_lines(
         f"Flower app for {planned.task.clients} clients in {folder}",
-        "next, where the SuperLink runs (docs/deployment.md):",
+        "next, where the SuperLink runs (docs/how-to/deploy.md):",
         f"  flwr run {folder} <superlink> --stream",
     )
 

@@ -56,7 +56,7 @@ def init_command(
     if dataset in _names("datasets") and (keys := _keys_of(dataset)):
         raise UserError(
             f"dataset {dataset} needs keys that only you know ({', '.join(keys)}), so no file is written; see "
-            f"`fedreuse describe {dataset}`, and Your own files in docs/configuration.md"
+            f"`fedreuse describe {dataset}`, and Your own files in docs/reference/configuration.md"
         )
     method = method or _ask("method", "dg_fedreuse", _names("methods"))
     rounds = rounds or _answer("--rounds", "How many rounds?", default=20, type=click.IntRange(min=1))
