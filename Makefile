@@ -13,7 +13,7 @@ help:  ## list the targets
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,deploy,cluster,docs,track,tune,data,adapters,privacy]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev,docs]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## compare dense FedAvg, Top-K, Top-K with error feedback, DG-FedReuse and lean on embedded data (two minutes)
@@ -55,8 +55,8 @@ docs: $(STAMP)  ## build the documentation site in build/site, strictly: no brok
 tables: $(STAMP)  ## write the tables of parts in docs/ again, from the registries
 	PYTHONPATH=. $(BIN)/python -m docs.site.tables
 
-hashes: $(STAMP)  ## write requirements-release.txt: the core, with the versions of constraints.txt and the hashes of their files
-	echo setuptools | $(BIN)/uv pip compile --quiet pyproject.toml - -c constraints.txt --generate-hashes --no-header --no-annotate \
+hashes: $(STAMP)  ## write requirements-release.txt: the core and the extra sim, with the versions of constraints.txt and the hashes of their files
+	echo setuptools | $(BIN)/uv pip compile --quiet --extra sim pyproject.toml - -c constraints.txt --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --output-file requirements-release.txt
 	sed -i -E 's/^(torch==[0-9.]+)\+cpu/\1/' requirements-release.txt
 

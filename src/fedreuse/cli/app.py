@@ -16,6 +16,7 @@ import fedreuse
 from fedreuse.cli.output import command_words
 from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import FedreuseError, UserError
+from fedreuse.core.extras import missing_package
 from fedreuse.core.formats import FORMATS
 from fedreuse.core.own_code import own_code_error
 
@@ -80,7 +81,9 @@ class _Commands(TyperGroup):
         except Exception as error:
             if ctx.obj["debug"]:
                 raise
-            told = error if isinstance(error, FedreuseError) else own_code_error(error) or error
+            told = (
+                error if isinstance(error, FedreuseError) else own_code_error(error) or missing_package(error) or error
+            )
             _complain("error", _explain(told))
             raise typer.Exit(USERS_MISTAKE if isinstance(told, UserError) else RUN_FAILED) from None
 

@@ -26,6 +26,9 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for only then: a client needs no server, and starts anew for every message."""
     from importlib import import_module
 
+    from fedreuse.core.extras import needs_package
+
     if name in _HOMES:
-        return getattr(import_module(f"fedreuse.deploy.{_HOMES[name]}"), name)
+        with needs_package(f"fedreuse.deploy.{name}"):
+            return getattr(import_module(f"fedreuse.deploy.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'fedreuse.deploy' has no attribute '{name}'")
