@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -211,3 +212,48 @@ def test_who_writes_a_former_name_is_told_the_new_one_once(caplog: pytest.LogCap
     )  # fmt: skip
     with pytest.raises(ConfigError, match=r"frame\.width is the former name of thickness, and both are there"):
         parse(Frame, {"width": 3, "thickness": 3}, "frame")
+
+
+class Shape(ABC):
+    """A base with one thing to define and one default."""
+
+    @abstractmethod
+    def area(self) -> float: ...
+
+    def name(self) -> str:
+        return "shape"
+
+
+@pytest.fixture
+def based() -> Iterator[Registry[Shape]]:
+    yield Registry("based shapes", "dataclasses", base=Shape)
+    del REGISTRIES["based shapes"]
+
+
+def test_a_part_that_lacks_a_method_is_refused_when_it_is_registered(based: Registry[Shape]) -> None:
+    @dataclass(frozen=True)
+    class Blob(Shape):
+        pass
+
+    with pytest.raises(ConfigError, match=r"'blob'.*area.*Shape"):
+        based.register("blob")(Blob)
+    assert based.names() == []
+
+
+def test_a_part_need_not_derive_from_its_base_if_it_defines_all_of_it(based: Registry[Shape]) -> None:
+    @dataclass(frozen=True)
+    class Whole:
+        def area(self) -> float:
+            return 1.0
+
+        def name(self) -> str:
+            return "whole"
+
+    @dataclass(frozen=True)
+    class Half:
+        def area(self) -> float:
+            return 0.5
+
+    based.register("whole")(Whole)  # type: ignore[type-var]
+    with pytest.raises(ConfigError, match="derive from Shape"):
+        based.register("half")(Half)  # type: ignore[type-var]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from fedreuse.core.errors import ConfigError, FedreuseError
 from fedreuse.core.events import Evaluated, Failed, Finished, RoundDone, RunEvent, Started, Stop, Stopped
@@ -71,16 +72,16 @@ _HEARD_BY: Mapping[type, str] = {
 }
 
 
-class ListenerConfig(Protocol):
+class ListenerConfig(ABC):
     """What the registry of listeners holds: a frozen dataclass of settings."""
 
+    @abstractmethod
     def start(self) -> Listener:
         """A listener for one run; an error here refuses the run."""
-        ...
 
 
 @dataclass(frozen=True)
-class OwnListener:
+class OwnListener(ListenerConfig):
     """A user's class that is no dataclass, called with the keys that stand beside its name."""
 
     target: Callable[..., Listener]
@@ -99,7 +100,9 @@ class OwnListener:
         return dict(self.options)
 
 
-listeners: Registry[ListenerConfig] = Registry("listeners", "fedreuse.runs.listeners", adapt=OwnListener)
+listeners: Registry[ListenerConfig] = Registry(
+    "listeners", "fedreuse.runs.listeners", adapt=OwnListener, base=ListenerConfig
+)
 
 
 def parse_listeners(value: object, where: str) -> tuple[ListenerConfig, ...]:

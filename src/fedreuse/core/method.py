@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import EMPTY, ClientId, Conversation, Message
@@ -40,8 +41,10 @@ C = TypeVar("C")
 BufferPolicy = Literal["dense", "as_weights"]
 
 
-class ServerHalf(Protocol[S]):
-    """Writes a round down as a conversation. A server half derives from this class, which holds the defaults.
+class ServerHalf(ABC, Generic[S]):
+    """Base class of server halves: a round is a conversation with clients.
+
+    A server half defines `init`, `round` and `model`; the other members have defaults.
 
     Example:
         >>> from fedreuse import Cohort, Event, Events, Message, ServerHalf
@@ -53,6 +56,9 @@ class ServerHalf(Protocol[S]):
         ...         replies = yield {client: Message("count") for client in cohort.clients}
         ...         total = state + sum(reply.values["count"] for reply in replies.values())
         ...         return total, Events(tuple(Event(client, "fresh") for client in replies))
+        ...
+        ...     def model(self, state):
+        ...         raise NotImplementedError("nothing is trained")
         >>> conversation = Counting().round(0, Cohort(1, (2, 5), seed=101))
         >>> requests = next(conversation)
         >>> try:
@@ -62,17 +68,17 @@ class ServerHalf(Protocol[S]):
         7
     """
 
+    @abstractmethod
     def init(self, model: Model, population: Population) -> S:
         """The state before the first round."""
-        ...
 
+    @abstractmethod
     def round(self, state: S, cohort: Cohort) -> Conversation[S]:
         """Yield requests, receive replies, return the new state and one event per selected client."""
-        ...
 
+    @abstractmethod
     def model(self, state: S) -> Model:
         """What is evaluated and deployed."""
-        ...
 
     def broadcast(self, state: S) -> Model:
         """What clients receive: the evaluated model, unless the half evaluates another one, such as an average."""
@@ -84,8 +90,10 @@ class ServerHalf(Protocol[S]):
         return state
 
 
-class ClientHalf(Protocol[C]):
-    """Answers one request at a time. A client half derives from this class, which holds the defaults.
+class ClientHalf(ABC, Generic[C]):
+    """Base class of client halves: answers to one request at a time.
+
+    A client half defines `init` and `answer`; the other members have defaults.
 
     Example:
         >>> from fedreuse import ClientHalf, Message
@@ -105,17 +113,18 @@ class ClientHalf(Protocol[C]):
         """Whether `settle` must see what the server will decode (it costs a decoding); no, unless the half says so."""
         return False
 
+    @abstractmethod
     def init(self) -> C:
         """The state before the first contact."""
-        ...
 
+    @abstractmethod
     def answer(self, request: Message, state: C, trainer: LocalTrainer) -> tuple[Message, C]:
         """Reply to a request; the new state counts only if the server absorbs the reply."""
-        ...
 
     def settle(self, state: C, delivered: Message) -> C:
         """After packing: the state, given what the server will decode (empty unless `wants_delivered` is true)."""
-        ...
+        del delivered
+        return state
 
     def own_model(self, state: C, received: Model, trainer: LocalTrainer) -> Model:
         """The model that the client uses for itself: the received one, unless the half keeps another."""
@@ -156,8 +165,10 @@ class LinkContext:
     shared: Any = None
 
 
-class Link(Protocol):
-    """One group in one direction, two ends. State None means that nothing has crossed yet.
+class Link(ABC):
+    """Base class of links: one group of tensors in one direction, with a state at each end (None before the first use).
+
+    A link defines `has_memory`, `send`, `receive` and `delivered`; the other members have defaults.
 
     A link with memory never carries buffers: a residual or reference on running variances turns them negative. A link
     without memory sends the same tensors to many clients as one parcel. A link derives from this class.
@@ -175,9 +186,9 @@ class Link(Protocol):
     """
 
     @property
+    @abstractmethod
     def has_memory(self) -> bool:
         """Whether an end remembers something from one parcel to the next."""
-        ...
 
     @property
     def uses_reference(self) -> bool:
@@ -201,17 +212,17 @@ class Link(Protocol):
         """
         del tensors, shared, context
 
+    @abstractmethod
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
         """Pack; a parcel of None is silence."""
-        ...
 
+    @abstractmethod
     def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
         """Unpack what the other end sent; `NotHeld` if that builds on something else than this end holds."""
-        ...
 
+    @abstractmethod
     def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
         """What the receiver will make of the parcel, told from the sender's new state."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,8 +289,8 @@ class Resolved:
     downlink: Mapping[str, Link]
 
 
-class MethodConfig:
-    """What the registry of methods holds: a frozen dataclass that can make its two halves.
+class MethodConfig(ABC):
+    """Base class of methods: a frozen dataclass of settings that makes the two halves.
 
     Its fields are the method's settings. A method that is defined by its links (a recipe) names them in
     `default_uplink` and `default_downlink`.
@@ -348,10 +359,9 @@ class MethodConfig:
         is_free = is_dataclass(self) and any(one.name == "codec" for one in fields(self))
         return replace(self, codec=codec) if is_free else None  # type: ignore[type-var]  # it has such a field
 
+    @abstractmethod
     def halves(self, buffers: BufferPolicy) -> tuple[ServerHalf[Any], ClientHalf[Any]]:
-        """Server half and client half under a buffer policy."""
-        del buffers
-        raise TypeError(f"{type(self).__name__} does not say what its two halves are: define halves(buffers)")
+        """Return the server half and the client half under a buffer policy."""
 
 
 methods: Registry[MethodConfig] = Registry("methods", "fedreuse.methods", base=MethodConfig)

@@ -86,6 +86,7 @@ class Registry(Generic[T]):
         """
 
         def add(cls: type[T]) -> type[T]:
+            self._require_complete(cls, f"{self.kind}: '{name}'")
             known = self._classes.get(name)
             if known is not None and known.__module__ != cls.__module__:
                 raise ConfigError(f"{self.kind}: '{name}' is already {known.__module__}.{known.__qualname__}")
@@ -136,16 +137,28 @@ class Registry(Generic[T]):
             return built
         target = load_object(name, f"{where}.name")
         if isinstance(target, type) and dataclasses.is_dataclass(target):
-            if self._base is not None and self._base not in target.__mro__:
-                raise ConfigError(
-                    f"{where}.name: {name} must derive from {self._base.__name__} ({self._base.__module__}), "
-                    f"which says what all {self.kind} can do"
-                )
+            self._require_complete(target, f"{where}.name: {name}")
             own: T = parse(target, options, where)
             return own
         if self._adapt is None:
             raise ConfigError(f"{where}.name: {name} is not a frozen dataclass, which the {self.kind} must be")
         return self._adapt(target, name, options)
+
+    def _require_complete(self, cls: type[Any], where: str) -> None:
+        """Refuse a class that lacks what the base class demands, naming it.
+
+        A class need not derive from the base if it defines everything that the base does.
+        """
+        if self._base is None:
+            return
+        abstract: frozenset[str] = getattr(self._base, "__abstractmethods__", frozenset())
+        missing = sorted(name for name in abstract if not _defines(cls, name))
+        home = f"{self._base.__name__} ({self._base.__module__})"
+        if missing:
+            raise ConfigError(f"{where} must define {', '.join(missing)}, as {home} says")
+        declared = {name for name in dir(self._base) if not name.startswith("_")}
+        if self._base not in cls.__mro__ and not all(_defines(cls, name) for name in declared):
+            raise ConfigError(f"{where} must derive from {home}, which says what all {self.kind} can do")
 
     def name_of(self, part_: T) -> str:
         """The name that selects this object's class."""
@@ -154,6 +167,14 @@ class Registry(Generic[T]):
             if known is cls:
                 return name
         return getattr(part_, "name", None) or f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _defines(cls: type[Any], name: str) -> bool:
+    """Return whether a class has that attribute and it is not abstract; fields of dataclasses need no default."""
+    if name in getattr(cls, "__dataclass_fields__", ()):
+        return True
+    owner = next((vars(ancestor)[name] for ancestor in cls.__mro__ if name in vars(ancestor)), None)
+    return owner is not None and not getattr(owner, "__isabstractmethod__", False)
 
 
 def part(registry: Registry[Any], default: object = dataclasses.MISSING) -> Any:

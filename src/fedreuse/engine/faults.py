@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.randomness import stream
@@ -15,24 +16,24 @@ __all__ = ["Fate", "FaultPlan", "Listed", "ListedFault", "NoFaults", "RandomFaul
 Fate = Literal["answers", "late", "lost"]
 
 
-class FaultPlan(Protocol):
+class FaultPlan(ABC):
     """What becomes of each request.
 
     `answers`: the reply arrives. `late`: the client works and the bytes of its reply cross, but after the
     round's deadline, so the server does not absorb them. `lost`: nothing comes back.
     """
 
+    @abstractmethod
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
         """The fate of one request; exchanges count from 1 within a round."""
-        ...
 
 
-faults: Registry[FaultPlan] = Registry("faults", "fedreuse.engine.faults")
+faults: Registry[FaultPlan] = Registry("faults", "fedreuse.engine.faults", base=FaultPlan)
 
 
 @faults.register("none")
 @dataclass(frozen=True)
-class NoFaults:
+class NoFaults(FaultPlan):
     """Everybody answers.
 
     Example: `faults: none`.
@@ -45,7 +46,7 @@ class NoFaults:
 
 @faults.register("random")
 @dataclass(frozen=True)
-class RandomFaults:
+class RandomFaults(FaultPlan):
     """Each request is lost or late with fixed probabilities, independently of all others.
 
     Args:
@@ -104,7 +105,7 @@ def _parse_entry(value: object, where: str) -> Any:
 
 @faults.register("listed")
 @dataclass(frozen=True)
-class Listed:
+class Listed(FaultPlan):
     """The faults are written down one by one; everybody else answers.
 
     Args:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,20 +29,20 @@ __all__ = ["AlwaysAvailable", "Availability", "Probability", "Schedule", "Trace"
 WHERE = "rounds.availability"
 
 
-class Availability(Protocol):
+class Availability(ABC):
     """Who can be reached in a round."""
 
+    @abstractmethod
     def presence(self, num_clients: int, seed: int) -> Callable[[int], np.ndarray | None]:
         """A function of the round number that gives the ids of those present, ascending (None: everybody)."""
-        ...
 
 
-availabilities: Registry[Availability] = Registry("availabilities", "fedreuse.engine.schedule")
+availabilities: Registry[Availability] = Registry("availabilities", "fedreuse.engine.schedule", base=Availability)
 
 
 @availabilities.register("always")
 @dataclass(frozen=True)
-class AlwaysAvailable:
+class AlwaysAvailable(Availability):
     """Everybody can be reached in every round.
 
     Example: `rounds: {availability: always}`.
@@ -54,7 +55,7 @@ class AlwaysAvailable:
 
 @availabilities.register("probability")
 @dataclass(frozen=True)
-class Probability:
+class Probability(Availability):
     """Each client is reachable with a probability of its own, independently in every round.
 
     Give one of `p`, `file`, or `low` and `high`.
@@ -111,7 +112,7 @@ class Probability:
 
 @availabilities.register("trace")
 @dataclass(frozen=True)
-class Trace:
+class Trace(Availability):
     """A JSON file lists who is present, {"rounds": [[0, 3], [1, 2], ...]}, and starts again at its end.
 
     Args:

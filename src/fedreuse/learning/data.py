@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -142,15 +143,15 @@ class Data:
         return digest_of(*(array for split in splits for array in (split.inputs, split.labels)))
 
 
-class Dataset(Protocol):
+class Dataset(ABC):
     """A named source of data; building one reads nothing."""
 
+    @abstractmethod
     def load(self, folder: Path | None) -> Data:
         """Read and check the data; `folder` is where the user keeps datasets (None: the default place)."""
-        ...
 
 
-datasets: Registry[Dataset] = Registry("datasets", "fedreuse.learning.datasets")
+datasets: Registry[Dataset] = Registry("datasets", "fedreuse.learning.datasets", base=Dataset)
 
 
 def digest_of(*arrays: np.ndarray) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from math import cos, pi
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch.optim.adam import adam
@@ -20,39 +21,40 @@ if TYPE_CHECKING:
 __all__ = ["Adam", "LearningRate", "Optimizer", "Sgd", "learning_rates", "optimizers"]
 
 
-class Optimizer(Protocol):
-    """A rule of torch.optim, by its functional form; the classes around it would import torch's compiler (1.4 s)."""
+class Optimizer(ABC):
+    """Base class of local optimizers: a rule of torch.optim by its functional form, with `lr` and `momentum`.
 
-    @property
-    def lr(self) -> float:
-        """The learning rate of the first round."""
-        ...
+    The optimizer classes of torch are not used because importing them imports torch's compiler, which takes 1.4 s.
+    """
+
+    lr: float
+    """Learning rate of the first round."""
 
     @property
     def momentum(self) -> float:
-        """Heavy-ball momentum, which normalisers of control variates need."""
-        ...
+        """Heavy-ball momentum, which control variates need to normalise by; 0 by default."""
+        return 0.0
 
+    @abstractmethod
     def stepper(self, vector: torch.nn.Parameter, lr: float) -> Callable[[], None]:
-        """Takes one step along the vector's gradient at each call; its memory lasts for one local training."""
-        ...
+        """Return a function that takes one step along the vector's gradient; its state lasts for one local training."""
 
 
-class LearningRate(Protocol):
+class LearningRate(ABC):
     """A factor on the local learning rate, by round."""
 
+    @abstractmethod
     def factor(self, round_number: int) -> float:
         """1 in the first round."""
-        ...
 
 
-optimizers: Registry[Optimizer] = Registry("optimizers", "fedreuse.learning.optimizers")
-learning_rates: Registry[LearningRate] = Registry("learning_rates", "fedreuse.learning.optimizers")
+optimizers: Registry[Optimizer] = Registry("optimizers", "fedreuse.learning.optimizers", base=Optimizer)
+learning_rates: Registry[LearningRate] = Registry("learning_rates", "fedreuse.learning.optimizers", base=LearningRate)
 
 
 @optimizers.register("sgd")
 @dataclass(frozen=True)
-class Sgd:
+class Sgd(Optimizer):
     """Stochastic gradient descent with heavy-ball momentum and weight decay.
 
     Args:
@@ -87,7 +89,7 @@ class Sgd:
 
 @optimizers.register("adam")
 @dataclass(frozen=True)
-class Adam:
+class Adam(Optimizer):
     """Adam with bias correction; its moments start at zero in every local training.
 
     Args:
@@ -134,7 +136,7 @@ class Adam:
 
 @learning_rates.register("constant")
 @dataclass(frozen=True)
-class Constant:
+class Constant(LearningRate):
     """The same learning rate in every round.
 
     Example: `local: {lr_schedule: constant}`.
@@ -148,7 +150,7 @@ class Constant:
 
 @learning_rates.register("step")
 @dataclass(frozen=True)
-class Step:
+class Step(LearningRate):
     """Multiply by `gamma` every `every` rounds.
 
     Args:
@@ -173,7 +175,7 @@ class Step:
 
 @learning_rates.register("exponential")
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(LearningRate):
     """Multiply by `gamma` every round.
 
     Args:
@@ -195,7 +197,7 @@ class Exponential:
 
 @learning_rates.register("cosine")
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(LearningRate):
     """Fall from 1 to `floor` along half a cosine over `rounds` rounds, then stay.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import fields
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -60,9 +61,9 @@ class Alias(MethodConfig):
         self.expand()
         _ = self.default_uplink, self.default_downlink
 
+    @abstractmethod
     def expand(self) -> MethodConfig:
-        """The conversation with its parts."""
-        raise TypeError(f"{type(self).__name__} does not say what it stands for: define expand()")
+        """Return the conversation with its parts."""
 
     @property
     def needs(self) -> Needs:

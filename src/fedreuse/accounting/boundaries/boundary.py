@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -23,8 +24,8 @@ class Reference:
     reply_bytes: int
 
 
-class Boundary:
-    """What counts as communication. A new one is one file in this package that derives from this class.
+class Boundary(ABC):
+    """Base class of byte boundaries: which bytes count as communication. A new one is one file in this package.
 
     `place` orders tables. `headline` is the direction that a comparison shows. `counts_every_message` says that all
     messages are charged, those of evaluation too if one asks; `is_serialized` that they are charged as they travel.
@@ -45,9 +46,9 @@ class Boundary:
         """The name under which it is registered."""
         return boundaries.name_of(self)
 
+    @abstractmethod
     def charge(self, row: LedgerRow) -> int:
-        """Bytes of one row of the ledger."""
-        raise NotImplementedError(f"{type(self).__name__} does not say what it charges: define charge(row)")
+        """Return the bytes of one row of the ledger."""
 
     def reference(self, dense: Reference) -> tuple[int, int]:
         """Bytes down and up of one dense FedAvg client in a round."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 from fedreuse.compression.codecs.ratio import with_ratio
 from fedreuse.core.errors import require
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["Codec", "codecs", "require_contraction"]
 
 
-class Codec(Protocol):
-    """A stateless representation; what it drops is gone. A codec derives from this class, which holds the defaults.
+class Codec(ABC):
+    """Base class of codecs: stateless representations of tensors as parcels.
+
+    A codec defines `drops_coordinates` and `encode`; the other members have defaults.
 
     Example:
         >>> import numpy as np
@@ -34,13 +37,13 @@ class Codec(Protocol):
     """
 
     @property
+    @abstractmethod
     def drops_coordinates(self) -> bool:
         """Whether coordinates are left out, so that they arrive as zero."""
-        ...
 
+    @abstractmethod
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """Pack tensors, which may be a part of the schema."""
-        ...
 
     @property
     def is_exact(self) -> bool:

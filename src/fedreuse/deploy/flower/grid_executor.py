@@ -24,7 +24,7 @@ from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.post import collect
 from fedreuse.deploy.flower.roster import Roster, facts_of
 from fedreuse.deploy.meter.counters import MeterReader
-from fedreuse.engine.executors.executor import Reply, RunExecutor, Site, TooFewReplies, evaluate_here
+from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site, TooFewReplies, evaluate_here
 from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection, everybody
 from fedreuse.engine.ports import EVALUATE
 
@@ -44,7 +44,7 @@ _SLACK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class GridClients:
+class GridClients(ExecutorConfig):
     """What a run is given in the place of an executor: clients on other machines, behind a grid."""
 
     grid: Grid
@@ -142,7 +142,7 @@ class GridExecutor(RunExecutor):
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """The server's own look at its validation examples."""
-        return evaluate_here(self._site.workplace.look, model, num_examples)
+        return evaluate_here(self._site.validate, model, num_examples)
 
     def end_round(self, acks: Mapping[int, int]) -> None:
         """The clients' own stores follow the commit rule; here nothing is kept."""

@@ -21,14 +21,14 @@ import numpy as np
 from fedreuse.compression.wire.block import ABSENT
 from fedreuse.compression.wire.masks import num_rows
 from fedreuse.core.errors import WireError
-from fedreuse.engine.executors.executor import ExecutorWrapper
+from fedreuse.engine.executors.executor import ExecutorConfig, ExecutorWrapper
 
 if TYPE_CHECKING:
     from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.compression.wire.parcel import Parcel
     from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
     from fedreuse.core.tensors import Tensors
-    from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site
+    from fedreuse.engine.executors.executor import Reply, RunExecutor, Site
 
 __all__ = ["Share", "TensorShare", "Watch", "entropy_bytes", "full_width_bytes", "shares"]
 
@@ -77,7 +77,7 @@ class Share:
 
 
 @dataclass(eq=False)
-class Watch:
+class Watch(ExecutorConfig):
     """Stands in the place of an executor's configuration, and notes the messages of some rounds."""
 
     inner: ExecutorConfig

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from fedreuse.core.errors import DataError, require
-from fedreuse.learning.data import Data, Split, datasets
+from fedreuse.learning.data import Data, Dataset, Split, datasets
 from fedreuse.learning.files.build import Plan
 from fedreuse.learning.files.labels import FileLabels
 from fedreuse.learning.files.layout import locate
@@ -29,7 +29,7 @@ _DTYPES = {"pixels": np.uint8, "numbers": np.float32, "tokens": np.int64}
 
 @datasets.register("at_home")
 @dataclass(frozen=True)
-class AtHome:
+class AtHome(Dataset):
     """Data that stay with the clients of a deployment; the server has a schema, and a test set of its own if it likes.
 
     Every node reads what lies in its own folder (`fedreuse supernode --data FOLDER`), in any form that `files` reads:

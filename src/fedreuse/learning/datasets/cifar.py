@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.learning.data import Data, Split, datasets
+from fedreuse.learning.data import Data, Dataset, Split, datasets
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.folder import Found, load_files
 from fedreuse.learning.datasets.readers import read_cifar_binary, read_cifar_python
@@ -21,7 +21,7 @@ __all__ = ["Cifar10", "Cifar100"]
 
 @datasets.register("cifar10")
 @dataclass(frozen=True)
-class Cifar10:
+class Cifar10(Dataset):
     """CIFAR-10: small photographs, 50,000 and 10,000 images of 3 x 32 x 32, 10 classes.
 
     Args:
@@ -40,7 +40,7 @@ class Cifar10:
 
 @datasets.register("cifar100")
 @dataclass(frozen=True)
-class Cifar100:
+class Cifar100(Dataset):
     """CIFAR-100 with fine labels: small photographs, 50,000 and 10,000 images of 3 x 32 x 32, 100 classes.
 
     Args:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.data import Data, Split, datasets
+from fedreuse.learning.data import Data, Dataset, Split, datasets
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.verification import data_of, verify
 
@@ -26,7 +26,7 @@ _TEST_EVERY = 5
 
 @datasets.register("digits")
 @dataclass(frozen=True)
-class Digits:
+class Digits(Dataset):
     """scikit-learn's digits: 1,797 images of 8 x 8, 10 classes; every fifth of a class is for testing.
 
     They come with scikit-learn: nothing is fetched.

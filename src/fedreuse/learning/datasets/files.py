@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.errors import require
-from fedreuse.learning.data import Data, datasets
+from fedreuse.learning.data import Data, Dataset, datasets
 from fedreuse.learning.files.build import Plan
 from fedreuse.learning.files.labels import ClassSetting, FileLabels
 from fedreuse.learning.files.layout import locate
@@ -25,7 +25,7 @@ __all__ = ["Files"]
 
 @datasets.register("files")
 @dataclass(frozen=True)
-class Files:
+class Files(Dataset):
     """One's own data: npz, CSV, Parquet, images by class, a saved Hugging Face dataset, or any torch Dataset.
 
     `path` is a file, or a folder that holds `train`, `validation` and `test` (each a file or a folder), or `clients/`

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.learning.data import Data, Split, datasets
+from fedreuse.learning.data import Data, Dataset, Split, datasets
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.folder import Found, load_files
 from fedreuse.learning.datasets.readers import read_idx
@@ -21,7 +21,7 @@ __all__ = ["EmnistBalanced", "FashionMnist", "Mnist"]
 
 @datasets.register("mnist")
 @dataclass(frozen=True)
-class Mnist:
+class Mnist(Dataset):
     """MNIST: handwritten digits, 60,000 and 10,000 images of 28 x 28, 10 classes.
 
     Args:
@@ -40,7 +40,7 @@ class Mnist:
 
 @datasets.register("fashion_mnist")
 @dataclass(frozen=True)
-class FashionMnist:
+class FashionMnist(Dataset):
     """Fashion-MNIST: pieces of clothing, 60,000 and 10,000 images of 28 x 28, 10 classes.
 
     Args:
@@ -59,7 +59,7 @@ class FashionMnist:
 
 @datasets.register("emnist_balanced")
 @dataclass(frozen=True)
-class EmnistBalanced:
+class EmnistBalanced(Dataset):
     """EMNIST balanced: handwritten letters and digits, 112,800 and 18,800 images of 28 x 28, 47 classes.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedreuse.learning.data import Data, Split, datasets
+from fedreuse.learning.data import Data, Dataset, Split, datasets
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.folder import Found, load_files
 from fedreuse.learning.datasets.readers import read_medmnist
@@ -20,7 +20,7 @@ _PARTS = {"train": "train", "test": "test", "validation": "val"}
 
 @datasets.register("pathmnist")
 @dataclass(frozen=True)
-class PathMnist:
+class PathMnist(Dataset):
     """PathMNIST: tissue under the microscope, 89,996, 10,004 and 7,180 images of 3 x 28 x 28, 9 classes.
 
     Args:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fedreuse.core.errors import require
 from fedreuse.core.randomness import stream
-from fedreuse.learning.data import Data, Split, datasets
+from fedreuse.learning.data import Data, Dataset, Split, datasets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ __all__ = ["Synthetic"]
 
 @datasets.register("synthetic")
 @dataclass(frozen=True)
-class Synthetic:
+class Synthetic(Dataset):
     """x = centre of its class + standard normal noise; two centres are about `separation` apart.
 
     Args:

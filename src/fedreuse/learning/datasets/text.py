@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedreuse.core.errors import DataError, require
-from fedreuse.learning.data import Data, Split, datasets
+from fedreuse.learning.data import Data, Dataset, Split, datasets
 from fedreuse.learning.files.build import Plan
 from fedreuse.learning.files.labels import ClassSetting
 from fedreuse.learning.files.layout import locate
@@ -32,7 +32,7 @@ __all__ = ["Text"]
 
 @datasets.register("text")
 @dataclass(frozen=True)
-class Text:
+class Text(Dataset):
     """One's own text by author: a CSV or Parquet table with a text per row, as token numbers.
 
     With `target: next` every text is cut into windows of `length` tokens, and the label is the token that follows, as

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch.nn import functional
 
 from fedreuse.core.errors import require
-from fedreuse.learning.losses.loss import losses
+from fedreuse.learning.losses.loss import Loss, losses
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +18,7 @@ __all__ = ["BinaryCrossEntropy"]
 
 @losses.register("binary_cross_entropy")
 @dataclass(frozen=True)
-class BinaryCrossEntropy:
+class BinaryCrossEntropy(Loss):
     """Mean binary cross-entropy over examples and flags (multi-label classification); outputs are log-odds.
 
     Args:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch.nn import functional
 
 from fedreuse.core.errors import require
-from fedreuse.learning.losses.loss import losses
+from fedreuse.learning.losses.loss import Loss, losses
 from fedreuse.learning.targets import kind_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["CrossEntropy"]
 
 @losses.register("cross_entropy")
 @dataclass(frozen=True)
-class CrossEntropy:
+class CrossEntropy(Loss):
     """Mean cross-entropy of class scores, over examples or over tokens.
 
     For one class per token the scores are N x length x classes, and tokens whose label is -100 (padding) do not count:

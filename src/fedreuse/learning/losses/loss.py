@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fedreuse.core.registry import Registry
 from fedreuse.learning.own_function import OwnFunction
@@ -13,12 +15,17 @@ if TYPE_CHECKING:
 __all__ = ["Loss", "losses"]
 
 
-class Loss(Protocol):
+class Loss(ABC):
     """Mean loss of a batch."""
 
+    @abstractmethod
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """A scalar tensor to differentiate."""
-        ...
 
 
-losses: Registry[Loss] = Registry("losses", "fedreuse.learning.losses", adapt=OwnFunction)
+@dataclass(frozen=True)
+class OwnLoss(OwnFunction, Loss):
+    """A user's function of outputs and labels that returns the mean loss of a batch."""
+
+
+losses: Registry[Loss] = Registry("losses", "fedreuse.learning.losses", adapt=OwnLoss, base=Loss)

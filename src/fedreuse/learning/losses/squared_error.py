@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch.nn import functional
 
-from fedreuse.learning.losses.loss import losses
+from fedreuse.learning.losses.loss import Loss, losses
 from fedreuse.learning.targets import aligned
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ __all__ = ["SquaredError"]
 
 @losses.register("squared_error")
 @dataclass(frozen=True)
-class SquaredError:
+class SquaredError(Loss):
     """Mean of (output - label)^2 over examples and outputs, in the square of the labels' unit.
 
     Example: `task: {loss: squared_error, metric: r2}`.

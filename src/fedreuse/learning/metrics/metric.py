@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Metric", "OwnMetric", "metrics"]
 
 
-class Metric:
-    """Tells how good outputs are. One's own is a frozen dataclass that derives from this.
+class Metric(ABC):
+    """Base class of metrics: frozen dataclasses that score the outputs of a network.
 
     Higher is better, unless `can_select` is False: such a metric is reported, but is not `task.metric`. `label_kinds`
     says which labels it is for; None is all. `is_share` says that the number is from 0 to 1: a plan with a margin
@@ -52,9 +53,9 @@ class Metric:
     label_kinds: ClassVar[tuple[LabelKind, ...] | None] = None
     is_share: ClassVar[bool] = False
 
+    @abstractmethod
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
-        """The state of a batch: a number, or nested tuples of numbers."""
-        raise NotImplementedError(f"{type(self).__name__} must define __call__(outputs, labels)")
+        """Return the state of a batch: a number, or nested tuples of numbers."""
 
     def value(self, state: State, examples: int) -> float:
         """The number of a state, undefined as nan; by default a sum per example (per token that counts)."""

@@ -9,7 +9,7 @@ from torch import nn
 
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.registry import quiet
-from fedreuse.learning.networks.network import networks
+from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.norm import Norm, check_norm, norm_layer
 
 __all__ = ["Cnn", "CnnModule"]
@@ -17,7 +17,7 @@ __all__ = ["Cnn", "CnnModule"]
 
 @networks.register("cnn")
 @dataclass(frozen=True)
-class Cnn:
+class Cnn(Network):
     """The paper's CNN, conv 32 - BN - pool - conv 64 - BN - pool - fc 128 - fc; 421,834 parameters (28x28, 10 classes).
 
     Args:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from fedreuse.core.errors import ConfigError
-from fedreuse.learning.networks.network import networks
+from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.reading import window
 
 __all__ = ["HuggingFace", "HuggingFaceModule", "folder_of"]
@@ -21,7 +21,7 @@ _KINDS = {"tokens": "AutoModelForCausalLM", "example": "AutoModelForSequenceClas
 
 @networks.register("hugging_face")
 @dataclass(frozen=True)
-class HuggingFace:
+class HuggingFace(Network):
     """A model that `transformers` knows, with the weights in its folder (extra `adapters`).
 
     Weights are read from safetensors alone, code from the installed package alone, and nothing is downloaded: a name is

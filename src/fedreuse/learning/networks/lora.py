@@ -21,7 +21,7 @@ __all__ = ["Lora"]
 
 @networks.register("lora")
 @dataclass(frozen=True)
-class Lora:
+class Lora(Network):
     """Low-rank adapters (LoRA, Hu et al., 2021) beside linear layers of another network, whose own weights are frozen.
 
     Only the adapters (and the layers in `train`) are the model: they are trained, sent, cached and counted. Frozen

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from fedreuse.core.errors import require
-from fedreuse.learning.networks.network import networks
+from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.reading import Output, looked_for, read_out, window
 
 __all__ = ["Lstm", "LstmModule"]
@@ -16,7 +16,7 @@ __all__ = ["Lstm", "LstmModule"]
 
 @networks.register("lstm")
 @dataclass(frozen=True)
-class Lstm:
+class Lstm(Network):
     """An embedding, LSTM layers and a linear layer over tokens; 45,922 parameters for characters as it stands.
 
     Args:

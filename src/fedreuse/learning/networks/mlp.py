@@ -9,14 +9,14 @@ from math import prod
 from torch import nn
 
 from fedreuse.core.errors import require
-from fedreuse.learning.networks.network import networks
+from fedreuse.learning.networks.network import Network, networks
 
 __all__ = ["Mlp"]
 
 
 @networks.register("mlp")
 @dataclass(frozen=True)
-class Mlp:
+class Mlp(Network):
     """Fully connected layers with ReLU between them, for inputs of any shape; the last layer is called fc.
 
     Args:

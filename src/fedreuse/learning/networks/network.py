@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from torch import nn
 
@@ -15,16 +16,16 @@ from fedreuse.core.registry import Registry
 __all__ = ["Network", "OwnNetwork", "networks"]
 
 
-class Network(Protocol):
+class Network(ABC):
     """Builds a module for inputs of a shape and a number of classes."""
 
+    @abstractmethod
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """A new module with its initial weights (torch's generator is seeded by the caller)."""
-        ...
 
 
 @dataclass(frozen=True)
-class OwnNetwork:
+class OwnNetwork(Network):
     """A user's module class or function; `shape` and `num_classes` are passed if it takes them."""
 
     target: Callable[..., nn.Module]
@@ -49,4 +50,4 @@ class OwnNetwork:
         return dict(self.options)
 
 
-networks: Registry[Network] = Registry("networks", "fedreuse.learning.networks", adapt=OwnNetwork)
+networks: Registry[Network] = Registry("networks", "fedreuse.learning.networks", adapt=OwnNetwork, base=Network)

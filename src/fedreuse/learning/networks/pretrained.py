@@ -19,7 +19,7 @@ __all__ = ["Pretrained", "read_weights"]
 
 @networks.register("pretrained")
 @dataclass(frozen=True)
-class Pretrained:
+class Pretrained(Network):
     """Another network that starts from the weights in a safetensors file, such as `fedreuse export` writes.
 
     Args:

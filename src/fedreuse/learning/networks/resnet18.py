@@ -9,7 +9,7 @@ from torch import nn
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import quiet
-from fedreuse.learning.networks.network import networks
+from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.norm import Norm, check_norm, norm_layer
 
 __all__ = ["ResNet18", "ResNet18Module"]
@@ -17,7 +17,7 @@ __all__ = ["ResNet18", "ResNet18Module"]
 
 @networks.register("resnet18")
 @dataclass(frozen=True)
-class ResNet18:
+class ResNet18(Network):
     """ResNet-18 with the 7x7 stem; 11,181,642 parameters with 10 classes.
 
     Args:

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from fedreuse.core.errors import require
 from fedreuse.learning.files.tokens import PADDING
-from fedreuse.learning.networks.network import networks
+from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.reading import Output, looked_for, read_out, window
 
 __all__ = ["Transformer", "TransformerModule"]
@@ -18,7 +18,7 @@ __all__ = ["Transformer", "TransformerModule"]
 
 @networks.register("transformer")
 @dataclass(frozen=True)
-class Transformer:
+class Transformer(Network):
     """Blocks of attention and a hidden layer over tokens, normalised before each, with learnt positions.
 
     Args:

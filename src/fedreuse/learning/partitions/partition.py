@@ -56,7 +56,7 @@ class Partition(ABC):
         return inputs
 
 
-partitions: Registry[Partition] = Registry("partitions", "fedreuse.learning.partitions")
+partitions: Registry[Partition] = Registry("partitions", "fedreuse.learning.partitions", base=Partition)
 
 
 def by_class(labels: np.ndarray) -> tuple[list[int], list[np.ndarray]]:

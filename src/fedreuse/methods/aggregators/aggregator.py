@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -85,8 +86,8 @@ class Aggregated:
     verdicts: Mapping[int, str] = field(default_factory=dict)
 
 
-class Aggregator:
-    """Turns the contributions of a round into a direction. A rule is a frozen dataclass and remembers nothing.
+class Aggregator(ABC):
+    """Base class of aggregation rules: frozen dataclasses that turn the contributions of a round into a direction.
 
     Running statistics and counters are part of a contribution; `with_buffers` averages them as FedAvg does.
 
@@ -111,10 +112,9 @@ class Aggregator:
         """Whether it compares single coordinates, so that one that a codec dropped would count as a zero."""
         return False
 
+    @abstractmethod
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The direction; `contributions` are in client order and never empty."""
-        del contributions, cohort, schema
-        raise TypeError(f"{type(self).__name__} makes no direction: define aggregate(contributions, cohort, schema)")
+        """Return the direction; `contributions` are in client order and never empty."""
 
 
 aggregators: Registry[Aggregator] = Registry("aggregators", "fedreuse.methods.aggregators", base=Aggregator)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["ServerStep", "advance", "evaluated", "server_steps"]
 
 
-class ServerStep:
-    """Turns a direction into a move of the weights; running statistics and counters never pass through here.
+class ServerStep(ABC):
+    """Base class of server steps: a direction becomes a move of the weights (not of running statistics and counters).
 
     A step is a frozen dataclass. `init` and `evaluated` may stay as they are; `step` must be defined. One that reads
     `statistics` says so by `reads_statistics`.
@@ -47,10 +48,9 @@ class ServerStep:
         """The state before the first step; `like` holds the weights. None, unless the step remembers something."""
         del like
 
+    @abstractmethod
     def step(self, direction: Tensors, state: Any, statistics: Statistics) -> tuple[Tensors, Any]:
-        """The move, and the new state; `statistics` tell what the direction was made of."""
-        del direction, state, statistics
-        raise TypeError(f"{type(self).__name__} does not say how it moves: define step(direction, state, statistics)")
+        """Return the move and the new state; `statistics` describe what the direction was made of."""
 
     def evaluated(self, weights: Tensors, state: Any) -> Tensors:
         """The weights that are evaluated and deployed: those that are sent to clients, unless the step says otherwise.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import require
 from fedreuse.core.events import RoundDone
-from fedreuse.core.listener import Listener, listeners
+from fedreuse.core.listener import Listener, ListenerConfig, listeners
 from fedreuse.runs.replay import replay
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ __all__ = ["Csv"]
 
 @listeners.register("csv")
 @dataclass(frozen=True)
-class Csv:
+class Csv(ListenerConfig):
     """Write a line per round: scores, numbers of clients by outcome, seconds, bytes under every boundary, work.
 
     Args:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.events import RoundDone
-from fedreuse.core.listener import Listener, listeners
+from fedreuse.core.listener import Listener, ListenerConfig, listeners
 from fedreuse.runs.listeners.scalars import flatten, of_evaluation, of_round, of_summary
 from fedreuse.runs.replay import replay
 
@@ -32,7 +32,7 @@ _LONGEST_PARAM = 6000
 
 @listeners.register("mlflow")
 @dataclass(frozen=True)
-class MLflow:
+class MLflow(ListenerConfig):
     """Log scores, bytes under every boundary, events, work and the configuration to MLflow.
 
     Args:

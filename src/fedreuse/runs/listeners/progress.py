@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from fedreuse.accounting.boundaries.boundary import first
-from fedreuse.core.listener import Listener, listeners
+from fedreuse.core.listener import Listener, ListenerConfig, listeners
 from fedreuse.report.tables import score
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ __all__ = ["ProgressLines", "Watcher", "duration"]
 
 @listeners.register("progress")
 @dataclass(frozen=True)
-class ProgressLines:
+class ProgressLines(ListenerConfig):
     """Show how a run goes on: a bar on a terminal, lines in a notebook or a file.
 
     Args:

@@ -10,7 +10,7 @@ import yaml
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.events import RoundDone
-from fedreuse.core.listener import Listener, listeners
+from fedreuse.core.listener import Listener, ListenerConfig, listeners
 from fedreuse.runs.listeners.scalars import of_evaluation, of_round, of_summary
 from fedreuse.runs.replay import replay
 
@@ -26,7 +26,7 @@ __all__ = ["TensorBoard"]
 
 @listeners.register("tensorboard")
 @dataclass(frozen=True)
-class TensorBoard:
+class TensorBoard(ListenerConfig):
     """Write scores, bytes under every boundary, events, work and the configuration for TensorBoard.
 
     Args:

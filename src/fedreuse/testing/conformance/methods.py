@@ -20,9 +20,9 @@ from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.local_trainer import LocalTrainer
 from fedreuse.core.method import Link, MethodConfig, methods
 from fedreuse.core.needs import Needs
-from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
+from fedreuse.engine.executors.executor import ExecutorConfig, ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.engine.faults import Fate, Listed, ListedFault, RandomFaults
+from fedreuse.engine.faults import Fate, FaultPlan, Listed, ListedFault, RandomFaults
 from fedreuse.engine.state.client_store import DiskStore
 from fedreuse.engine.state.state_file import read_state, write_state
 from fedreuse.engine.state.tensor_store import TensorStore
@@ -290,7 +290,7 @@ def _said(session: Session) -> frozenset[Said]:
 
 
 @dataclass(frozen=True)
-class _Lost:
+class _Lost(FaultPlan):
     """The unreliable plan, with every late reply lost instead."""
 
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
@@ -299,7 +299,7 @@ class _Lost:
 
 
 @dataclass(frozen=True)
-class _Backwards:
+class _Backwards(ExecutorConfig):
     """A serial executor whose replies come in the opposite order."""
 
     def start(self, site: Site) -> RunExecutor:

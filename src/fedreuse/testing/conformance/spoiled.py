@@ -12,7 +12,7 @@ import numpy as np
 from fedreuse.compression.codecs.dense import Dense
 from fedreuse.compression.wire.block import ABSENT, absent_block
 from fedreuse.compression.wire.envelope import Envelope
-from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
+from fedreuse.engine.executors.executor import ExecutorConfig, ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import ListedFault
 from fedreuse.testing.conformance.sessions import drawn
@@ -22,7 +22,7 @@ __all__ = ["Spoiling", "ways_to_spoil"]
 
 
 @dataclass(frozen=True)
-class Spoiling:
+class Spoiling(ExecutorConfig):
     """A serial executor that spoils all replies of an exchange but one, in every way there is."""
 
     ways: dict[tuple[int, int], str] = field(default_factory=dict)
