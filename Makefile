@@ -55,8 +55,12 @@ docs: $(STAMP)  ## build the documentation site in build/site, strictly: no brok
 tables: $(STAMP)  ## write the tables of parts in docs/ again, from the registries
 	PYTHONPATH=. $(BIN)/python -m docs.site.tables
 
-hashes: $(STAMP)  ## write requirements-release.txt: the core and the extra sim, with the versions of constraints.txt and the hashes of their files
-	echo setuptools | $(BIN)/uv pip compile --quiet --extra sim pyproject.toml - -c constraints.txt --generate-hashes --no-header --no-annotate \
+# uv reads no pip configuration, so that the folder with the CPU build of torch is passed on; versions of the file that is
+# replaced would be preferred, so that it goes first
+hashes: $(STAMP)  ## write requirements-release.txt: the core and the extra sim, versions of constraints.txt, hashes of their files
+	rm -f requirements-release.txt
+	echo setuptools | UV_FIND_LINKS="$$($(BIN)/python -m pip config get global.find-links)" $(BIN)/uv pip compile --quiet \
+	  --extra sim pyproject.toml - -c constraints.txt --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --output-file requirements-release.txt
 	sed -i -E 's/^(torch==[0-9.]+)\+cpu/\1/' requirements-release.txt
 
