@@ -33,7 +33,7 @@ def test_states_are_added_entry_by_entry() -> None:
 def test_states_of_two_forms_are_no_sum(other: Metrics) -> None:
     one = Metrics(1, 0.0, (1, 2))
     assert one.form != other.form
-    with pytest.raises(RunError, match="states of a metric cannot be added"):
+    with pytest.raises(RunError, match="metric differ in structure"):
         one + other
 
 

@@ -1,7 +1,7 @@
-"""What a configuration may import: parts of fedreuse, of torch.nn, modules in its own folder, and what a person allows.
+"""The modules a configuration may import: fedreuse, torch.nn, those in its own folder, and those the user allows.
 
-Whoever names `package.module:Name` in a configuration runs code of that module. The list lies in the environment, so
-that the processes which this one starts have it too: workers, runs side by side, the apps of a Flower node.
+Naming `package.module:Name` in a configuration runs code of that module. The list of allowed modules is kept in an
+environment variable, so that child processes inherit it: workers, parallel runs, the apps of a Flower node.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from fedreuse.core.errors import ConfigError
 __all__ = ["VARIABLE", "allow", "allowed", "check_module", "check_target"]
 
 VARIABLE = "FEDREUSE_ALLOW"
-"""Modules, packages and folders, separated like those in PATH."""
-_OURS, _TORCH = "fedreuse", "torch.nn"
+"""Environment variable with the allowed modules, packages and folders, separated like the entries of PATH."""
+_PACKAGE, _TORCH = "fedreuse", "torch.nn"
 
 
 def allow(entries: Iterable[str | Path]) -> None:
-    """Let configurations name what these modules hold, in this process and in those that it starts.
+    """Allow configurations to name objects of these modules, in this process and its child processes.
 
     Args:
-        entries: Modules or packages, with all that is below them (`mine`, `mine.nets`); or folders (a path with a
-            slash, or `.`), for every module that lies there.
+        entries: Modules or packages, which include their submodules (`mine`, `mine.nets`); or folders (a path with a
+            slash, or `.`), which include every module in them.
 
     Raises:
-        ConfigError: An entry that is neither; `os.system` or `mine:Net` names no module.
+        ConfigError: If an entry is neither, such as `mine:Net`.
 
     Example:
         >>> from fedreuse.core.allowed import allow, allowed
@@ -46,41 +46,42 @@ def allow(entries: Iterable[str | Path]) -> None:
 
 
 def allowed() -> tuple[str, ...]:
-    """What was allowed so far: names of modules, and folders."""
+    """Return the modules and folders allowed so far."""
     return tuple(entry for entry in os.environ.get(VARIABLE, "").split(os.pathsep) if entry)
 
 
 def check_module(module: str, where: str) -> None:
-    """Refuse a module that nobody allowed; one that is allowed can be imported afterwards."""
-    if _is_below(module, _OURS) or _is_below(module, _TORCH):
+    """Raise ConfigError unless the module is allowed; extend `sys.path` so that an allowed one can be imported."""
+    if _is_below(module, _PACKAGE) or _is_below(module, _TORCH):
         return
     if any(_is_below(module, entry) for entry in allowed()):
-        if _place(module) is None:
-            _search(Path.cwd())
+        if _location(module) is None:
+            _prepend_to_path(Path.cwd())
         return
     folders = [Path(entry) for entry in allowed() if os.sep in entry]
-    if any(_lies_in(module, folder) for folder in folders):
+    if any(_resolves_to(module, folder) for folder in folders):
         return
     package = module.partition(".")[0]
-    beside = f" ({', '.join(map(str, folders))})" if folders else ""
+    listed = f" ({', '.join(map(str, folders))})" if folders else ""
     raise ConfigError(
         f"{where}: importing '{module}' is refused, because it runs code: a configuration may name parts of fedreuse, "
-        f"of torch.nn, and of modules in its own folder{beside}. If you trust '{package}', allow it: --allow {package} "
+        f"of torch.nn, and of modules in its own folder{listed}. If you trust '{package}', allow it: --allow {package} "
         f"on the command line, allow=['{package}'] in Python, `fedreuse supernode --allow {package}` on a node"
     )
 
 
 def check_target(target: Any, module: str, where: str) -> None:
-    """Refuse what fedreuse and torch.nn only pass through, and functions of fedreuse: they are tools, not parts."""
+    """Raise ConfigError for names that fedreuse or torch.nn merely import, and for fedreuse names that are no parts."""
     if any(_is_below(module, entry) for entry in allowed()):
         return
     home = str(getattr(target, "__module__", ""))
-    is_part = isinstance(target, type) and is_dataclass(target) and _is_below(home, _OURS)
+    is_part = isinstance(target, type) and is_dataclass(target) and _is_below(home, _PACKAGE)
+    # modules of torch.nn import others, whose functions must not be reachable through them
     is_foreign = _is_below(module, _TORCH) and not home.startswith(("torch.nn", "torch._C"))
-    if is_foreign or (_is_below(module, _OURS) and not is_part):
+    if is_foreign or (_is_below(module, _PACKAGE) and not is_part):
         raise ConfigError(
-            f"{where}: {getattr(target, '__qualname__', target)} of {home or module} is refused: of fedreuse a "
-            "configuration may name the dataclasses that are its parts, of torch.nn what is defined there"
+            f"{where}: {getattr(target, '__qualname__', target)} of {home or module} is refused: a configuration may "
+            "name dataclasses of fedreuse, and objects that torch.nn itself defines"
         )
 
 
@@ -100,31 +101,32 @@ def _is_below(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
-def _lies_in(module: str, folder: Path) -> bool:
-    """Whether Python would find the module there, and not another of its name; then the folder is searched first."""
+def _resolves_to(module: str, folder: Path) -> bool:
+    """Return whether the module is imported from this folder; if so, the folder stays first in `sys.path`."""
     top = module.partition(".")[0]
     if not any((folder / name).exists() for name in (top, f"{top}.py")):
         return False
     before = list(sys.path)
-    _search(folder)
-    place = _place(module)
-    if place is None or not place.is_relative_to(folder):
+    _prepend_to_path(folder)
+    location = _location(module)
+    if location is None or not location.is_relative_to(folder):
         sys.path[:] = before  # a module of the standard library, or one that is imported already
         return False
     return True
 
 
-def _search(folder: Path) -> None:
+def _prepend_to_path(folder: Path) -> None:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
 
-def _place(module: str) -> Path | None:
-    """Where the module, or the package that it is in, would come from."""
+def _location(module: str) -> Path | None:
+    """Return the file or folder from which the module's top-level package would be imported."""
     spec = None
     with suppress(ValueError):  # `__main__` of an interpreter has none
         spec = find_spec(module.partition(".")[0])
     if spec is None:
         return None
-    places = [*(spec.submodule_search_locations or ()), *([spec.origin] if spec.has_location and spec.origin else [])]
-    return Path(places[0]).resolve() if places else None
+    origin = [spec.origin] if spec.has_location and spec.origin else []
+    locations = [*(spec.submodule_search_locations or ()), *origin]
+    return Path(locations[0]).resolve() if locations else None

@@ -1,4 +1,4 @@
-"""Plain data that carry a checksum of themselves: whoever reads them notices a changed character."""
+"""JSON content with an embedded checksum, which detects changes to the file."""
 
 from __future__ import annotations
 
@@ -14,15 +14,20 @@ CHECK = "check"
 
 
 def with_check(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content and its checksum, in the place of one that it has."""
+    """Return the content with its checksum, which replaces an existing one."""
     rest = _unchecked(content)
     return {**rest, CHECK: _sum(rest)}
 
 
 def parse_checked(text: str | bytes, is_required: bool = True) -> dict[str, Any]:
-    """Read JSON text and compare its checksum; a ValueError says what is wrong with it.
+    """Parse JSON text and verify its checksum.
 
-    What was written before there were checksums has none, and passes if none is required.
+    Args:
+        text: A JSON mapping.
+        is_required: Whether a mapping without a checksum is an error.
+
+    Raises:
+        ValueError: If the text is no JSON mapping, or its checksum is absent or wrong.
     """
     try:
         content = json.loads(text)

@@ -1,4 +1,4 @@
-"""The clients selected for one round, of which population, and the random streams of that round."""
+"""The clients selected for one round, their population, and the round's random streams."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["Cohort"]
 
 @dataclass(frozen=True)
 class Cohort:
-    """The clients of a round, those of the rounds after it, and the random streams of the round.
+    """The clients of a round, those of the next rounds, and the round's random streams.
 
     Args:
         round_number: The round, from 1.
-        clients: Who is selected, in ascending order.
+        clients: Ids of the selected clients, in ascending order.
         seed: The run's seed, from which every stream follows.
-        look_ahead: The cohorts of the next rounds, nearest first, as many as the method needs.
+        look_ahead: The cohorts of the next rounds, nearest first; as many as `Needs.look_ahead` asks for.
         population: All clients.
-        lr_factor: This round's local learning rate relative to that of the first round; remembered updates are
-            rescaled by it.
-        secret: What noise is drawn from that protects clients, known to the server alone; None: from the seed, as in a
-            simulation.
+        lr_factor: This round's local learning rate relative to that of the first round; cached updates are rescaled
+            by it.
+        secret: Key for noise that protects clients, known only to the server. None: noise is drawn from the seed, as
+            in a simulation.
 
     Example:
         >>> from fedreuse import Cohort
@@ -45,14 +45,14 @@ class Cohort:
     secret: bytes | None = field(default=None, compare=False, repr=False)
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """The server's stream for a purpose in this round."""
+        """Return the server's random stream for a purpose in this round."""
         return stream(self.seed, purpose, self.round_number)
 
     def noise(self, purpose: str, size: int) -> np.ndarray:
-        """Standard normal numbers of this round from the secret, or, in a simulation, from the seed."""
+        """Return standard normal numbers for this round, drawn from the secret or, without one, from the seed."""
         key = f"seed {self.seed}".encode() if self.secret is None else self.secret
         return normal_numbers(key, purpose, self.round_number, size)
 
     def rng_of(self, purpose: str, client: int) -> np.random.Generator:
-        """A client's stream for a purpose in this round."""
+        """Return a client's random stream for a purpose in this round."""
         return stream(self.seed, purpose, self.round_number, client)

@@ -1,4 +1,4 @@
-"""What is added to a local gradient, as data: a shift and a pull towards an anchor."""
+"""Corrections of local gradients as data: a shift and a pull towards an anchor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ __all__ = ["Correction", "proximal"]
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """gradient + shift + pull * (w - anchor), entering before or after the momentum buffer."""
+    """A term added to each local gradient: shift + pull * (w - anchor).
+
+    Args:
+        shift: Added to the gradient; None adds nothing.
+        pull: Factor of the pull towards the anchor; 0 disables it.
+        anchor: The weights that `pull` pulls towards.
+        place: Whether the term is added before or after the momentum buffer.
+    """
 
     shift: Tensors | None = None
     pull: float = 0.0
@@ -22,5 +29,5 @@ class Correction:
 
 
 def proximal(anchor: Tensors, mu: float) -> Correction | None:
-    """Gradient of mu/2 |w - anchor|^2, added to every step; nothing at all when mu is zero."""
+    """Return the gradient of mu/2 |w - anchor|^2 as a correction, or None if mu is zero."""
     return Correction(pull=mu, anchor=anchor) if mu else None

@@ -1,4 +1,4 @@
-"""Which CPU this is: equal bits are claimed for equal instruction sets."""
+"""Identification of the CPU: bit-identical results are only claimed for equal instruction sets."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 __all__ = ["cpu", "usable_cores"]
 
-_TELLING = ("avx", "avx2", "avx512f", "fma", "amx_tile")
+_RELEVANT_FLAGS = ("avx", "avx2", "avx512f", "fma", "amx_tile")
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def cpu() -> dict[str, Any]:
-    """The model's name, and the instructions that kernels choose by."""
+    """Return the CPU's model name and the instruction sets by which numerical kernels are chosen."""
     info = Path("/proc/cpuinfo")
     if not info.exists():
         return {"model": platform.processor(), "instruction_set": [platform.machine()]}
     lines = [line.partition(":") for line in info.read_text().splitlines() if ":" in line]
     fields = {name.strip(): text.strip() for name, _, text in lines}
-    flags = [flag for flag in _TELLING if flag in fields.get("flags", "").split()]
+    flags = [flag for flag in _RELEVANT_FLAGS if flag in fields.get("flags", "").split()]
     return {"model": fields.get("model name", platform.processor()), "instruction_set": [platform.machine(), *flags]}

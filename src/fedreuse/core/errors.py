@@ -1,4 +1,4 @@
-"""The errors a person may meet: what went wrong, where, and the way out."""
+"""Exceptions of the package, and helpers that word their messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class FedreuseError(Exception):
-    """The root of everything this package raises on purpose.
+    """Base class of the exceptions of this package.
 
     Example:
         >>> from fedreuse import ConfigError, FedreuseError, RunError
@@ -37,7 +37,7 @@ class FedreuseError(Exception):
 
 
 class UserError(FedreuseError):
-    """A mistake that the user can mend; the command line ends with exit code 2.
+    """A user error, with a message that says how to fix it; the command line exits with code 2.
 
     Example:
         >>> from fedreuse import UserError, registries
@@ -50,7 +50,7 @@ class UserError(FedreuseError):
 
 
 class ConfigError(UserError):
-    """A configuration that cannot be what it says.
+    """An invalid configuration.
 
     Example:
         >>> from fedreuse import ConfigError, load
@@ -63,19 +63,19 @@ class ConfigError(UserError):
 
 
 class OwnCodeError(UserError):
-    """An error in a person's own network, dataset or method, with its file and line."""
+    """An error in the user's own network, dataset or method, with its file and line."""
 
 
 class DataError(UserError):
-    """A dataset that is absent, damaged or not what its name says."""
+    """A dataset that is missing, damaged or not what its name says."""
 
 
 class RunDirectoryError(UserError):
-    """A run directory that is in use, foreign, incomplete or damaged."""
+    """A run directory that is in use, incomplete, damaged or not a run directory."""
 
 
 class RunError(FedreuseError):
-    """A run that started well and could not go on; the command line ends with exit code 1.
+    """A failure during a run; the command line exits with code 1.
 
     Example:
         >>> from fedreuse import RunError, UserError
@@ -85,36 +85,36 @@ class RunError(FedreuseError):
 
 
 class WireError(FedreuseError):
-    """Bytes that are not a message of ours."""
+    """Bytes that are not a valid message."""
 
 
 class NotHeld(WireError):
-    """A difference to something else than the receiver holds; the sender can mend it by sending everything."""
+    """A difference against a tensor that the receiver does not hold; the sender can send the full tensor instead."""
 
 
 def refusal(error: Exception) -> str:
-    """Why a reply is refused, in one line: a WireError says it, any other error is named too."""
+    """Return one line that says why a reply is refused; errors other than WireError are named by their type."""
     try:
-        said = str(error)
-    except Exception:  # what a stranger sent may be beyond words
-        said = ""
-    return shortened(said if isinstance(error, WireError) else f"{type(error).__name__}: {said}")
+        text = str(error)
+    except Exception:  # `str()` may raise on content that a remote client sent
+        text = ""
+    return shortened(text if isinstance(error, WireError) else f"{type(error).__name__}: {text}")
 
 
 def shortened(text: str, longest: int = 400) -> str:
-    """A stranger's words in one line of bounded length, as a log may repeat them."""
+    """Return untrusted text as one line of bounded length, safe to write to a log."""
     line = " ".join(text[: 2 * longest].splitlines())
     return line if len(line) <= longest else f"{line[:longest]}..."
 
 
 def require(is_met: bool, message: str, value: object) -> None:
-    """Refuse a configuration value, naming it."""
+    """Raise ConfigError with the message and the value unless the condition is met."""
     if not is_met:
         raise ConfigError(f"{message}, got {value!r}")
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """A closing sentence for an unknown name: the nearest known one, or the whole list."""
+    """Return the end of a message about an unknown name: the nearest known name, or all of them."""
     names = sorted(known)
     near = get_close_matches(word, names, n=1, cutoff=0.6)
     if near:
@@ -123,7 +123,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def and_others(count: int, one: str = "has", several: str = "have") -> str:
-    """What follows the first of several things that fail alike: `, and so has 1 other`; nothing if it is alone."""
+    """Return the end of a message about several equal failures, such as `, and so has 1 other`; "" for a count of 0."""
     if count == 0:
         return ""
     return f", and so {one} 1 other" if count == 1 else f", and so {several} {count:,} others"

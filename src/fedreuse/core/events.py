@@ -1,4 +1,4 @@
-"""What a run tells while it goes on: one frozen dataclass per event, and what a listener may answer."""
+"""Events of a run, one frozen dataclass each, and the request to stop that a listener may return."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Evaluated", "Failed", "Finished", "RoundDone", "RunEvent", "Started"
 
 @dataclass(frozen=True, eq=False)
 class Started:
-    """The run begins, or goes on, with `first_round`; earlier rounds can be read from the directory."""
+    """The run starts, or resumes, with `first_round`; earlier rounds can be read from the directory."""
 
     config: RunConfig
     directory: RunDirectory
@@ -25,7 +25,7 @@ class Started:
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """A round was evaluated on validation examples; scores by the names of their columns in the metrics."""
+    """A round was evaluated on validation examples; `scores` are keyed by the columns of the metrics table."""
 
     round_number: int
     scores: Mapping[str, float]
@@ -33,15 +33,15 @@ class Evaluated:
 
 @dataclass(frozen=True, eq=False)
 class RoundDone:
-    """A round is over.
+    """A round is complete.
 
     Attributes:
-        row: The round's metrics, as `RunDirectory.metrics()` will give them: `round`, scores (None where the round was
-            not evaluated), numbers of clients by outcome, `seconds`, bytes under every boundary.
+        row: The round's row of `RunDirectory.metrics()`: `round`, scores (None if the round was not evaluated),
+            numbers of clients by outcome, `seconds`, bytes under every boundary.
         events: Numbers of clients by outcome, and by outcome and reason.
-        work: What the clients did in this round, summed over its replies.
+        work: Computation of the clients in this round, summed over its replies.
 
-    The round is stored once it is checkpointed: at once, unless `checkpoint_every` is above 1.
+    The round is stored with the next checkpoint: immediately, unless `checkpoint_every` is above 1.
     """
 
     row: Mapping[str, Any]
@@ -56,14 +56,14 @@ class RoundDone:
 
 @dataclass(frozen=True, eq=False)
 class Finished:
-    """The run is complete; `summary` is what `summary.json` holds."""
+    """The run is complete; `summary` is the content of `summary.json`."""
 
     summary: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Stopped:
-    """A listener asked the run to stop; its rounds so far are stored, and it can be resumed."""
+    """The run stopped at a listener's request; its rounds so far are stored, and it can be resumed."""
 
     round_number: int
     reason: str
@@ -71,7 +71,7 @@ class Stopped:
 
 @dataclass(frozen=True, eq=False)
 class Failed:
-    """The run ends with an error, or was interrupted; the rounds up to the last checkpoint are stored."""
+    """The run ended with an error or was interrupted; the rounds up to the last checkpoint are stored."""
 
     error: BaseException
 
@@ -81,10 +81,10 @@ RunEvent = Started | Evaluated | RoundDone | Finished | Stopped | Failed
 
 @dataclass(frozen=True)
 class Stop:
-    """What a listener returns to stop the run after the round at hand.
+    """A listener's request to stop the run after the current round.
 
     Args:
-        reason: A few words for people; they stand in the run directory.
+        reason: A short explanation, which is stored in the run directory.
 
     Example:
         >>> from fedreuse import Stop

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written beside their place, flushed, renamed."""
+"""Atomic file writes: to a temporary file in the same folder, flushed to disk, then renamed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 __all__ = ["YAML_LOADER", "beside", "clear_leftovers", "write_whole"]
 
 YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The safe loader; the one of libyaml, where it is, reads the same ten times as fast."""
+"""The safe YAML loader; that of libyaml, if installed, which is about ten times as fast."""
 
 _OLD_SECONDS = 60.0
 
 
 def write_whole(path: Path, *pieces: bytes | memoryview, is_private: bool = False) -> None:
-    """Put these bytes, one piece after the other, where `path` says; what is private others cannot read.
+    """Write pieces of bytes to a file atomically; a full disk or a killed process leaves the old file unchanged.
 
-    Whatever interrupts the writer, a full disk or a killed process, the old file stays as it was.
+    Args:
+        path: The file.
+        pieces: Its content, written one after another.
+        is_private: Whether only the owner may read the file.
     """
     partial = beside(path)
     try:
@@ -41,12 +44,12 @@ def write_whole(path: Path, *pieces: bytes | memoryview, is_private: bool = Fals
 
 
 def beside(path: Path) -> Path:
-    """Where a file grows until it is whole; each process has a place of its own."""
+    """Return the path of the temporary file; the process id keeps concurrent writers apart."""
     return path.with_name(f".{path.name}.{os.getpid()}.part")
 
 
 def clear_leftovers(folder: Path) -> None:
-    """Remove unfinished files whose writer no longer runs and that are more than a minute old."""
+    """Remove temporary files that are more than a minute old and whose process no longer runs."""
     for partial in folder.glob(".*.part"):
         process = partial.name.removesuffix(".part").rpartition(".")[2]
         with suppress(OSError):
@@ -60,6 +63,6 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # no permission to signal it: a process of another user
         return True
     return True

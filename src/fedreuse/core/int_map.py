@@ -1,7 +1,8 @@
-"""A mapping from whole numbers that is a value: a changed one costs what changed, however much it holds.
+"""A persistent (immutable) mapping with integer keys; the cost of a change does not depend on the mapping's size.
 
-It is a tree whose branches are tuples of 32; a change makes new tuples on the way from the root to the entry and shares
-all others. So two mappings of one history are compared by walking only where they differ. Keys come in rising order.
+It is a tree whose nodes are tuples of 32 entries. A change creates new tuples on the path from the root to the entry
+and shares all others, so two versions of a mapping are compared by visiting only the nodes that differ. Keys are
+iterated in ascending order.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ V = TypeVar("V")
 _BITS = 5
 _WIDTH = 1 << _BITS
 ABSENT: Any = type("_Absent", (), {"__repr__": lambda _: "ABSENT"})()
-"""Stands where there is no entry; None may be one."""
+"""Marks an absent entry; None is a valid entry."""
 
 
 class Deferred(ABC):
-    """An entry that lies elsewhere; whoever looks it up gets what `load` brings, and does not know."""
+    """An entry that is stored elsewhere; looking it up calls `load` and returns the result."""
 
     nbytes: int
-    """Bytes of its arrays once loaded."""
+    """Bytes of the entry's arrays once loaded."""
 
     @abstractmethod
     def load(self) -> Any:
-        """The entry."""
+        """Return the entry."""
 
 
 class IntMap(Mapping[int, V]):
-    """Never changes; `with_` and `without` give another. Keys are 0 or above."""
+    """An immutable mapping with keys from 0; `with_` and `without` return changed copies."""
 
     __slots__ = ("_levels", "_root", "_size")
 
     def __init__(self, entries: Mapping[int, V] | None = None) -> None:
-        """Empty, or with some entries."""
+        """Create a mapping with these entries, or an empty one."""
         self._root: Any = ABSENT
         self._levels = 0
         self._size = 0
@@ -45,44 +46,47 @@ class IntMap(Mapping[int, V]):
             self._take(self.with_(entries))
 
     def with_(self, entries: Mapping[int, V | Deferred]) -> IntMap[V]:
-        """The mapping with these entries added or replaced."""
+        """Return the mapping with these entries added or replaced."""
         return self._changed(sorted(entries.items(), key=_key)) if entries else self
 
     def without(self, keys: Iterable[int]) -> IntMap[V]:
-        """The mapping without these keys, as far as it has them."""
-        gone = sorted({key for key in keys if key in self})
-        return self._changed([(key, ABSENT) for key in gone]) if gone else self
+        """Return the mapping without these keys; keys that it lacks are ignored."""
+        removed = sorted({key for key in keys if key in self})
+        return self._changed([(key, ABSENT) for key in removed]) if removed else self
 
     def __getitem__(self, key: int) -> V:
-        """The entry of a key."""
-        found = self._find(key)
-        if found is ABSENT:
+        """Return the entry of a key, loaded if it is deferred."""
+        held = self._find(key)
+        if held is ABSENT:
             raise KeyError(key)
-        entry: V = found.load() if isinstance(found, Deferred) else found
+        entry: V = held.load() if isinstance(held, Deferred) else held
         return entry
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is an entry; nothing is loaded."""
+        """Return whether the key has an entry; a deferred entry is not loaded."""
         return isinstance(key, int) and self._find(key) is not ABSENT
 
     def __len__(self) -> int:
-        """Number of entries."""
+        """Return the number of entries."""
         return self._size
 
     def __iter__(self) -> Iterator[int]:
-        """The keys, rising."""
+        """Iterate over the keys in ascending order."""
         return (key for key, _ in self.raw_items())
 
     def __repr__(self) -> str:
-        """How many entries, not which: there may be millions."""
+        """Return the number of entries rather than the entries, of which there may be millions."""
         return f"IntMap({self._size} entries)"
 
     def raw_items(self) -> Iterator[tuple[int, V | Deferred]]:
-        """Every entry as it is held, deferred ones not loaded."""
+        """Iterate over all entries without loading deferred ones."""
         return ((key, entry) for key, _, entry in _differences(ABSENT, self._root, self._levels, 0))
 
     def changes_since(self, before: IntMap[V]) -> Iterator[tuple[int, Any, Any]]:
-        """Where the two hold other objects: key, entry before, entry now, as held; either may be ABSENT."""
+        """Iterate over (key, entry before, entry now) where the entries are different objects; either may be ABSENT.
+
+        Deferred entries are not loaded.
+        """
         levels = max(self._levels, before._levels)
         return _differences(before._lifted(levels), self._lifted(levels), levels, 0)
 
@@ -109,6 +113,7 @@ class IntMap(Mapping[int, V]):
         return other
 
     def _lifted(self, levels: int) -> Any:
+        # a higher tree holds the lower one in slot 0, because all its keys start with zero bits
         root = self._root
         for _ in range(levels - self._levels):
             root = root if root is ABSENT else (root, *(ABSENT,) * (_WIDTH - 1))
@@ -131,7 +136,7 @@ def _put(node: Any, level: int, entries: list[tuple[int, Any]]) -> Any:
 
 
 def _differences(old: Any, new: Any, level: int, base: int) -> Iterator[tuple[int, Any, Any]]:
-    """Key, entry before, entry after, wherever two trees do not share."""
+    """Iterate over (key, entry before, entry after) where two trees do not share a node."""
     if old is new:
         return
     empty = (ABSENT,) * _WIDTH

@@ -1,4 +1,4 @@
-"""What a client has where it stands: data, network, streams, and a meter that counts its work."""
+"""The interface of local training: a client's data, network and random streams, and a count of its computation."""
 
 from __future__ import annotations
 
@@ -19,12 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["BatchPlan", "LocalTrainer", "SplitName", "Trained", "Work"]
 
 SplitName = Literal["validation", "test"]
-"""Which examples of its own a client evaluates on."""
+"""A split of a client's own examples for evaluation."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a client computed: local steps, examples and gradients of training and of proxies, FLOPs, seconds."""
+    """A client's computation.
+
+    Attributes:
+        training_steps: Local optimizer steps.
+        training_examples: Examples processed in these steps.
+        proxy_gradients: Gradients of batches computed for scores rather than for training.
+        proxy_examples: Examples processed for these gradients.
+        flops: Floating-point operations.
+        seconds: Wall-clock time.
+    """
 
     training_steps: int = 0
     training_examples: int = 0
@@ -34,13 +43,13 @@ class Work:
     seconds: float = 0.0
 
     def __add__(self, other: Work) -> Work:
-        """Sum of both."""
+        """Return the sum of both."""
         return Work(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A trained model and how it came about: what normalisers of control variates need."""
+    """A trained model, and the number of steps and hyperparameters by which control variates are normalised."""
 
     model: Model
     steps: int
@@ -51,10 +60,13 @@ class Trained:
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """The batches a gradient is taken over, in one shuffled pass.
+    """The batches over which a gradient is computed, in one shuffled pass.
 
-    None stands for all batches, and for the batch size of training. Deterministic means the same batches in every
-    round, evaluation mode and no augmentation.
+    Args:
+        num_batches: Number of batches; None: all of them.
+        batch_size: Examples per batch; None: the batch size of training.
+        is_deterministic: Use the same batches in every round, evaluation mode and no augmentation.
+        is_mean: Return the mean over batches rather than the sum.
     """
 
     num_batches: int | None = None
@@ -79,18 +91,18 @@ class LocalTrainer(Protocol):
 
     @property
     def initial(self) -> Model:
-        """The model before the first round: every end makes it from the seed."""
+        """The initial model, which server and clients create from the seed."""
         ...
 
     @property
     def work(self) -> Work:
-        """What was computed here so far."""
+        """The computation so far."""
         ...
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
     ) -> Trained:
-        """Local training from a model: the configured epochs, or a number of steps."""
+        """Train from a model for the configured epochs, or for a number of steps."""
         ...
 
     def gradient(
@@ -100,13 +112,20 @@ class LocalTrainer(Protocol):
         plan: BatchPlan,
         purpose: str,
     ) -> Tensors:
-        """Sum, or mean, over batches of the mean loss gradient with respect to the named weights; buffers stay."""
+        """Return the gradient of the mean loss of each batch, summed or averaged over batches.
+
+        Args:
+            at: The model at which the gradient is computed; its buffers are not changed.
+            names: The weights with respect to which the loss is differentiated.
+            plan: The batches.
+            purpose: Name of the random stream that shuffles the examples.
+        """
         ...
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
-        """The model on this client's own examples of a split; the test split opens when a run ends."""
+        """Evaluate a model on this client's examples of a split; `test` is available only after the last round."""
         ...
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """The stream of a purpose for this client and round."""
+        """Return the random stream of a purpose for this client and round."""
         ...

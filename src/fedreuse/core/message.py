@@ -1,4 +1,4 @@
-"""What one half says to the other, and the conversation made of it."""
+"""Messages between the server half and the client half of a method, and the events of a round."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Outcome = Literal["fresh", "reused", "dropped", "lost"]
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a reply must be: of this kind, with these groups and values, no more and no fewer.
+    """The required form of a reply: its kind and exactly these groups and values.
 
     Args:
         kind: The reply's kind.
@@ -44,23 +44,23 @@ class Answer:
     values: Mapping[str, type] = field(default_factory=lambda: EMPTY)
 
     def __str__(self) -> str:
-        """In words, for whoever reads why a reply was refused."""
+        """Return a short description for messages about refused replies."""
         values = (f"{name}: {kind.__name__}" for name, kind in self.values.items())
         return f"{self.kind} ({', '.join([*self.groups, *values]) or 'nothing'})"
 
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """A kind, groups of named tensors, a few small values.
+    """A request or a reply: a kind, groups of named tensors, and a few small values.
 
     Args:
-        kind: What is asked or answered, such as `train`, `score` or `update`.
+        kind: The type of the request or reply, such as `train`, `score` or `update`.
         groups: Tensors by group name; each group has a link of its own.
-        values: Small values that travel as they are: bool, int, float, str, or tuples of these.
-        keep: Asks the client to hold the groups until the round ends: a later request of the same round that lacks a
-            group finds it there, so the model need not travel twice.
-        answers: The replies that may answer a request; any other is refused before the server half sees it. They stay
-            at the server. A request without them takes anything.
+        values: Small values that are sent uncompressed: bool, int, float, str, or tuples of these.
+        keep: Ask the client to hold the groups until the round ends. A later request of the same round that lacks a
+            group uses the held one, so the model is sent only once.
+        answers: The replies that a request accepts; any other is refused before the server half receives it. They are
+            not sent. A request without them accepts any reply.
 
     Example:
         >>> from fedreuse import Answer, Message
@@ -78,13 +78,13 @@ class Message:
 
 @dataclass(frozen=True)
 class Event:
-    """How one selected client's contribution of one round came about.
+    """The outcome of one selected client in one round.
 
     Args:
-        client: The client's number, from 0.
-        outcome: `fresh` (it trained), `reused` (its cached update counted), `dropped` (it was left out) or `lost` (no
-            valid reply came).
-        reason: Why, in a word or two: `no cache`, `age`, `score`, `quota`.
+        client: The client's id, from 0.
+        outcome: `fresh` (it trained), `reused` (its cached update was used), `dropped` (it was left out) or `lost` (no
+            valid reply arrived).
+        reason: The cause in a word or two: `no cache`, `age`, `score`, `quota`.
         age: Rounds since the cached update was trained, if there is one.
         score: The gate's score, if the client was scored.
 
@@ -103,7 +103,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Events:
-    """One event per selected client, and counts that a method wants on record.
+    """The outcomes of a round: one event per selected client, and counts that a method records.
 
     Args:
         clients: The events, one for each client of the cohort.

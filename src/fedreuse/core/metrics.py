@@ -1,4 +1,4 @@
-"""The evaluation of a model: states that are added, so that batches, clients and workers can each make a part of it."""
+"""Results of an evaluation as additive states, which batches, clients and workers compute separately."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 __all__ = ["Metrics", "Read", "State"]
 
 State = int | float | tuple["State", ...]
-"""What a metric keeps of some examples: a number, or (nested) tuples of numbers. States of two parts are added."""
+"""The state of a metric over some examples: a number, or (nested) tuples of numbers. States are added."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Evaluation of a model on some examples.
+    """The evaluation of a model on some examples.
 
     Args:
-        examples: How many examples there were.
+        examples: Number of examples.
         loss: Sum of the loss over them.
-        score: State of the metric that selects; a sum over the examples, if the metric is one.
-        more: States of the metrics that are reported beside it.
+        score: State of the primary metric, by which models are selected.
+        more: States of the other metrics.
 
     Example:
         >>> from fedreuse.core.metrics import Metrics
@@ -39,48 +39,48 @@ class Metrics:
     more: tuple[State, ...] = ()
 
     def __add__(self, other: Metrics) -> Metrics:
-        """Over the examples of both."""
+        """Return the evaluation over the examples of both."""
         more: Any = _sum(self.more, other.more)
         return Metrics(self.examples + other.examples, self.loss + other.loss, _sum(self.score, other.score), more)
 
     @property
     def mean_score(self) -> float:
-        """The metric per example, if it is a sum."""
+        """The primary metric per example, if its state is a sum over examples."""
         assert not isinstance(self.score, tuple)
         return self.score / self.examples if self.examples else float("nan")
 
     @property
     def mean_loss(self) -> float:
-        """Loss per example."""
+        """The loss per example."""
         return self.loss / self.examples if self.examples else float("nan")
 
     @property
     def form(self) -> object:
-        """Where the numbers of the states are; only states of one form can be added."""
+        """The structure of the states; only states of equal structure can be added."""
         return _form(self.score), _form(self.more)
 
     def means(self) -> dict[str, float]:
-        """Score and loss per example, where the one metric is a sum."""
+        """Return score and loss per example, if the primary metric's state is a sum over examples."""
         return {"score": self.mean_score, "loss": self.mean_loss}
 
     def to_values(self) -> dict[str, Value]:
-        """As the values of a message; without other metrics these are three numbers."""
+        """Return the evaluation as the values of a message."""
         values: dict[str, Value] = {"examples": self.examples, "loss": self.loss, "score": self.score}
         return values | {"more": self.more} if self.more else values
 
 
 Read = Callable[[Metrics], Mapping[str, float]]
-"""The numbers that states stand for: `score`, `loss`, and others by the names that the configuration gives them."""
+"""A function from states to numbers: `score`, `loss`, and others by their names in the configuration."""
 
 
 def _sum(first: State, second: State) -> State:
-    """Entry by entry; 0 and () are the states of no examples."""
+    """Add entry by entry; 0 and () are the states of no examples."""
     if not isinstance(first, tuple) and not isinstance(second, tuple):
         return first + second
     if first in (0, ()) or second in (0, ()):
         return second if first in (0, ()) else first
     if not isinstance(first, tuple) or not isinstance(second, tuple) or len(first) != len(second):
-        raise RunError(f"states of a metric cannot be added: {_form(first)} and {_form(second)} numbers")
+        raise RunError(f"states of a metric differ in structure: {_form(first)} and {_form(second)}")
     return tuple(_sum(*pair) for pair in zip(first, second, strict=True))
 
 

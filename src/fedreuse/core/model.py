@@ -1,4 +1,4 @@
-"""A model, or an update of one: weights, float buffers and integer counters, each a flat vector of its own."""
+"""A model or an update of one: weights, float buffers and integer counters, each in its own flat vector."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ BUFFER_GROUPS = ("buffers", "counters")
 
 @value
 class Model:
-    """Named tensors by role. An update has the same form: trained minus received, so that the server adds.
+    """Named tensors by role. An update has the same form: trained minus received, which the server adds.
 
     Args:
-        weights: What is trained.
+        weights: The trained tensors.
         buffers: Running statistics: floating point, not trained.
-        counters: Whole numbers, such as the number of batches that BatchNorm has seen.
+        counters: Integer tensors, such as BatchNorm's number of batches.
 
     Example:
         >>> import numpy as np
@@ -42,18 +42,18 @@ class Model:
 
     @property
     def schema(self) -> ModelSchema:
-        """What the model is made of."""
+        """The schema of the tensors."""
         return ModelSchema(self.weights.schema, self.buffers.schema, self.counters.schema)
 
 
 def to_groups(model: Model, main: str) -> dict[str, Tensors]:
-    """The model as message groups; `main` names the weights' group ("model" down, "update" up)."""
+    """Return the model as message groups; `main` names the group of the weights ("model" down, "update" up)."""
     parts = {main: model.weights, "buffers": model.buffers, "counters": model.counters}
     return {name: tensors for name, tensors in parts.items() if len(tensors.schema)}
 
 
 def from_groups(groups: Mapping[str, Tensors], main: str, like: ModelSchema) -> Model:
-    """The model that message groups carry, dense, or the update; absent groups are empty or zero."""
+    """Return the model (dense) or the update that message groups hold; absent groups are zero."""
     return Model(
         to_dense(groups[main]) if main == "model" else groups[main],
         groups.get("buffers", zeros(like.buffers)),
@@ -62,7 +62,7 @@ def from_groups(groups: Mapping[str, Tensors], main: str, like: ModelSchema) -> 
 
 
 def difference(trained: Model, received: Model) -> Model:
-    """Trained minus received."""
+    """Return trained minus received."""
     return Model(
         sub(trained.weights, received.weights),
         sub(trained.buffers, received.buffers),
@@ -71,7 +71,7 @@ def difference(trained: Model, received: Model) -> Model:
 
 
 def combine(terms: Sequence[tuple[float, Model]], like: ModelSchema) -> Model:
-    """Weighted sum of updates, role by role."""
+    """Return the weighted sum of updates, role by role."""
     return Model(
         weighted_sum([(weight, update.weights) for weight, update in terms], like.weights),
         weighted_sum([(weight, update.buffers) for weight, update in terms], like.buffers),
@@ -80,9 +80,9 @@ def combine(terms: Sequence[tuple[float, Model]], like: ModelSchema) -> Model:
 
 
 def apply(model: Model, direction: Model) -> tuple[Model, int]:
-    """Move a model along a direction.
+    """Add a direction to a model; also return the number of variances that kept their previous value.
 
-    A variance that would become zero or negative keeps its previous value; the second result counts those.
+    A variance keeps its previous value where the sum would be zero, negative or NaN: a network with it would fail.
     """
     buffers, num_kept = _keep_positive(model.buffers, add(model.buffers, direction.buffers))
     weights = add(model.weights, direction.weights)
@@ -96,7 +96,7 @@ def _keep_positive(before: Tensors, after: Tensors) -> tuple[Tensors, int]:
         if not spec.is_positive:
             continue
         part = slice(start, start + spec.size)
-        bad = ~(values[part] > 0)
+        bad = ~(values[part] > 0)  # the negation also selects NaN
         if bad.any():
             held = values.copy() if held is None else held
             held[part] = np.where(bad, before.values[part], held[part])

@@ -1,4 +1,4 @@
-"""What a method assumes of a run, checked before anything starts."""
+"""A method's requirements on a run, checked before the first round."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ __all__ = ["Needs"]
 
 @dataclass(frozen=True)
 class Needs:
-    """What a method assumes of a run, checked before anything starts.
+    """A method's requirements on a run, checked before the first round.
 
     Args:
-        full_participation: Every client takes part in every round; may be waived by `accept_approximation`.
-        look_ahead: How many future cohorts the server half must know.
-        gradients: Clients can differentiate the loss.
-        corrections: Something is added to the gradient of every local step.
-        steps: The method says how many local steps are taken.
+        full_participation: Every client takes part in every round; `accept_approximation` waives this.
+        look_ahead: Number of future cohorts the server half must know.
+        gradients: Clients compute gradients at given models.
+        corrections: Local training adds a correction to every gradient.
+        steps: The method sets the number of local steps.
 
-    Without `gradients`, `corrections` and `steps` a method needs nothing but the trained model.
-
-    Raises:
-        ConfigError: By `check`, if a run is not what the method assumes.
+    A method without `gradients`, `corrections` and `steps` needs only the trained model.
 
     Example:
         >>> from fedreuse import Needs
@@ -38,7 +35,11 @@ class Needs:
     steps: bool = False
 
     def check(self, name: str, cohort: int, clients: int, accept_approximation: bool) -> None:
-        """Refuse a run that cannot be what the method assumes."""
+        """Check the size of the cohort.
+
+        Raises:
+            ConfigError: If the method needs all clients, the cohort is smaller, and this was not accepted.
+        """
         if self.full_participation and cohort < clients and not accept_approximation:
             raise ConfigError(
                 f"method {name} needs every client in every round, but rounds.cohort is {cohort} of {clients}; "

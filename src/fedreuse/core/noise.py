@@ -1,8 +1,8 @@
-"""Normal numbers from a key: nobody without the key can tell them, and the same key gives them again.
+"""Normal numbers derived from a secret key: reproducible with the key, unpredictable without it.
 
-SHAKE-256 of key, purpose and round is the stream of bits; two whole numbers of 53 bits make two normal numbers
-(Box-Muller). The generators of `randomness` are fast, but their state can be computed from their numbers, which noise
-that protects somebody must not allow.
+SHAKE-256 of key, purpose and round gives the bits; two integers of 53 bits give two normal numbers (Box-Muller). The
+generators of `randomness` are faster, but their state can be computed from their output, which would reveal noise that
+protects clients.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["normal_numbers"]
 
 
 def normal_numbers(key: bytes, purpose: str, round_number: int, size: int) -> np.ndarray:
-    """So many standard normal numbers in double precision."""
+    """Return `size` standard normal numbers in double precision."""
     pairs = (size + 1) // 2
     head = f"{len(key)}\0{purpose}\0{round_number}\0".encode()
     words = np.frombuffer(shake_256(head + key).digest(16 * pairs), "<u8")

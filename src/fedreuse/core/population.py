@@ -1,4 +1,4 @@
-"""All clients: how many examples each holds, and the weights that follow from it."""
+"""All clients, their numbers of examples, and the aggregation weights that follow."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Population:
 
     Args:
         examples: An integer array with one entry per client.
-        max_examples: As many examples of a client count at most in every weight, at least 1, so that a large number
-            buys no more influence; None counts them all.
+        max_examples: Cap on a client's number of examples in all weights, at least 1, which bounds its influence;
+            None: no cap.
 
     Example:
         >>> import numpy as np
@@ -39,37 +39,40 @@ class Population:
     max_examples: int | None = None
 
     def __len__(self) -> int:
-        """Number of clients."""
+        """Return the number of clients."""
         return len(self.examples)
 
     @cached_property
     def total_examples(self) -> int:
-        """Examples of all clients."""
+        """Number of examples of all clients."""
         return int(self.examples.sum())
 
     def ratio_weights(self, clients: Collection[int]) -> dict[int, float]:
-        """n_i / sum of n_j over these clients: the weights of FedAvg."""
+        """Return n_i / sum of n_j over these clients: the weights of FedAvg."""
         total = sum(self._counted(client) for client in clients)
-        if not total:  # clients without examples send zeros: any weights will do
+        if not total:  # clients without examples send zeros, so any weights give the same sum
             return {client: 1 / len(clients) for client in clients}
         return {client: self._counted(client) / total for client in clients}
 
     def share(self, client: int) -> float:
-        """n_i / sum of n_j over all clients."""
+        """Return n_i / sum of n_j over all clients."""
         most = self.max_examples
         total = self.total_examples if most is None else int(self.examples.clip(max=most).sum())
         return self._counted(client) / total
 
     def _counted(self, client: int) -> int:
-        """n_i, as far as it counts."""
+        """Return n_i, capped at `max_examples`."""
         examples = int(self.examples[client])
         return examples if self.max_examples is None else min(examples, self.max_examples)
 
     def ht_weights(self, clients: Collection[int], num_selected: int) -> dict[int, float]:
-        """(N / m) n_i / n: unbiased over uniform draws of m clients; these weights need not sum to one."""
+        """Return the Horvitz-Thompson weights (N / m) n_i / n, where m is `num_selected`.
+
+        They are unbiased over uniform draws of m clients, and need not sum to one.
+        """
         factor = len(self) / num_selected
         return {client: factor * self.share(client) for client in clients}
 
     def weights(self, kind: Weighting, clients: Collection[int], num_selected: int) -> dict[int, float]:
-        """Weights of one kind or the other."""
+        """Return the weights of a kind: `ratio` or `ht`."""
         return self.ratio_weights(clients) if kind == "ratio" else self.ht_weights(clients, num_selected)

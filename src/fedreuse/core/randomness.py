@@ -1,4 +1,4 @@
-"""Named random streams: the only source of random generators, so that no method shifts the draws of another."""
+"""Named random streams, the only source of random generators; draws for one purpose never shift those of another."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["stream", "stream_seed"]
 
 
 def stream(seed: int, purpose: str, round_number: int = 0, client: int = -1) -> np.random.Generator:
-    """The generator of one purpose in one round at one client (round 0: before the first; client -1: the server)."""
+    """Return the generator of a purpose, round (0: before the first) and client (-1: the server)."""
     return np.random.Generator(np.random.PCG64(stream_seed(seed, purpose, round_number, client)))
 
 
 def stream_seed(seed: int, purpose: str, round_number: int = 0, client: int = -1) -> int:
-    """128 bits that stand for the stream, for libraries that want a number."""
+    """Return the stream's seed of 128 bits, for libraries with generators of their own."""
     key = f"{seed}\0{purpose}\0{round_number}\0{client}".encode()
     return int.from_bytes(blake2b(key, digest_size=16).digest(), "little")

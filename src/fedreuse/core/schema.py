@@ -1,4 +1,4 @@
-"""Names, shapes, dtypes, layers and roles of a model's tensors: what both ends agree on before anything travels."""
+"""Names, shapes, dtypes and roles of a model's tensors, known at both ends and therefore never sent."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Role = Literal["weight", "buffer", "counter"]
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """One tensor of a model.
+    """Name, shape, dtype and role of one tensor.
 
     Args:
-        name: The tensor's name, as torch gives it: `layer.weight`.
+        name: The tensor's name in torch, such as `layer.weight`.
         shape: Its shape.
-        dtype: NumPy's name of the type.
-        role: `weight` (trained), `buffer` (floating point, not trained) or `counter` (whole numbers).
-        is_positive: Marks a variance: a value at or below zero would break the network.
-        rows: In a message that leaves out rows of a tensor: which ones are there; the shape is that of those.
-        is_head: Marks a weight of the network's head; no part of comparisons, because both ends need not know it.
+        dtype: NumPy's name of the dtype.
+        role: `weight` (trained), `buffer` (floating point, not trained) or `counter` (integer).
+        is_positive: Marks a variance, which must stay above zero.
+        rows: Indices of the rows that a message contains, if it leaves out some; `shape` counts only these rows.
+        is_head: Marks a weight of the network's head; ignored in comparisons, because only one end may know it.
 
     Example:
         >>> from fedreuse import TensorSpec
@@ -64,19 +64,19 @@ class TensorSpec:
 
     @property
     def layer(self) -> str:
-        """The module the tensor belongs to."""
+        """Name of the module the tensor belongs to."""
         return self.name.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
 class Schema:
-    """An ordered list of tensors of one dtype that lie one after another in a flat vector.
+    """An ordered list of tensors of one dtype, stored one after another in a flat vector.
 
     Args:
-        specs: The tensors, each name once.
+        specs: The tensors, with unique names.
 
     Raises:
-        ValueError: If dtypes differ or a name comes twice.
+        ValueError: If dtypes differ or a name is repeated.
 
     Example:
         >>> from fedreuse import Schema, TensorSpec
@@ -88,28 +88,28 @@ class Schema:
     specs: tuple[TensorSpec, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        """Check that there is one dtype, and each name once."""
+        """Check that the dtypes are equal and the names unique."""
         if len({spec.dtype for spec in self.specs}) > 1:
             raise ValueError(f"one dtype per schema, got {sorted({spec.dtype for spec in self.specs})}")
         if len({spec.name for spec in self.specs}) != len(self.specs):
             raise ValueError("tensor names must be unique")
 
     def __iter__(self) -> Iterator[TensorSpec]:
-        """The tensors in order."""
+        """Iterate over the tensors in order."""
         return iter(self.specs)
 
     def __len__(self) -> int:
-        """Number of tensors."""
+        """Return the number of tensors."""
         return len(self.specs)
 
     @cached_property
     def dtype(self) -> np.dtype[np.generic]:
-        """The dtype of the flat vector."""
+        """dtype of the flat vector."""
         return np.dtype(self.specs[0].dtype if self.specs else "float32")
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """Where each tensor starts; one more entry for the end."""
+        """Start of each tensor in the flat vector, followed by the end of the last."""
         ends = [0]
         for spec in self.specs:
             ends.append(ends[-1] + spec.size)
@@ -127,11 +127,11 @@ class Schema:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Place of each name in the order."""
+        """Index of each name in `specs`."""
         return {spec.name: position for position, spec in enumerate(self.specs)}
 
     def subset(self, names: Collection[str]) -> Schema:
-        """The named tensors, in this schema's order."""
+        """Return the schema of the named tensors, in this schema's order."""
         unknown = set(names) - self.positions.keys()
         if unknown:
             raise KeyError(f"no such tensors: {sorted(unknown)}")
@@ -140,16 +140,16 @@ class Schema:
 
 @dataclass(frozen=True)
 class ModelSchema:
-    """Every tensor of a model, by role. Each role is a schema of its own and travels as groups of its own."""
+    """All tensors of a model by role; the tensors of each role are sent as separate message groups."""
 
     weights: Schema
     buffers: Schema = field(default_factory=Schema)
     counters: Schema = field(default_factory=Schema)
     frozen: str = field(default="", compare=False)
-    """Digest of the weights that are not trained and never travel; empty if there are none."""
+    """Digest of the weights that are neither trained nor sent; empty if there are none."""
 
     def of_group(self, group: str) -> Schema:
-        """The schema a message group follows: `buffers` and `counters` are their own, all others are weight-shaped."""
+        """Return the schema of a message group: of the buffers or counters for these groups, else of the weights."""
         return {"buffers": self.buffers, "counters": self.counters}.get(group, self.weights)
 
     @property
@@ -164,18 +164,18 @@ class ModelSchema:
 
     @property
     def num_tensors(self) -> int:
-        """Tensors of all roles."""
+        """Number of tensors of all roles."""
         return len(self.weights) + len(self.buffers) + len(self.counters)
 
     @cached_property
     def num_rows(self) -> int:
-        """Rows of all tensors; a single number is a row of its own."""
+        """Number of rows of all tensors; a scalar counts as one row."""
         tensors = (*self.weights, *self.buffers, *self.counters)
         return sum(spec.shape[0] if spec.shape else 1 for spec in tensors)
 
     @cached_property
     def digest(self) -> str:
-        """A hash both ends compare once."""
+        """Hash of the schema, which both ends compare once."""
         rows = [
             [spec.name, list(spec.shape), spec.dtype, spec.role, spec.is_positive]
             for schema in (self.weights, self.buffers, self.counters)
@@ -184,11 +184,11 @@ class ModelSchema:
         return sha256(json.dumps(rows).encode()).hexdigest()
 
     def head(self) -> tuple[str, ...]:
-        """Names of the weights that are marked as the head; without a mark, those of the last layer that has any."""
+        """Return the names of the weights marked as the head or, without marks, of those in the last layer."""
         marked = tuple(spec.name for spec in self.weights if spec.is_head)
         return marked or tuple(spec.name for spec in self.weights if spec.layer == self.weights.specs[-1].layer)
 
     def with_head(self, names: Collection[str]) -> ModelSchema:
-        """The same tensors, with these weights, and no others, marked as the head."""
+        """Return the schema with exactly these weights marked as the head."""
         marked = tuple(replace(spec, is_head=spec.name in names) for spec in self.weights)
         return replace(self, weights=Schema(marked))

@@ -1,9 +1,9 @@
-"""The first numbers of very many streams at once, bit for bit those of `randomness.stream`, many times faster.
+"""The first numbers of many random streams at once, bit-identical to `randomness.stream` and many times faster.
 
-A million clients with a stream each would spend half a minute making generators for a few numbers apiece. What makes
-them is fixed by NumPy's promise that the stream of a bit generator never changes: SeedSequence hashes the seed to 256
-bits (M. E. O'Neill's mixing of 32-bit words), PCG64 steps a 128-bit state x <- a x + c and gives out its XSL-RR
-permutation. Both are written here over arrays; a 128-bit number is a pair of 64-bit ones.
+Creating a generator per client for a few numbers each takes half a minute for a million clients. NumPy guarantees that
+the stream of a bit generator never changes, so it can be computed over arrays: SeedSequence hashes the seed to 256
+bits (M. E. O'Neill's mixing of 32-bit words); PCG64 steps a 128-bit state x <- a x + c and outputs its XSL-RR
+permutation. A 128-bit number is a pair of 64-bit ones.
 """
 
 from __future__ import annotations
@@ -23,32 +23,33 @@ _Wide = tuple[np.ndarray, np.ndarray]
 """High and low halves of 128-bit numbers."""
 _WORDS = 4
 _FEW = 32
+"""Streams with more numbers than this use a generator, which is then faster."""
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _FACTOR = (np.uint64(0x2360ED051FC65DA4), np.uint64(0x4385DF649FCCF645))
 
 
 def first_numbers(seed: int, purpose: str, clients: Sequence[int], counts: np.ndarray) -> np.ndarray:
-    """`stream(seed, purpose, 0, client).random(count)` of every client, one after the other."""
+    """Return `stream(seed, purpose, 0, client).random(count)` of all clients, concatenated."""
     ends = np.cumsum(counts)
     starts = ends - counts
     numbers = np.empty(int(counts.sum()))
     many = np.flatnonzero(counts > _FEW)
-    for place in many.tolist():  # a generator of its own pays for whoever wants many
-        numbers[starts[place] : ends[place]] = stream(seed, purpose, 0, clients[place]).random(counts[place])
+    for i in many.tolist():
+        numbers[starts[i] : ends[i]] = stream(seed, purpose, 0, clients[i]).random(counts[i])
     few = np.flatnonzero((counts > 0) & (counts <= _FEW))
-    seeds = b"".join(stream_seed(seed, purpose, 0, clients[place]).to_bytes(16, "little") for place in few.tolist())
+    seeds = b"".join(stream_seed(seed, purpose, 0, clients[i]).to_bytes(16, "little") for i in few.tolist())
     state, step = _seeded(_hashed(np.frombuffer(seeds, "<u4").reshape(-1, _WORDS).T))
     starts, counts = starts[few], counts[few]
     for nth in range(int(counts.max(initial=0))):
         state = _stepped(state, step)
-        has_one = counts > nth
-        numbers[starts[has_one] + nth] = _double(state)[has_one]
+        is_wanted = counts > nth
+        numbers[starts[is_wanted] + nth] = _double(state)[is_wanted]
     return numbers
 
 
 def _hashed(words: np.ndarray) -> list[np.ndarray]:
-    """The four 64-bit words that SeedSequence makes of four 32-bit ones."""
+    """Return the four 64-bit words that SeedSequence generates from four 32-bit ones."""
     with np.errstate(over="ignore"):
         factor = 0x43B0D7E5
 
@@ -78,7 +79,7 @@ def _folded(word: np.ndarray) -> np.ndarray:
 
 
 def _seeded(words: list[np.ndarray]) -> tuple[_Wide, _Wide]:
-    """State and increment of PCG64 from four words."""
+    """Return the state and increment of PCG64 seeded with four words."""
     one = np.uint64(1)
     step = (words[2] << one | words[3] >> np.uint64(63), words[3] << one | one)
     first = _stepped((np.zeros_like(words[0]), np.zeros_like(words[0])), step)
@@ -95,7 +96,7 @@ def _sum(left: _Wide, right: _Wide) -> _Wide:
 
 
 def _product(left: _Wide, right: tuple[np.uint64, np.uint64]) -> _Wide:
-    """Modulo 2^128; the carry of the low halves from their 32-bit parts."""
+    """Multiply modulo 2^128; the carry of the low halves is computed from their 32-bit parts."""
     with np.errstate(over="ignore"):
         upper, lower = left[1] >> _HALF, left[1] & _LOW
         times_upper, times_lower = right[1] >> _HALF, right[1] & _LOW
@@ -106,7 +107,7 @@ def _product(left: _Wide, right: tuple[np.uint64, np.uint64]) -> _Wide:
 
 
 def _double(state: _Wide) -> np.ndarray:
-    """53 of the 64 bits that a state gives out, as a number in [0, 1)."""
+    """Return 53 of the 64 output bits of a state as a number in [0, 1)."""
     mixed, turn = state[0] ^ state[1], state[0] >> np.uint64(58)
     turned = mixed >> turn | mixed << (np.uint64(64) - turn & np.uint64(63))
     numbers: np.ndarray = (turned >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,4 +1,4 @@
-"""Named tensors as views of one flat vector, dense or sparse, and the arithmetic on them; pure numpy."""
+"""Named tensors as views of one flat vector, dense or sparse, and arithmetic on them in NumPy."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Tensors:
-    """Named tensors over one flat vector in schema order. Sparse ones hold only the kept coordinates.
+    """Named tensors stored in one flat vector in schema order; sparse ones hold only some coordinates.
 
     Args:
         schema: Names and shapes of the tensors.
         values: A one-dimensional array of the schema's dtype, with one entry per coordinate or one per entry of
             `index`. It becomes read-only.
-        index: The kept flat positions in increasing order; None if every coordinate is held.
+        index: Flat positions of the values in increasing order; None if every coordinate is held.
 
     Raises:
-        ValueError: If number or dtype of the values do not fit the schema.
+        ValueError: If the number or dtype of the values does not fit the schema.
 
     Example:
         >>> import numpy as np
@@ -59,7 +59,7 @@ class Tensors:
     index: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        """Freeze the arrays and check that they fit."""
+        """Check the arrays and make them read-only."""
         wanted = self.schema.size if self.index is None else len(self.index)
         if self.values.shape != (wanted,) or self.values.dtype != self.schema.dtype:
             raise ValueError(
@@ -74,7 +74,7 @@ class Tensors:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether only some coordinates are held."""
+        """True if only some coordinates are held."""
         return self.index is not None
 
     @property
@@ -83,14 +83,14 @@ class Tensors:
         return self.values.nbytes + (0 if self.index is None else self.index.nbytes)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """One tensor in its shape; a view when dense."""
+        """Return one tensor in its shape; a view if dense."""
         position = self.schema.positions[name]
         start, stop = self.schema.offsets[position : position + 2]
         return to_dense(self).values[start:stop].reshape(self.schema.specs[position].shape)
 
 
 def zeros(schema: Schema) -> Tensors:
-    """All coordinates zero."""
+    """Return tensors of zeros."""
     return Tensors(schema, np.zeros(schema.size, schema.dtype))
 
 
@@ -106,13 +106,13 @@ def from_arrays(schema: Schema, arrays: Mapping[str, np.ndarray]) -> Tensors:
 
 
 def to_arrays(tensors: Tensors) -> dict[str, np.ndarray]:
-    """Each tensor in its shape, by name."""
+    """Return each tensor in its shape, by name."""
     dense = to_dense(tensors)
     return {spec.name: dense[spec.name] for spec in tensors.schema}
 
 
 def to_dense(tensors: Tensors) -> Tensors:
-    """The same tensors with every coordinate held."""
+    """Return the same tensors with every coordinate held."""
     if tensors.index is None:
         return tensors
     flat = np.zeros(tensors.schema.size, tensors.schema.dtype)
@@ -121,7 +121,7 @@ def to_dense(tensors: Tensors) -> Tensors:
 
 
 def add(left: Tensors, right: Tensors) -> Tensors:
-    """Sum, coordinate by coordinate; dense."""
+    """Return the dense sum."""
     if right.index is None:
         return Tensors(left.schema, to_dense(left).values + right.values)
     flat = to_dense(left).values.copy()
@@ -130,7 +130,7 @@ def add(left: Tensors, right: Tensors) -> Tensors:
 
 
 def sub(left: Tensors, right: Tensors) -> Tensors:
-    """Difference, coordinate by coordinate; dense."""
+    """Return the dense difference."""
     if right.index is None:
         return Tensors(left.schema, to_dense(left).values - right.values)
     flat = to_dense(left).values.copy()
@@ -139,17 +139,17 @@ def sub(left: Tensors, right: Tensors) -> Tensors:
 
 
 def scale(tensors: Tensors, factor: float) -> Tensors:
-    """Product with a number, in the tensors' own precision; sparse stays sparse."""
+    """Return the product with a number, in the tensors' precision; sparse tensors stay sparse."""
     return Tensors(tensors.schema, tensors.values * tensors.schema.dtype.type(factor), tensors.index)
 
 
 def dot(left: Tensors, right: Tensors) -> float:
-    """Inner product in double precision, without BLAS, whose sums depend on the number of cores."""
+    """Return the inner product in double precision; not by BLAS, whose sums depend on the number of cores."""
     return float(np.sum(to_dense(left).values.astype(np.float64) * to_dense(right).values))
 
 
 def pick(tensors: Tensors, names: Collection[str]) -> Tensors:
-    """The named tensors alone."""
+    """Return only the named tensors."""
     schema = tensors.schema.subset(names)
     if schema is tensors.schema:
         return tensors
@@ -158,7 +158,7 @@ def pick(tensors: Tensors, names: Collection[str]) -> Tensors:
 
 
 def drop_rows(tensors: Tensors, rows: Mapping[str, Collection[int]]) -> Tensors:
-    """The tensors without some rows of some of them; one that loses every row is absent."""
+    """Return the tensors without these rows; a tensor that loses all rows is left out."""
     specs, pieces = [], []
     for spec in tensors.schema:
         array = tensors[spec.name]
@@ -173,10 +173,10 @@ def drop_rows(tensors: Tensors, rows: Mapping[str, Collection[int]]) -> Tensors:
 
 
 def weighted_sum(terms: Iterable[tuple[float, Tensors]], schema: Schema) -> Tensors:
-    """Sum of weight x tensors, accumulated in double precision in the order given; integers are rounded half to even.
+    """Return the sum of weight * tensors, accumulated in double precision in the given order.
 
-    A sparse term touches only its kept coordinates, and gives the same bits as its dense form. A term may hold a
-    subset of the schema's tensors; the others are left untouched.
+    Integer sums are rounded half to even. A sparse term adds only the coordinates it holds, with the same bits as its
+    dense form. A term may hold a subset of the schema's tensors; it adds nothing to the others.
     """
     total = np.zeros(schema.size, np.float64)
     for weight, tensors in terms:
@@ -185,8 +185,9 @@ def weighted_sum(terms: Iterable[tuple[float, Tensors]], schema: Schema) -> Tens
         else:
             dense = to_dense(tensors)
             for spec, start in zip(dense.schema, dense.schema.offsets, strict=False):
-                there = schema.offsets[schema.positions[spec.name]]
-                total[there : there + spec.size] += weight * dense.values[start : start + spec.size].astype(np.float64)
+                target = schema.offsets[schema.positions[spec.name]]
+                piece = dense.values[start : start + spec.size].astype(np.float64)
+                total[target : target + spec.size] += weight * piece
     if np.issubdtype(schema.dtype, np.integer):
         total = np.rint(total)
     return Tensors(schema, total.astype(schema.dtype))
@@ -201,10 +202,10 @@ def _accumulate(total: np.ndarray, weight: float, tensors: Tensors) -> None:
 
 
 def is_finite(tensors: Tensors) -> bool:
-    """Whether no coordinate is infinite or not a number."""
+    """Return whether all coordinates are finite."""
     return bool(np.isfinite(tensors.values).all())
 
 
 def is_equal(left: Tensors, right: Tensors) -> bool:
-    """Whether two hold the same bits, dense or sparse."""
+    """Return whether two hold the same bits, dense or sparse."""
     return left.schema == right.schema and to_dense(left).values.tobytes() == to_dense(right).values.tobytes()
