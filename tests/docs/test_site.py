@@ -72,6 +72,6 @@ def test_every_kind_of_part_has_its_table() -> None:
 
 def test_a_table_shows_keys_as_a_configuration_does() -> None:
     rows = tables.table("methods").splitlines()
-    (row,) = [row for row in rows if row.startswith("| `docofl`")]
+    (row,) = [row for row in rows if row.startswith("| [`docofl`]")]
     assert "`anchor: ecuq`" in row
     assert "`correction: {name: ecuq, bits: 3.0}`" in row
