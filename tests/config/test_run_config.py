@@ -107,7 +107,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"downlink": {"model": "top_k"}}, r"^downlink\.model: top_k would set the coordinates it drops to zero; send"),
     (
         {"uplink": {"update": "error_feedback"}, "buffers": "as_weights"},
-        r"^uplink\.update: error_feedback with buffers: as_weights is refused, .*negative.*; set buffers: dense$",
+        r"^uplink\.update: error_feedback with buffers: as_weights is refused, .*; set buffers: dense$",
     ),
     # what the parts cannot see for themselves
     (
@@ -116,8 +116,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"rounds": {"patience": 2}, "task": {"validation": 0}},
-        r"^rounds\.patience selects the last round by validation, but task\.validation is 0; "
-        r"hold out a share \(for example task\.validation: 0\.1\), or drop rounds\.patience$",
+        r"^rounds\.patience .*task\.validation is 0; hold out .*task\.validation: 0\.1.*drop rounds\.patience$",
     ),
     ({"checkpoint_every": 0}, r"^checkpoint_every must be at least 1, got 0$"),
     ({"seed": -1}, r"^seed must not be negative, got -1$"),
@@ -412,10 +411,10 @@ def test_words_stay_words(tmp_path: Path, text: str) -> None:
 
 def test_a_repeated_key_is_refused_at_any_depth(tmp_path: Path) -> None:
     top = write(tmp_path / "top.yaml", "seed: 1\ntask: {name: digits}\nseed: 2\n")
-    with pytest.raises(ConfigError, match=r"(?s)top\.yaml: not valid YAML:\n.*key 'seed' is there twice.*line 3"):
+    with pytest.raises(ConfigError, match=r"(?s)top\.yaml: not valid YAML:\n.*'seed' is repeated.*line 3"):
         load(top)
     deep = write(tmp_path / "deep.yaml", "task: {name: digits, clients: 3, clients: 4}\n")
-    with pytest.raises(ConfigError, match=r"(?s)deep\.yaml: not valid YAML:\n.*key 'clients' is there twice"):
+    with pytest.raises(ConfigError, match=r"(?s)deep\.yaml: not valid YAML:\n.*'clients' is repeated"):
         load(deep)
 
 

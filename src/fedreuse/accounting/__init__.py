@@ -1,1 +1,1 @@
-"""The ledger of messages, the boundaries drawn over it, work and memory."""
+"""Accounting of messages, bytes under each boundary, computation and memory."""

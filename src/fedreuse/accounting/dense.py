@@ -1,4 +1,4 @@
-"""What dense FedAvg costs: the reference of every saving and of every budget."""
+"""Bytes of dense FedAvg, the reference of savings and budgets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["dense_reference", "message_groups"]
 
 
 def dense_reference(schema: ModelSchema) -> Reference:
-    """What dense FedAvg costs one client in a round: field bytes, and the size of real envelopes."""
+    """Return the bytes of dense FedAvg per client and round: field bytes, and sizes of serialized envelopes."""
 
     def size(kind: str, main: str) -> int:
         parcels = {
@@ -31,6 +31,6 @@ def dense_reference(schema: ModelSchema) -> Reference:
 
 
 def message_groups(schema: ModelSchema, main: str) -> tuple[str, ...]:
-    """The groups of a model or an update as it travels; those without tensors are left out."""
+    """Return the message groups of a model or an update; those without tensors are left out."""
     parts = {main: schema.weights, "buffers": schema.buffers, "counters": schema.counters}
     return tuple(group for group, part in parts.items() if len(part))

@@ -1,6 +1,7 @@
-"""What crossed: one row per envelope, one per selected client and round; boundaries are drawn over them later.
+"""The ledger of a run: one row per envelope, and one event per selected client and round.
 
-Where a meter stands at the nodes' lines, each exchange adds what it saw: a row per client and direction.
+Boundaries are applied to the rows later. If a meter counts bytes at the nodes' network interfaces, each exchange also
+adds one measured row per client and direction.
 """
 
 from __future__ import annotations
@@ -25,11 +26,24 @@ Direction = Literal["down", "up"]
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One envelope. `fields` holds the numerical bytes by `group:mode`; `total_bytes` is the serialized length.
+    """One envelope, or one measurement of a meter.
 
-    `body` tells where the bytes behind the header really go, by `group:mode:mask` (which coordinates) and
-    `group:mode:values`; with the header they are the total. Only blocks that were coded have another body than fields.
-    A measured row is no envelope: `fields` holds the bytes that a meter saw since the exchange before, by boundary.
+    Attributes:
+        round_number: The round, from 1.
+        exchange: Number of the exchange of requests and replies.
+        client: The client's id.
+        direction: `down` (to the client) or `up`.
+        kind: The message's kind.
+        purpose: `training`, `evaluation` or `prefetch`.
+        status: `in_time`, `late`, `abandoned` or `refused`; `measured` for a measurement.
+        fields: Bytes of numerical fields by `group:mode`; of a measurement, bytes since the previous exchange by
+            boundary.
+        value_bytes: Bytes of the message's small values, counted by convention.
+        header_bytes: Bytes of the frame and header.
+        total_bytes: Length of the serialized envelope.
+        work: The client's computation for a reply.
+        body: Serialized bytes after the header, by `group:mode:mask` (positions of coordinates) and
+            `group:mode:values`. They differ from `fields` only for packed blocks.
     """
 
     round_number: int
@@ -48,17 +62,17 @@ class LedgerRow:
 
     @property
     def is_measured(self) -> bool:
-        """Whether this row tells what a meter saw."""
+        """True for a measurement of a meter."""
         return self.status == _MEASURED
 
     def group_bytes(self, *groups: str) -> int:
-        """Numerical bytes of some groups, or of all."""
+        """Return the bytes of numerical fields of some groups, or of all."""
         return sum(size for key, size in self.fields.items() if not groups or key.partition(":")[0] in groups)
 
 
 @dataclass(frozen=True)
 class EventRow:
-    """How one selected client's contribution of one round came about."""
+    """The outcome of one selected client in one round (see `core.message.Event`)."""
 
     round_number: int
     client: int
@@ -70,7 +84,7 @@ class EventRow:
 
 @dataclass(frozen=True)
 class Measured:
-    """What crossed one client's line in one direction since the last look, in bytes by boundary."""
+    """Bytes by boundary that a client sent or received since the previous measurement."""
 
     client: int
     direction: Direction
@@ -79,16 +93,30 @@ class Measured:
 
 @dataclass
 class Ledger:
-    """The rows of a run in order; a `meter` tells, when asked, what crossed since it was asked before."""
+    """The rows and events of a run in order.
+
+    Attributes:
+        rows: Envelopes and measurements.
+        events: Outcomes of the selected clients.
+        counts: Sums of the counts that a method records.
+        meter: Returns the measurements since the previous call; None without a meter.
+        warn: Called with a message about each refused reply; ignored by default.
+    """
 
     rows: list[LedgerRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     meter: Callable[[], Iterable[Measured]] | None = None
-    warn: Callable[[str], object] = str  # nobody listens, unless somebody is named
+    warn: Callable[[str], object] = str  # `str` has no effect
 
     def note(self, outgoing: Mapping[int, Envelope], arrived: Sequence[Reply], refused: Mapping[int, str]) -> None:
-        """One exchange: every request that left, every reply that came, in time or not; replies share its purpose."""
+        """Add the rows of one exchange.
+
+        Args:
+            outgoing: Requests by client.
+            arrived: All replies, in time or not.
+            refused: Reason by client whose reply was refused.
+        """
         sizes: dict[tuple[int, ...], Any] = {}  # clients often share the same parcels
         for client, envelope in outgoing.items():
             self.rows.append(_row(client, envelope, "down", "in_time", Work(), sizes))
@@ -98,14 +126,14 @@ class Ledger:
                 reason = refused[reply.client]
                 self.warn(f"round {reply.envelope.round_number}: reply of client {reply.client} refused: {reason}")
             row = _row(reply.client, reply.envelope, "up", status, reply.work, {})
-            asked = outgoing.get(reply.client, reply.envelope)
-            self.rows.append(replace(row, purpose=_purpose(asked)))
+            request = outgoing.get(reply.client, reply.envelope)  # one from an earlier exchange has none here
+            self.rows.append(replace(row, purpose=_purpose(request)))
         if self.meter is not None and outgoing:
-            asked = next(iter(outgoing.values()))
-            self.rows += [_measured_row(asked, measured) for measured in self.meter()]
+            request = next(iter(outgoing.values()))
+            self.rows += [_measured_row(request, measured) for measured in self.meter()]
 
     def close(self, round_number: int, events: Events) -> None:
-        """The round is over."""
+        """Add the events and counts of a completed round."""
         self.events += [
             EventRow(round_number, event.client, event.outcome, event.reason, event.age, event.score)
             for event in events.clients
@@ -128,9 +156,9 @@ def _row(
     )  # fmt: skip
 
 
-def _measured_row(asked: Envelope, measured: Measured) -> LedgerRow:
+def _measured_row(request: Envelope, measured: Measured) -> LedgerRow:
     return LedgerRow(
-        asked.round_number, asked.exchange, measured.client, measured.direction, "", _purpose(asked), _MEASURED,
+        request.round_number, request.exchange, measured.client, measured.direction, "", _purpose(request), _MEASURED,
         measured.seen, 0, 0, 0,
     )  # fmt: skip
 
@@ -159,7 +187,10 @@ def _body(envelope: Envelope) -> dict[str, int]:
 
 
 def _value_bytes(envelope: Envelope) -> int:
-    """Flags 1 byte, numbers 4, strings their length; a silent group 1; a bare message is itself a flag."""
+    """Return the bytes of values by convention: 1 per flag, 4 per number, the length of a string.
+
+    A group without a parcel counts as 1 byte, and so does a message without groups and values: each is a flag.
+    """
     silent = sum(parcel is None for parcel in envelope.parcels.values())
     if not envelope.parcels and not envelope.values:
         return 1
@@ -177,10 +208,10 @@ def _value_size(value: object) -> int:
 
 
 def row_to_plain(row: LedgerRow | EventRow) -> dict[str, Any]:
-    """A row as plain data."""
+    """Return a row as plain data."""
     return asdict(row)
 
 
 def row_from_plain(plain: Mapping[str, Any]) -> LedgerRow:
-    """A ledger row again."""
+    """Return the ledger row of plain data."""
     return LedgerRow(**{**plain, "work": Work(**plain["work"])})

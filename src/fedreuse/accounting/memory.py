@@ -1,4 +1,4 @@
-"""What both ends hold in memory, by what for: caches, signatures, residuals."""
+"""Memory that server and clients hold between rounds, by purpose: caches, signatures, residuals."""
 
 from __future__ import annotations
 
@@ -13,41 +13,40 @@ __all__ = ["memory_of"]
 
 class _Store(Protocol):
     def items(self) -> Iterable[tuple[int, Any]]:
-        """Client records."""
+        """Iterate over client ids and records."""
         ...
 
 
 def memory_of(record: Any, store: _Store) -> dict[str, int]:
-    """Bytes by place: fields of the server's state, what its links share among clients, its ends of links, and the
-    same of clients.
+    """Return bytes by holder: fields of the server's and the clients' states, shared and per-client link states.
 
-    Arrays that several places of one end share are counted once, at the first; what a client shares with the server
-    in this process is the server's. `clients.all` and `server.all` are the sums.
+    An array that several holders of one end share is counted once, for the first; an array that a client shares with
+    the server in this process counts for the server. `clients.all` and `server.all` are the sums.
     """
     server: set[int] = set()
     seen = server
     sizes: dict[str, int] = {}
 
-    def add(place: str, tree: object) -> None:
+    def add(holder: str, tree: object) -> None:
         size = nbytes(tree, seen)
         if size:
-            sizes[place] = sizes.get(place, 0) + size
+            sizes[holder] = sizes.get(holder, 0) + size
 
     for name, part in _fields(record.state):
         add(f"server.{name}", part)
     for group, part in record.shared.items():
         add(f"server.shared {group}", part)
-    contacts = list(record.contacts.values())  # held, for arrays are known by identity
+    contacts = list(record.contacts.values())  # held while counting: `seen` holds ids, which freed arrays would reuse
     for contact in contacts:
         _add_links(add, "server", contact)
     for _client, kept in store.items():  # noqa: PERF102  (a client store is not a dictionary)
-        seen = set(server)  # known by identity, which an array that a store let go of may pass on to the next client's
+        seen = set(server)  # anew per client: the store may free a client's arrays, and the next would reuse their ids
         for memory in kept.memories.values():
             for name, part in _fields(memory.state):
                 add(f"clients.{name}", part)
             _add_links(add, "clients", memory)
     for end in ("server", "clients"):
-        sizes[f"{end}.all"] = sum(size for place, size in sizes.items() if place.startswith(f"{end}."))
+        sizes[f"{end}.all"] = sum(size for holder, size in sizes.items() if holder.startswith(f"{end}."))
     return sizes
 
 

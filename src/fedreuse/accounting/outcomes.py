@@ -1,4 +1,4 @@
-"""What became of the selected clients, counted: by outcome, and by outcome and reason."""
+"""Counts of client outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["count_outcomes"]
 
 
 def count_outcomes(events: Iterable[EventRow]) -> dict[str, int]:
-    """How often each outcome came about, `fresh`, and how often for which reason, `fresh: no cache`."""
+    """Return the number of clients by outcome (`fresh`), and by outcome and reason (`fresh: no cache`)."""
     counts: Counter[str] = Counter()
     for event in events:
         counts[event.outcome] += 1

@@ -1,4 +1,4 @@
-"""Bytes and savings of a whole run under one boundary, as numbers for summaries and tables."""
+"""Bytes and savings of a run under one boundary, for summaries and tables."""
 
 from __future__ import annotations
 
@@ -14,9 +14,20 @@ __all__ = ["Saving"]
 
 @dataclass(frozen=True)
 class Saving:
-    """Bytes and savings under one boundary; a direction that the boundary does not count is None.
+    """Bytes and savings of a run under one boundary.
 
-    `lost_share`: the share of selected clients that were lost, which no saving counts.
+    Attributes:
+        up_bytes: Bytes from clients to server.
+        down_bytes: Bytes from server to clients.
+        up: Saving of the whole run on the uplink, as a share of the dense bytes; None if these are 0.
+        down: The same on the downlink; None if the boundary does not count it.
+        both: The same in both directions together.
+        mean_round_up: Mean of the rounds' savings on the uplink.
+        mean_round_down: The same on the downlink.
+        mean_round_both: The same in both directions together.
+        dense_up_bytes: Bytes of dense FedAvg from clients to server.
+        dense_down_bytes: Bytes of dense FedAvg from server to clients.
+        lost_share: Share of selected clients that were lost; a lost reply does not count as a saving.
     """
 
     up_bytes: int
@@ -33,7 +44,7 @@ class Saving:
 
     @classmethod
     def of(cls, traffic: Traffic) -> Saving:
-        """The numbers of a run's traffic."""
+        """Return the totals of a run's traffic."""
         has_down = bool(traffic.dense_down.sum())
         return cls(
             up_bytes=int(traffic.up.sum()),
@@ -50,16 +61,16 @@ class Saving:
         )
 
     def used(self, direction: str) -> int:
-        """The bytes that crossed in one direction, or in both."""
+        """Return the bytes sent in one direction (`up`, `down`) or in `both`."""
         return {"up": self.up_bytes, "down": self.down_bytes, "both": self.up_bytes + self.down_bytes}[direction]
 
     def against(self, dense_up: int, dense_down: int, direction: str) -> float | None:
-        """The saving in one direction, or both, against other dense bytes than those of the same cohorts."""
+        """Return the saving in one direction, or `both`, against given dense bytes; None if these are 0."""
         dense = {"up": dense_up, "down": dense_down, "both": dense_up + dense_down}
         return 1 - self.used(direction) / dense[direction] if dense[direction] else None
 
     def to_plain(self) -> dict[str, Any]:
-        """As a summary holds it."""
+        """Return the entries of a summary."""
         return {
             "up_bytes": self.up_bytes,
             "down_bytes": self.down_bytes,
@@ -74,5 +85,5 @@ class Saving:
 
 
 def _number(saving: float) -> float | None:
-    """None where nothing could be saved, because nothing was asked for or came."""
+    """Return None for a saving that is undefined because the dense bytes are 0."""
     return saving if isfinite(saving) else None

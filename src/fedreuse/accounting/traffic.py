@@ -1,9 +1,9 @@
-"""Bytes per round under a boundary, beside those of dense FedAvg, from the ledger's rows and events.
+"""Bytes per round under a boundary, and those of dense FedAvg, from the ledger's rows and events.
 
-A saving compares with dense FedAvg for the same cohorts and the same replies: one dense model down per selected client,
-one dense update up per client that was not lost, as far as the boundary counts them. A lost reply saves nothing. A lost
-client whose tensors crossed nevertheless, late or refused, is charged like one that counted. What clients are asked
-for evaluation lies outside every boundary, and is told apart by `evaluation_bytes`.
+A saving compares with dense FedAvg for the same cohorts and the same replies: one dense model down per selected client
+and one dense update up per client that was not lost, as far as the boundary counts them. A lost reply is not a saving.
+A lost client whose tensors were nevertheless received, late or refused, is charged like any other. Messages for
+evaluation by clients are outside every boundary; `evaluation_bytes` counts them separately.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ class Traffic:
 
     @property
     def lost_share(self) -> float | None:
-        """The share of selected clients that were lost; None where nobody was selected."""
+        """Share of selected clients that were lost; None if no client was selected."""
         return self.num_lost / self.num_selected if self.num_selected else None
 
     @property
     def has_reference(self) -> bool:
-        """Whether there is anything to compare with."""
+        """True if the boundary has dense bytes to compare with."""
         return bool(self.dense_down.sum() + self.dense_up.sum())
 
     @property
     def both(self) -> np.ndarray:
-        """Bytes per round, both directions."""
+        """Bytes per round in both directions."""
         both: np.ndarray = self.down + self.up
         return both
 
     def used(self, direction: str = "both") -> np.ndarray:
-        """Bytes per round in one direction, or in both."""
+        """Return bytes per round in one direction, or in both."""
         return self._pair(direction)[0]
 
     def saving(self, direction: str = "both") -> float:
-        """1 - bytes / dense bytes, summed over all rounds (cumulative)."""
+        """Return 1 - bytes / dense bytes, both summed over all rounds; NaN without dense bytes."""
         used, dense = self._pair(direction)
         return float(1 - used.sum() / dense.sum()) if dense.sum() else float("nan")
 
     def mean_saving(self, direction: str = "both") -> float:
-        """The mean over rounds of each round's own saving."""
+        """Return the mean of the rounds' savings; NaN without dense bytes."""
         used, dense = self._pair(direction)
         has_clients = dense > 0
         return float(np.mean(1 - used[has_clients] / dense[has_clients])) if has_clients.any() else float("nan")
@@ -85,9 +85,17 @@ def traffic(
     reference: Reference,
     num_rounds: int | None = None,
 ) -> Traffic:
-    """Bytes per round under a boundary."""
+    """Return bytes per round under a boundary.
+
+    Args:
+        boundary: Selects the bytes that are counted.
+        rows: Rows of the ledger.
+        events: Outcomes of the selected clients.
+        reference: Bytes of dense FedAvg per client and round.
+        num_rounds: Number of rounds; None: the largest round of an event.
+    """
     rounds = num_rounds or max((event.round_number for event in events), default=0)
-    charged = {"down": [0] * rounds, "up": [0] * rounds}  # lists: an array takes long to change one number
+    charged = {"down": [0] * rounds, "up": [0] * rounds}  # lists: single entries of an array change slowly
     for row in rows:
         if row.purpose == "evaluation" or row.is_measured != boundary.is_measured:
             continue
@@ -95,6 +103,7 @@ def traffic(
     down, up = (np.array(charged[way], np.int64) for way in ("down", "up"))
     selected, answered = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
     lost = {(event.round_number, event.client) for event in events if event.outcome == "lost"}
+    # lost clients whose update was nevertheless received are charged, so they have a dense counterpart, too
     silent = lost - {key for row in rows if (key := (row.round_number, row.client)) in lost and _is_update(row)}
     for event in events:
         selected[event.round_number - 1] += 1
@@ -111,25 +120,25 @@ def traffic(
 
 
 def _is_update(row: LedgerRow) -> bool:
-    """Whether a reply of training brought tensors."""
+    """Return whether the row is a reply to training that contains tensors."""
     return row.direction == "up" and row.purpose == "training" and not row.is_measured and row.group_bytes() > 0
 
 
 def savings(
     rows: Sequence[LedgerRow], events: Sequence[EventRow], reference: Reference, num_rounds: int | None = None
 ) -> Mapping[str, Traffic]:
-    """Traffic under every boundary, measured ones as far as a meter counted them."""
+    """Return the traffic under every boundary; measured boundaries only if a meter counted them."""
     counted = {level for row in rows if row.is_measured for level in row.fields}
-    drawn = {**modelled(), **{name: bound for name, bound in measured().items() if name in counted}}
-    return {name: traffic(bound, rows, events, reference, num_rounds) for name, bound in drawn.items()}
+    bounds = {**modelled(), **{name: bound for name, bound in measured().items() if name in counted}}
+    return {name: traffic(bound, rows, events, reference, num_rounds) for name, bound in bounds.items()}
 
 
 def evaluation_bytes(rows: Sequence[LedgerRow]) -> dict[str, dict[str, int]]:
-    """What evaluation by clients cost in each direction, under the boundaries that look at every message."""
-    asked = [row for row in rows if row.purpose == "evaluation" and not row.is_measured]
+    """Return the bytes of evaluation by clients in each direction, under boundaries that count every message."""
+    messages = [row for row in rows if row.purpose == "evaluation" and not row.is_measured]
     return {
         name: {
-            f"{direction}_bytes": sum(bound.charge(row) for row in asked if row.direction == direction)
+            f"{direction}_bytes": sum(bound.charge(row) for row in messages if row.direction == direction)
             for direction in ("up", "down")
         }
         for name, bound in modelled().items()

@@ -1,4 +1,4 @@
-"""What clients computed, summed over ledger rows."""
+"""Computation of the clients, summed over ledger rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["total_work"]
 
 
 def total_work(rows: Sequence[LedgerRow]) -> Work:
-    """Steps, examples, gradients, FLOPs and seconds of all replies, absorbed or not: the work was done.
+    """Return the computation of all replies, whether or not the server used them.
 
-    What was done for evaluation (fine-tuning before a look) is not the method's work.
+    Computation for evaluation, such as fine-tuning before it, is not counted.
     """
     total = Work()
     for row in rows:

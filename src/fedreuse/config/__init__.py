@@ -1,1 +1,1 @@
-"""Configuration of a run: one frozen object, its parts by name, changes to it, and its JSON Schema."""
+"""Configuration of a run: the frozen dataclass, named parts, overrides, and the JSON Schema."""

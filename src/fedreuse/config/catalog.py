@@ -1,4 +1,4 @@
-"""Everything that a configuration can name: the registries by kind, what a name means, and what its card says."""
+"""The registries of all kinds of parts, and descriptions of the names in them."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _HOMES = {
     "listeners": "fedreuse.core.listener",
     "boundaries": "fedreuse.accounting.boundaries.boundary",
 }
-"""Where each registry is made; it is imported when it is asked for, so that most lists need no torch."""
+"""Module of each registry; it is imported on first use, so that most lists need no torch."""
 _WITH_CARDS = ("methods", "links", "codecs")
 
 
 @dataclass(frozen=True)
 class Field:
-    """A key of a part: name, type and default as text (`(required)` without one), and what it means, with its range."""
+    """A key of a part: name, type, default as text (`(required)` without one), and meaning with the range."""
 
     name: str
     type: str
@@ -65,10 +65,16 @@ class Field:
 
 @dataclass(frozen=True)
 class Description:
-    """What a name means: one part of one kind, with its keys, and what its card says it does ("" without a card).
+    """The description of one part.
 
-    `expansion`: for a method, the conversation and the links that the name stands for, as a configuration writes them;
-    "" for one that is a conversation itself and has no links of its own.
+    Attributes:
+        kind: The kind of the part, such as `codecs`.
+        name: Its name in a configuration.
+        summary: First paragraph of its docstring.
+        module: Module that defines it.
+        fields: Its keys.
+        card: The section "What it does" of its card; "" without a card.
+        expansion: For a method that is an alias, the method and links it expands to, in YAML; else "".
     """
 
     kind: str
@@ -81,7 +87,7 @@ class Description:
 
 
 class _Registries(Mapping[str, Registry[Any]]):
-    """Registries by kind, each imported when it is looked up."""
+    """Registries by kind, each imported on first use."""
 
     def __getitem__(self, kind: str) -> Registry[Any]:
         return registry_of(kind)
@@ -111,7 +117,7 @@ Example:
 
 
 def registry_of(kind: str) -> Registry[Any]:
-    """The registry of a kind of parts."""
+    """Return the registry of a kind of parts."""
     if kind not in _HOMES:
         raise UserError(f"'{kind}' cannot be listed; {suggest(kind, [*_HOMES, 'runs'])}")
     import_module(_HOMES[kind])
@@ -119,57 +125,57 @@ def registry_of(kind: str) -> Registry[Any]:
 
 
 def describe(name: str) -> list[Description]:
-    """Say what a name in a configuration means.
+    """Describe the parts of a name.
 
     Args:
         name: The name of a part, such as `top_k` or `dg_fedreuse`; `fedreuse list KIND` shows all of a kind.
 
     Returns:
-        One description for each kind that knows the name (`random` is a gate and a plan of faults).
+        One description for each kind that has the name (`random` is a gate and a fault plan).
 
     Raises:
-        ConfigError: If no kind knows the name; the message has the nearest one.
+        ConfigError: If no kind has the name; the message suggests the nearest one.
 
     Example:
         >>> from fedreuse import describe
-        >>> (found,) = describe("top_k")
-        >>> found.kind, found.fields[0].name, found.fields[0].default
+        >>> (description,) = describe("top_k")
+        >>> description.kind, description.fields[0].name, description.fields[0].default
         ('codecs', 'ratio', '0.2')
     """
-    found = [_describe(kind, name) for kind, registry in registries.items() if name in registry.names()]
-    if not found:
+    descriptions = [_describe(kind, name) for kind, registry in registries.items() if name in registry.names()]
+    if not descriptions:
         known = [known for registry in registries.values() for known in registry.names()]
         raise ConfigError(f"nothing is called '{name}'; {suggest(name, known)}")
-    return found
+    return descriptions
 
 
 def read_card(name: str) -> str:
-    """The card of a method, link or codec, which comes with the package (`cards` is docs/methods); "" without one."""
+    """Return the card of a method, link or codec ("" without one); `cards` in the package is docs/methods."""
     card = files("fedreuse") / "cards" / f"{name}.md"
     return card.read_text(encoding="utf-8") if card.is_file() else ""
 
 
 def card_summary(name: str) -> str:
-    """What the card says the method, link or codec does."""
+    """Return the section "What it does" of a card in one line; "" without a card."""
     section = re.search(r"^## What it does\s*$(.*?)(?=^## |\Z)", read_card(name), re.M | re.S)
     return "" if section is None else " ".join(section[1].split())
 
 
 def card_facts(name: str) -> dict[str, Any]:
-    """The front matter of a card; empty without one."""
+    """Return the front matter of a card; empty without one."""
     head = re.match(r"---\n(.*?)^---$", read_card(name), re.M | re.S)
     return yaml.safe_load(head[1]) if head else {}
 
 
 def summary_of(cls: type[Any]) -> str:
-    """The first paragraph of a docstring in one line."""
+    """Return the first paragraph of a docstring in one line."""
     return " ".join((inspect.getdoc(cls) or "").split("\n\n")[0].split())
 
 
 def _describe(kind: str, name: str) -> Description:
     cls = registry_of(kind).get(name, kind)
-    told = meanings(cls)
-    fields = tuple(Field(*row, told.get(row[0], "")) for row in describe_fields(cls))
+    texts = meanings(cls)
+    fields = tuple(Field(*row, texts.get(row[0], "")) for row in describe_fields(cls))
     return Description(
         kind, name, summary_of(cls), cls.__module__, fields, card_summary(name) if kind in _WITH_CARDS else "",
         _expansion(name) if kind == "methods" else "",
@@ -177,7 +183,7 @@ def _describe(kind: str, name: str) -> Description:
 
 
 def _expansion(name: str) -> str:
-    """What a method stands for with its defaults, in YAML."""
+    """Return the expansion of a method with its defaults, in YAML."""
     methods, links = registry_of("methods"), registry_of("links")
     made = methods.parse(name, "method")
     tree: dict[str, Any] = {}

@@ -1,6 +1,6 @@
-"""Changes to a configuration as plain data: dotted keys made into a tree, and a tree laid over a configuration.
+"""Changes to a configuration: dotted keys converted to a tree, and a tree merged into a configuration.
 
-The command line (`key=value`) and the labels of a study are both applied by `apply_changes`.
+`apply_changes` applies the overrides of the command line (`key=value`) and the labels of a study.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ __all__ = ["apply_changes", "tree_of"]
 def apply_changes(
     base: Mapping[str, Any], changes: Mapping[str, Any], kept: Mapping[str, Collection[str]]
 ) -> dict[str, Any]:
-    """The configuration `base` with `changes` laid over it, key by key; `base` stays as it is.
+    """Return a copy of `base` with `changes` merged into it, key by key.
 
     Args:
         base: A configuration as plain data.
-        changes: A tree of the same form that holds what changes. `null` and an empty mapping mean the default. A bare
-            name stands for the part of that name with its defaults. A mapping with another `name` than the one it lands
-            on replaces that part; with the same name, or none, it changes the keys that it holds.
-        kept: By key of the configuration, the keys that stay when the part there is replaced: those of a task that do
-            not belong to its dataset.
+        changes: A tree of the same form with the changed keys. `null` and an empty mapping restore the default. A bare
+            name selects the part of that name with its defaults. A mapping with a different `name` replaces the part;
+            with the same name, or none, it changes the keys that it holds.
+        kept: By key of the configuration, the keys that remain when the part there is replaced: those of a task that
+            do not belong to its dataset.
 
     Raises:
-        ConfigError: A change lies below a number or a list, which has no keys.
+        ConfigError: If a change lies below a number or a list, which has no keys.
 
     Example:
         >>> base = {"method": {"name": "fedprox", "mu": 0.1}, "seed": 1}
@@ -53,7 +53,7 @@ def _changed(old: Any, change: Any, kept: Collection[str], where: str) -> Any:
     if isinstance(change, str) and _name_of(old) is not None:
         change = {"name": _Bare(change)}
     if not isinstance(change, Mapping):
-        return str(change) if isinstance(change, _Bare) else change  # what leaves here is plain data
+        return str(change) if isinstance(change, _Bare) else change  # the result is plain data, without _Bare
     if not change:
         return {}
     if old is not None and not isinstance(old, str | Mapping):
@@ -65,7 +65,7 @@ def _changed(old: Any, change: Any, kept: Collection[str], where: str) -> Any:
 
 
 class _Bare(str):
-    """A name that stood alone, `method=fedprox`: the part with its defaults, beside keys from elsewhere."""
+    """A name given alone, as in `method=fedprox`: the part with its defaults, even if it replaces one of that name."""
 
     __slots__ = ()
 
@@ -75,15 +75,15 @@ def _name_of(part: Any) -> Any:
 
 
 def _is_another(part: Mapping[str, Any], change: Mapping[str, Any]) -> bool:
-    """A name where there was none changes the default part, as keys without a name do."""
+    """Return whether the change names a different part; a name where there was none changes the default part."""
     return "name" in part and change.get("name", part["name"]) != part["name"]
 
 
 def tree_of(changes: Iterable[tuple[str, Any]], where: str) -> dict[str, Any]:
-    """`a.b`, 1 as `{a: {b: 1}}`; of two values for one key the later counts.
+    """Convert dotted keys and values, such as (`a.b`, 1), to a tree, `{a: {b: 1}}`; later values replace earlier ones.
 
     Raises:
-        ConfigError: A key lies below one that is a number, a list or `null` already.
+        ConfigError: If a key lies below one that is already a number, a list or `null`.
     """
     tree: dict[str, Any] = {}
     for key, change in changes:

@@ -1,4 +1,4 @@
-"""What the fields of a part mean: read from the `Args` of its docstring, one entry per field, with its range."""
+"""Meanings and ranges of a part's fields, read from the `Args` section of its docstring."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ _WORDS = {"positive": ("exclusiveMinimum", 0.0), "not negative": ("minimum", 0.0
 
 @dataclass(frozen=True)
 class Range:
-    """The values that a number may take, in the words of JSON Schema."""
+    """The allowed values of a number, keyed by the keywords of JSON Schema (`minimum`, `exclusiveMaximum`, ...)."""
 
     limits: dict[str, float]
 
     def __str__(self) -> str:
-        """For people: `in (0, 1]`, or `at least 1`."""
+        """Return the range as text: `in (0, 1]` or `at least 1`."""
         low, high = self._end("inimum"), self._end("aximum")
         if low is None or high is None:
-            named = {
+            phrases = {
                 "minimum": "at least",
                 "exclusiveMinimum": "above",
                 "maximum": "at most",
                 "exclusiveMaximum": "below",
             }
-            return " and ".join(f"{named[key]} {value:g}" for key, value in self.limits.items())
+            return " and ".join(f"{phrases[key]} {value:g}" for key, value in self.limits.items())
         return f"in {'(' if low[0] else '['}{low[1]:g}, {high[1]:g}{')' if high[0] else ']'}"
 
     def _end(self, side: str) -> tuple[bool, float] | None:
@@ -45,20 +45,24 @@ class Range:
 
 
 def meanings(cls: type[Any]) -> dict[str, str]:
-    """The sentence that a class's docstring has for each of its fields, under `Args:`."""
-    text = inspect.cleandoc(cls.__doc__ or "")
-    section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", text, re.M | re.S)
-    return {} if section is None else {name: " ".join(told.split()) for name, told in _ENTRY.findall(section[1])}
+    """Return the text about each field under `Args:` of a class's docstring."""
+    docstring = inspect.cleandoc(cls.__doc__ or "")
+    section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", docstring, re.M | re.S)
+    return {} if section is None else {name: " ".join(text.split()) for name, text in _ENTRY.findall(section[1])}
 
 
 def range_of(meaning: str) -> Range | None:
-    """The range in a field's first sentence: `in (0, 1]`, `at least 1`, `positive`, `not negative`; or None."""
+    """Return the range named in a field's first sentence, or None.
+
+    Recognised are `in (0, 1]`, `at least 1`, `above 0`, `at most 1`, `below 1`, `positive` and `not negative`.
+    """
+    # the first sentence ends at a full stop that is no decimal point, or at a semicolon
     first = re.split(r"(?<=[^.\d])\.(?: |$)|;", meaning)[0]
     if (interval := _INTERVAL.search(first)) is not None:
         opening, low, high, closing = interval.groups()
         low_key = "exclusiveMinimum" if opening == "(" else "minimum"
         high_key = "exclusiveMaximum" if closing == ")" else "maximum"
         return Range({low_key: float(low), high_key: float(high)})
-    limits = {key: float(found[1]) for pattern, key in _SIDES if (found := pattern.search(first)) is not None}
+    limits = {key: float(match[1]) for pattern, key in _SIDES if (match := pattern.search(first)) is not None}
     limits |= {key: value for word, (key, value) in _WORDS.items() if re.search(rf"\b{word}\b", first)}
     return Range(limits) if limits else None

@@ -1,4 +1,4 @@
-"""JSON Schemas of configurations, studies and search spaces, made from the registries: for editors and completion."""
+"""JSON Schemas of configurations, studies and search spaces for editors, generated from the registries."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from fedreuse.learning.task import Task, parse_task
 __all__ = ["file_schema", "run_schema", "space_schema", "study_schema"]
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_OWN = {"type": "string", "pattern": r"^[\w.]+:\w+$", "description": "Your own, as package.module:Name."}
+_OWN = {"type": "string", "pattern": r"^[\w.]+:\w+$", "description": "Your own class, as package.module:Name."}
 Json = dict[str, Any]
 
 
 def file_schema() -> Json:
-    """The schema of any file that a command reads: a search space, a study or a run, told apart by their keys."""
+    """Return the schema of any configuration file: a search space, a study or a run, distinguished by their keys."""
     is_space = {"anyOf": [{"required": ["space"]}, {"required": ["from"]}]}
     is_study = {"if": {"required": ["axes"]}, "then": _study(), "else": _run()}
     return _whole("A file of fedreuse", {"type": "object", "if": is_space, "then": _space(), "else": is_study})
 
 
 def run_schema() -> Json:
-    """The schema of a file for `fedreuse run`."""
+    """Return the schema of a file for `fedreuse run`."""
     return _whole("A run of fedreuse", _run())
 
 
 def study_schema() -> Json:
-    """The schema of a file for `fedreuse compare`."""
+    """Return the schema of a file for `fedreuse compare`."""
     return _whole("A study of fedreuse", _study())
 
 
 def space_schema() -> Json:
-    """The schema of a file for `fedreuse tune`; with `from`, every other key may stand in the file that it names."""
+    """Return the schema of a file for `fedreuse tune`; with `from`, all other keys are optional."""
     return _whole("A search space of fedreuse", _space())
 
 
@@ -62,8 +62,8 @@ def _study() -> Json:
         "type": "object",
         "properties": {
             **_base_and_axes(),
-            "plan": {"description": "For `fedreuse lab confirm`: what is to be shown, fixed before the first run."},
-            "rank": {"enum": ["test", "validation", None], "description": "How the table is sorted."},
+            "plan": {"description": "For `fedreuse lab confirm`: the hypotheses, fixed before the first run."},
+            "rank": {"enum": ["test", "validation", None], "description": "The score by which the table is sorted."},
         },
         "required": ["base", "axes"],
         "additionalProperties": False,
@@ -76,18 +76,18 @@ def _space() -> Json:
     return {
         "type": "object",
         "properties": {
-            "from": {"type": "string", "description": "Another space, whose keys count where this one has none."},
+            "from": {"type": "string", "description": "Another space, which supplies the keys that this one lacks."},
             **_base_and_axes(),
             "seeds": {"type": "array", "minItems": 1, "items": seed, "description": "Development seeds."},
             "final_seed": {"description": "The seed of the configuration that is written.", **seed},
-            "space": {"type": "object", "minProperties": 1, "description": "What is searched, by dotted key."},
+            "space": {"type": "object", "minProperties": 1, "description": "The searched values, by dotted key."},
             "sampler": {"enum": ["tpe", "random", "grid", "nsga2"]},
-            "trials": {"description": "How many; a grid has all points.", **count},
-            "batch": {"description": "Trials that are asked for before one of them ends.", **count},
+            "trials": {"description": "Number of trials; a grid runs all its points.", **count},
+            "batch": {"description": "Number of trials proposed at once.", **count},
             "prune": {"enum": ["none", "median"]},
-            "objectives": {"type": "array", "minItems": 1, "description": "What counts; the first one most."},
-            "constraints": {"type": "array", "description": "What a trial must keep to be chosen."},
-            "rule": {"type": ["string", "object"], "description": "How the winner is chosen."},
+            "objectives": {"type": "array", "minItems": 1, "description": "The objectives, most important first."},
+            "constraints": {"type": "array", "description": "Conditions that a trial must meet to be chosen."},
+            "rule": {"type": ["string", "object"], "description": "The rule that chooses the winner."},
         },
         "anyOf": [{"required": ["from"]}, {"required": ["base", "space"]}],
         "additionalProperties": False,
@@ -95,7 +95,7 @@ def _space() -> Json:
 
 
 def _base_and_axes() -> Json:
-    """What a study and a search space share: a configuration, and labelled changes to it."""
+    """Return the keys that a study and a search space share: a configuration, and labelled changes to it."""
     changes = {"$ref": "#/$defs/changes"}
     labels = {"type": "object", "properties": {"from": {"type": "string"}}, "additionalProperties": changes}
     values = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean", "null"]}}
@@ -113,7 +113,7 @@ def _base_and_axes() -> Json:
 
 
 def _changes() -> Json:
-    """Changes to a part of a base: no key is required, null goes back to the default, a dotted key leads inside."""
+    """Return the schema of changes to a base: no key is required, null restores the default, keys may be dotted."""
     return {
         "type": "object",
         "properties": {
@@ -126,10 +126,10 @@ def _changes() -> Json:
 
 
 def _definitions() -> Json:
-    """Every registry that a configuration can reach, by its kind."""
-    found = {kind: _registry(registry) for kind, registry in registries.items() if kind != datasets.kind}
+    """Return the schemas of all registries by kind, and of the keys with parsers of their own."""
+    kinds = {kind: _registry(registry) for kind, registry in registries.items() if kind != datasets.kind}
     parts = {"task": _task(), "links by group": _links(), "metrics by name": _metrics()}
-    return {**found, **parts, "changes": _changes()}
+    return {**kinds, **parts, "changes": _changes()}
 
 
 def _registry(registry: Registry[Any]) -> Json:
@@ -141,33 +141,33 @@ def _registry(registry: Registry[Any]) -> Json:
 
 
 def _named(name: str, cls: type[Any], beside: Json | None = None) -> Json:
-    """A part as a mapping: its name and its fields."""
+    """Return the schema of a part as a mapping: its name and its fields."""
     inside = _fields(cls)
     inside["properties"] = {"name": {"const": name}, **inside["properties"], **(beside or {})}
     return {**inside, "title": name, "required": ["name", *inside["required"]]}
 
 
 def _fields(cls: type[Any]) -> Json:
-    hints, told = get_type_hints(cls), meanings(cls)
+    hints, texts = get_type_hints(cls), meanings(cls)
     fields = [field for field in dataclasses.fields(cls) if field.init]
     return {
         "type": "object",
         "description": _summary(cls),
-        "properties": {field.name: _field(field, hints[field.name], told.get(field.name, "")) for field in fields},
+        "properties": {field.name: _field(field, hints[field.name], texts.get(field.name, "")) for field in fields},
         "required": _required(cls),
         "additionalProperties": False,
     }
 
 
 def _field(field: dataclasses.Field[Any], hint: Any, meaning: str) -> Json:
-    found = _of_type(field, hint)
+    schema = _of_type(field, hint)
     limits = range_of(meaning)
     if limits is not None:
-        found = _limited(found, limits.limits)
+        schema = _limited(schema, limits.limits)
     if meaning:
-        found = {**found, "description": meaning}
+        schema = {**schema, "description": meaning}
     default = _default(field)
-    return found if default is None else {**found, "default": default}
+    return schema if default is None else {**schema, "default": default}
 
 
 def _of_type(field: dataclasses.Field[Any], hint: Any) -> Json:
@@ -183,7 +183,7 @@ def _of_type(field: dataclasses.Field[Any], hint: Any) -> Json:
 
 
 def _of_default(field: dataclasses.Field[Any], registry: Registry[Any]) -> list[Json]:
-    """A mapping without a name changes the default part."""
+    """Return the schema of a mapping without a name, which changes the default part."""
     if field.default_factory is dataclasses.MISSING:
         return []
     inside = _fields(registry.get(registry.name_of(field.default_factory()), registry.kind))
@@ -191,14 +191,14 @@ def _of_default(field: dataclasses.Field[Any], registry: Registry[Any]) -> list[
 
 
 def _limited(schema: Json, limits: Mapping[str, float]) -> Json:
-    """The limits on every number of a schema, such as that of `float | None`."""
+    """Add the limits to every number of a schema, such as that of `float | None`."""
     if "anyOf" in schema:
         return {**schema, "anyOf": [_limited(option, limits) for option in schema["anyOf"]]}
     return {**schema, **limits} if schema.get("type") in ("integer", "number") else schema
 
 
 def _task() -> Json:
-    """A dataset's keys and the task's stand side by side."""
+    """Return the schema of a task, which combines the keys of a dataset with those of the task."""
     own = {name: inner for name, inner in _fields(Task)["properties"].items() if name != "dataset"}
     classes = {name: datasets.get(name, "task") for name in datasets.names()}
     named = [_named(name, cls, own) for name, cls in classes.items()]
@@ -207,15 +207,15 @@ def _task() -> Json:
 
 
 def _links() -> Json:
-    """A link, or a codec that is then sent plainly, for each group."""
+    """Return the schema of links by group; each is a link or a codec."""
     either = [{"$ref": f"#/$defs/{registry.kind}"} for registry in (links, codecs)]
     return {"type": "object", "additionalProperties": {"anyOf": [*either, {"type": "null"}]}}
 
 
 def _metrics() -> Json:
-    """A metric, a list of them, or a mapping that names them."""
-    one = {"anyOf": [{"$ref": "#/$defs/metrics"}, {"const": "loss"}]}
-    return {"anyOf": [one, {"type": "array", "items": one}, {"type": "object", "additionalProperties": one}]}
+    """Return the schema of a metric, a list of metrics, or a mapping from names to metrics."""
+    metric = {"anyOf": [{"$ref": "#/$defs/metrics"}, {"const": "loss"}]}
+    return {"anyOf": [metric, {"type": "array", "items": metric}, {"type": "object", "additionalProperties": metric}]}
 
 
 def _nameless() -> Json:

@@ -1,4 +1,4 @@
-"""The settings of what a run keeps beside its last state."""
+"""Settings for the models and states that a run keeps."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["Keep"]
 
 @dataclass(frozen=True)
 class Keep:
-    """What a run keeps.
+    """The models and states that a run keeps.
 
     Args:
-        model: Which model is the result, and is tested: that of the `last` round, or of the round with the `best`
-            validation score (the first of equals). `best` is part of the run id.
+        model: The model that is the result of the run and is tested: that of the `last` round, or of the round with
+            the `best` validation score (the first of equals). `best` is part of the run id.
         models: Rounds after which the model is stored, as `models/round-NNNNN.safetensors`.
-        states: Rounds after which everything is stored (server and clients), as `states/round-NNNNN.sqlite`.
-        checkpoints: How many of the last checkpoints are kept whole, to go back to with `--resume --from-round`.
+        states: Rounds after which the state of server and clients is stored, as `states/round-NNNNN.sqlite`.
+        checkpoints: Number of the last checkpoints that are kept, not negative; `--resume --from-round` returns to one.
 
     Raises:
-        ConfigError: A round below 1, or a negative number.
+        ConfigError: If a round is below 1, or `checkpoints` is negative.
 
     Example:
         keep: {model: best, models: [30, 60], checkpoints: 3}
@@ -42,5 +42,5 @@ class Keep:
 
     @property
     def has_copies(self) -> bool:
-        """Whether whole states are kept, which takes stores in memory: files of a store are not copied."""
+        """True if states are copied, which requires stores in memory: files of a store are not copied."""
         return bool(self.states or self.checkpoints)

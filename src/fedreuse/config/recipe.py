@@ -1,4 +1,4 @@
-"""A method and its links: what both ends of a federation must hold alike, whatever is learnt and wherever it runs."""
+"""A method and its links: the part of a configuration that server and clients must share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BUFFER_GROUPS = ("buffers", "counters")
 
 
 def parse_links(value: object, where: str) -> Mapping[str, Wanted]:
-    """What each group asks for, a link or a codec; null is the method's own."""
+    """Parse the link or codec of each group; null selects the method's own link."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -38,13 +38,14 @@ def parse_links(value: object, where: str) -> Mapping[str, Wanted]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A method, the links of its groups (its own where none is named) and the policy for buffers.
+    """A method, the links of its groups and the policy for buffers.
 
-    The policy names the two common choices: running statistics and counters travel dense, or up through the update's
-    link. Links of their own, without memory, go under `buffers` and `counters` of `uplink` and `downlink`.
+    Groups without a link use the method's own. The policy `buffers` covers the two common choices: running statistics
+    and counters are sent dense, or up through the link of `update`. Separate links for them, which must be memoryless,
+    are given under `buffers` and `counters` of `uplink` and `downlink`.
 
-    A codec in the place of a link enters the method's own (see links/choice.py); from then on `uplink`, `downlink` and
-    `method` say what is really used.
+    A codec in place of a link is inserted into the method's own link (see links/choice.py); after construction
+    `uplink`, `downlink` and `method` hold the links and codecs actually used.
     """
 
     method: MethodConfig = part(methods, "fedavg")
@@ -53,7 +54,7 @@ class Recipe:
     buffers: BufferPolicy = "dense"
 
     def __post_init__(self) -> None:
-        """Check what concerns several parts."""
+        """Choose the links and check that method, links and buffers are compatible."""
         method, uplink = choose_links(self.method, self.uplink, "uplink")
         method, downlink = choose_links(method, self.downlink, "downlink")
         for name, chosen in (("method", method), ("uplink", uplink), ("downlink", downlink)):
@@ -65,8 +66,8 @@ class Recipe:
         check_private_method(self.method)
         if self.buffers == "as_weights" and "update" in self.uplink and self.uplink["update"].has_memory:
             raise ConfigError(
-                f"uplink.update: {links.name_of(self.uplink['update'])} with buffers: as_weights is refused, because a "
-                "memory of running variances turns them negative and the network to NaN; set buffers: dense"
+                f"uplink.update: {links.name_of(self.uplink['update'])} with buffers: as_weights is refused, because "
+                "feedback on running variances turns them negative and the network to NaN; set buffers: dense"
             )
 
     def _innermost(self) -> MethodConfig:
@@ -76,16 +77,16 @@ class Recipe:
         return method
 
     def _check_alone(self) -> None:
-        """A method that chooses its links by the federation cannot stand inside another, whose messages differ."""
+        """Raise if a method that chooses its links for the federation is wrapped: the wrapper's messages differ."""
         inner = self._innermost()
         if inner is not self.method and type(inner).resolve is not MethodConfig.resolve:
             raise ConfigError(
-                f"method.inner: {methods.name_of(inner)} chooses its links for the whole federation, and method "
-                f"{self.name} around it sends other messages; run it alone, or write out what it stands for"
+                f"method.inner: {methods.name_of(inner)} chooses its links for the whole federation, but method "
+                f"{self.name} around it sends other messages; run it alone, or write out the method it resolves to"
             )
 
     def _check_aggregator(self) -> None:
-        """A rule that compares single coordinates is no good where most of them arrive as zeros."""
+        """Raise if the aggregator compares single coordinates and most of them arrive as zeros."""
         rule, link = self._innermost().aggregate, self.uplink.get("update")
         if rule is not None and rule.needs_every_coordinate and link is not None and link.drops_coordinates:
             raise ConfigError(
@@ -107,10 +108,10 @@ class Recipe:
             sender = link.link if isinstance(link, PackedLink) else link
             if direction == "uplink" and isinstance(sender, Broadcast):
                 raise ConfigError(
-                    f"uplink.{group}: broadcast sends the same to many, and an uplink has one receiver; choose "
+                    f"uplink.{group}: broadcast sends the same to many receivers, but an uplink has one; choose "
                     "error_feedback, ef21 or delta"
                 )
-            is_chosen = direction == "downlink" and link != own.get(group)  # a method knows what its own links carry
+            is_chosen = direction == "downlink" and link != own.get(group)  # a method's own links are safe for it
             if is_chosen and isinstance(sender, Plain) and sender.codec.drops_coordinates:
                 differences = "" if group in _BUFFER_GROUPS else "send differences, {name: delta, codec: ...}, or "
                 raise ConfigError(
@@ -119,10 +120,10 @@ class Recipe:
                 )
 
     def _check_buffers(self, direction: str, group: str, link: Link) -> None:
-        """A link of their own: without memory, and on the way up not beside the update's."""
+        """Raise if the link of buffers or counters has memory, or conflicts with `as_weights`."""
         if link.has_memory:
             raise ConfigError(
-                f"{direction}.{group}: {links.name_of(link)} is refused, because a memory of running variances turns "
+                f"{direction}.{group}: {links.name_of(link)} is refused, because feedback on running variances turns "
                 "them negative and the network to NaN; choose a codec alone, such as {name: narrow, codec: dense}"
             )
         if direction == "uplink" and self.buffers == "as_weights":
@@ -137,33 +138,33 @@ class Recipe:
         return methods.name_of(self.method)
 
     def resolved(self, scope: Scope) -> Recipe:
-        """The same recipe, with what depends on the federation filled in."""
-        found = self.method.resolve(scope)
-        if found is None:
+        """Return the recipe with the choices filled in that depend on the federation."""
+        resolution = self.method.resolve(scope)
+        if resolution is None:
             return self
         for direction in ("uplink", "downlink"):
             if chosen := getattr(self, direction):
                 raise ConfigError(
                     f"{direction}.{next(iter(chosen))}: method {self.name} chooses its links itself; drop {direction} "
-                    f"({direction}=null on a command line), or write out what it stands for "
+                    f"({direction}=null on a command line), or write out the method it resolves to "
                     "(`resolved` in provenance.json of a run) and change that"
                 )
-        if found.uplink and self.buffers == "as_weights":
+        if resolution.uplink and self.buffers == "as_weights":
             raise ConfigError(
-                f"buffers: as_weights sends running statistics through the link of the update, and method {self.name} "
-                "chooses a link without memory for them; set buffers: dense"
+                f"buffers: as_weights sends running statistics through the link of the update, but method {self.name} "
+                "chooses a memoryless link for them; set buffers: dense"
             )
-        return Recipe(found.method, found.uplink, found.downlink, self.buffers)
+        return Recipe(resolution.method, resolution.uplink, resolution.downlink, self.buffers)
 
     def build(self) -> Method:
-        """Both halves and the links between them; under `as_weights` buffers take the update's link."""
+        """Return both halves and the links between them; with `as_weights`, buffers use the link of the update."""
         server, client = self.method.halves(self.buffers)
         update = self.uplink.get("update", Plain(Dense()))
         buffers = dict.fromkeys(_BUFFER_GROUPS, update) if self.buffers == "as_weights" else {}
         return Method(server, client, {**self.uplink, **buffers}, self.downlink)
 
     def to_plain(self) -> dict[str, Any]:
-        """The whole tree with every default written out."""
+        """Return the recipe as plain data, with every default written out."""
         return {
             "method": named_plain(methods, self.method),
             "uplink": {group: named_plain(links, link) for group, link in self.uplink.items()},

@@ -1,4 +1,4 @@
-"""The configuration of a run: one frozen object, read from YAML, written back in full, hashed to the run's identity."""
+"""The configuration of a run: read from YAML, written back with all defaults, hashed to the run id."""
 
 from __future__ import annotations
 
@@ -42,7 +42,22 @@ __all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_c
 
 @dataclass(frozen=True)
 class Rounds:
-    """How many rounds, how many clients in each, when to evaluate, who can be reached."""
+    """Number of rounds and of clients in each, evaluation, early stopping and availability.
+
+    Args:
+        count: Number of rounds, at least 1.
+        cohort: Number of clients selected in each round, at least 1 and at most `task.clients`.
+        evaluate_every: Rounds between evaluations, at least 1; the first and the last round are always evaluated.
+        patience: Evaluations without a better validation score after which the run stops, at least 1. None: no early
+            stopping.
+        availability: The clients that can be selected in a round.
+
+    Raises:
+        ConfigError: If a number is below 1.
+
+    Example:
+        rounds: {count: 60, cohort: 10, evaluate_every: 5}
+    """
 
     count: int = 90
     cohort: int = 10
@@ -58,42 +73,42 @@ class Rounds:
         require(self.patience is None or self.patience >= 1, "patience must be at least 1", self.patience)
 
     def is_evaluated(self, round_number: int) -> bool:
-        """Round 1, every so many rounds, and the last."""
+        """Return whether a round is evaluated: the first, every `evaluate_every`-th, and the last."""
         return round_number in (1, self.count) or round_number % self.evaluate_every == 0
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Everything that decides a run. `load` reads one; `dataclasses.replace` makes another.
+    """The complete configuration of a run. `load` reads one; `dataclasses.replace` changes one.
 
     Args:
-        task: Dataset, clients, partition, what is held out, loss and metric.
+        task: Dataset, clients, partition, held-out examples, loss and metric.
         network: The torch module.
         local: Local training: epochs, batch size, optimizer, learning rate over rounds, device.
         method: The federated method.
-        uplink: Link by group, client to server; the method's own where none is named, and dense where it has none.
-        downlink: The same, server to client.
-        buffers: How running statistics and counters go up where `uplink` names no link for them: `dense`, or
-            `as_weights`, through the update's link.
-        rounds: Number of rounds and of clients in each, when to evaluate, who can be reached.
-        faults: Which requests are lost or late.
-        attack: What bad clients do, and how many there are. None: everybody is honest.
-        executor: Who plays the clients; does not change the result.
-        client_store: Where clients' records lie between rounds, `memory` or `disk`; does not change the result.
-        server_store: The same for the server's caches and ends of links.
-        checkpoint_every: Rounds between commits, at least 1; does not change the result.
-        accept_approximation: Run a method outside the participation that its theory assumes.
-        max_norm: The largest Euclidean norm of a group in a reply; a longer one is refused. None: no bound.
-        max_examples: As many examples of a client count at most in its weight, at least 1. None: all of them.
-        seed: Not negative; every random stream follows from it.
-        listeners: Who hears the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); does not change the result.
+        uplink: Links by group, client to server. Groups without one use the method's own link, or are sent dense.
+        downlink: Links by group, server to client, with the same defaults.
+        buffers: The way running statistics and counters are sent up if `uplink` has no link for them: `dense`, or
+            `as_weights`, through the link of `update`.
+        rounds: Number of rounds and of clients in each, evaluation and availability.
+        faults: Simulated loss and delay of requests.
+        attack: Behaviour and number of Byzantine clients. None: all clients are honest.
+        executor: Execution of the clients, such as in one process or in workers; does not change the result.
+        client_store: Storage of clients' records between rounds, `memory` or `disk`; does not change the result.
+        server_store: Storage of the server's caches and link states, `memory` or `disk`; does not change the result.
+        checkpoint_every: Rounds between checkpoints, at least 1; does not change the result.
+        accept_approximation: Allow a method to run with fewer clients per round than its theory assumes.
+        max_norm: Largest Euclidean norm of a group in a reply, positive; replies above it are refused. None: no bound.
+        max_examples: Cap on a client's number of examples in its aggregation weight, at least 1. None: no cap.
+        seed: Seed of all random streams, not negative.
+        listeners: Callbacks of the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); do not change the result.
         test: `open` tests the model once after the last round; `sealed` leaves the test split closed until `unseal`.
             Model, ledger and metrics are the same.
         development_seeds: Seeds with which these settings were chosen; a run with one of them must be sealed.
-        keep: What is kept beside the last state: the best model, models and states of some rounds, checkpoints.
+        keep: Models, states and checkpoints that are kept in addition to the last state.
 
     Raises:
-        ConfigError: If parts do not fit each other, for example a cohort larger than the population.
+        ConfigError: If a value is out of range, or parts are incompatible, such as a cohort larger than the population.
 
     Example:
         >>> from dataclasses import replace
@@ -127,7 +142,7 @@ class RunConfig:
     development_seeds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check what concerns several parts."""
+        """Check the ranges and the compatibility of the parts."""
         require(self.checkpoint_every >= 1, "checkpoint_every must be at least 1", self.checkpoint_every)
         require(self.seed >= 0, "seed must not be negative", self.seed)
         require(self.max_norm is None or self.max_norm > 0, "max_norm must be positive", self.max_norm)
@@ -144,30 +159,30 @@ class RunConfig:
             )
         if self.rounds.patience is not None and self.task.validation == 0:
             raise ConfigError(
-                "rounds.patience selects the last round by validation, but task.validation is 0; "
+                "rounds.patience needs validation scores, but task.validation is 0; "
                 "hold out a share (for example task.validation: 0.1), or drop rounds.patience"
             )
         self._check_keep()
         check_private_run(self)
         if self.seed in self.development_seeds and self.test == "open":
             raise ConfigError(
-                f"seed: {self.seed} is one of development_seeds, with which these settings were chosen, so it cannot "
-                "test them; take another seed, such as 401, or leave test: sealed"
+                f"seed: {self.seed} is one of development_seeds, with which these settings were chosen, so its test "
+                "score is not independent; take another seed, such as 401, or set test: sealed"
             )
         name, needs = methods.name_of(self.method), self.method.needs
         needs.check(name, self.rounds.cohort, self.task.clients, self.accept_approximation)
 
     def _check_keep(self) -> None:
-        """Refuse to keep what this run does not have."""
+        """Check that `keep` names rounds, models and states that this run has."""
         late = [number for number in (*self.keep.models, *self.keep.states) if number > self.rounds.count]
-        require(not late, f"keep: rounds.count is {self.rounds.count}, so these rounds never come", late)
+        require(not late, f"keep: rounds must be at most rounds.count, which is {self.rounds.count}", late)
         if self.keep.model == "best" and (self.task.validation == 0 or self.method.is_personal):
-            why = "task.validation is 0" if self.task.validation == 0 else "each client has a model of its own"
+            why = "task.validation is 0" if self.task.validation == 0 else "each client has its own model"
             raise ConfigError(f"keep.model: best selects one model by validation, but {why}; write keep.model: last")
         if self.keep.has_copies and "disk" in (self.client_store, self.server_store):
             raise ConfigError(
-                "keep.states and keep.checkpoints copy what lies in memory, not the files of a store; set client_store "
-                "and server_store to memory, or drop them from keep"
+                "keep.states and keep.checkpoints need stores in memory, because files of a store are not copied; set "
+                "client_store and server_store to memory, or drop states and checkpoints from keep"
             )
 
     @property
@@ -176,21 +191,21 @@ class RunConfig:
         return Recipe(self.method, self.uplink, self.downlink, self.buffers)
 
     def build_method(self, recipe: Recipe | None = None) -> Method:
-        """Both halves, the links between them, and what the server accepts at most; of the recipe once resolved."""
+        """Return the method with its links, norm bound and attack; `recipe` is the resolved one, if there is one."""
         method = replace((recipe or self.recipe).build(), max_norm=self.max_norm)
         return method if self.attack is None else under_attack(method, self.attack, self.bad_clients)
 
     @property
     def bad_clients(self) -> frozenset[int]:
-        """Whom the attack makes bad; nobody without one."""
+        """Ids of the attacking clients; empty without an attack."""
         return frozenset() if self.attack is None else self.attack.clients(self.task.clients, self.seed)
 
     def scope(self, schema: ModelSchema) -> Scope:
-        """What the method may adapt to, once the model's tensors are known."""
+        """Return the facts about the federation that a method may adapt to, given the model's tensors."""
         return Scope(schema, self.task.clients, self.rounds.cohort, self.rounds.count)
 
     def to_plain(self) -> dict[str, Any]:
-        """The whole tree with every default written out."""
+        """Return the configuration as plain data, with every default written out."""
         return {
             "task": self.task.to_plain(),
             "network": named_plain(networks, self.network),
@@ -207,7 +222,7 @@ class RunConfig:
             "max_norm": self.max_norm,
             "max_examples": self.max_examples,
             "seed": self.seed,
-            "listeners": [named_plain(listeners, one) for one in self.listeners],
+            "listeners": [named_plain(listeners, listener) for listener in self.listeners],
             "test": self.test,
             "keep": to_plain(self.keep),
             "development_seeds": list(self.development_seeds),
@@ -215,12 +230,12 @@ class RunConfig:
 
     @property
     def run_id(self) -> str:
-        """A hash of all that decides the result: two runs with the same id end in the same bits."""
+        """Hash of all settings that affect the result; runs of equal id give bit-identical results."""
         return run_id_of(self.to_plain())
 
     @property
     def label(self) -> str:
-        """A readable name for the run directory."""
+        """Readable name of the run directory."""
         plain = self.to_plain()
         parts = [plain["method"]["name"], plain["task"]["name"], f"s{self.seed}", self.run_id]
         return "-".join(str(word).replace(":", ".") for word in parts)
@@ -232,17 +247,18 @@ def load(
     """Read a configuration.
 
     Args:
-        source: The path of a YAML file, or the same as a mapping. Only `task` is required; unknown keys are errors.
+        source: The path of a YAML file or the name of a shipped one, or its content as a mapping. Only `task` is
+            required; unknown keys are errors.
         overrides: Changes in the form `key=value`, such as `rounds.count=10` or `method=fedprox`, applied in order.
-        allow: Modules or packages whose code the configuration may name as `package.module:Name`, or folders of them,
-            from here on in this process. Modules beside a file that is read are allowed; a mapping lies in no folder.
+        allow: Modules, packages or folders of modules whose classes configurations may name as `package.module:Name`,
+            from now on in this process. Modules in the folder of a file that is read are always allowed.
 
     Returns:
         The configuration, with every default filled in.
 
     Raises:
-        ConfigError: A file that cannot be read, an unknown key, a wrong type or an impossible value; the message
-            names the place, the value and the nearest known name.
+        ConfigError: If the file cannot be read, a key is unknown, or a value has a wrong type or is out of range; the
+            message names the key, the value and the nearest known name.
 
     Example:
         >>> from fedreuse import load
@@ -272,7 +288,7 @@ def _plain(source: object) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML file that holds a mapping; a configuration may name what the modules beside it hold."""
+    """Read a YAML file that holds a mapping, and allow imports from its folder."""
     path = find_config(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -295,17 +311,17 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def with_overrides(plain: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """The mapping with `a.b.c=value` applied, all at once; values are read as YAML."""
+    """Return the mapping with overrides `a.b.c=value` applied all at once; values are read as YAML."""
     return with_changes(plain, read_overrides(overrides))
 
 
 def with_changes(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The mapping with a tree of changes applied (see `apply_changes`); another dataset keeps the task's own keys."""
+    """Return the mapping with a tree of changes applied; a change of dataset keeps the keys of the task itself."""
     return apply_changes(plain, changes, {"task": TASK_KEYS})
 
 
 def read_overrides(overrides: Iterable[str]) -> dict[str, Any]:
-    """`a.b.c=value`, values in YAML, as one tree."""
+    """Return overrides `a.b.c=value`, with values in YAML, as one tree."""
     return tree_of((_read_override(override) for override in overrides), "")
 
 
@@ -316,19 +332,19 @@ def _read_override(override: str) -> tuple[str, Any]:
     try:
         return key, yaml.load(text, _Loader)
     except yaml.YAMLError:
-        raise ConfigError(f"'{override}': what stands after = is not valid YAML; quote it if it is a text") from None
+        raise ConfigError(f"'{override}': the value after = is not valid YAML; quote it if it is text") from None
 
 
 def _nearby(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
         return f"the folder {folder} does not exist either"
-    known = [found.name for found in folder.glob("*.y*ml")]
+    known = [file.name for file in folder.glob("*.y*ml")]
     return suggest(path.name, known) if known else f"there is no YAML file in {folder.resolve()}"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML without repeated keys, which would silently win over each other, and with 1e-4 as a number."""
+    """YAML loader that refuses repeated keys, which YAML would silently overwrite, and reads 1e-4 as a number."""
 
 
 def _mapping_once(loader: _Loader, node: Any) -> dict[Any, Any]:
@@ -338,9 +354,9 @@ def _mapping_once(loader: _Loader, node: Any) -> dict[Any, Any]:
             continue  # `<<: *base` repeats what it overrides
         key = loader.construct_object(key_node, deep=True)
         if isinstance(key, list | dict):
-            raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key_node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, "a key must be a scalar", key_node.start_mark)
         if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"key '{key}' is there twice", key_node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, f"key '{key}' is repeated", key_node.start_mark)
         seen.add(key)
     return loader.construct_mapping(node, deep=True)
 

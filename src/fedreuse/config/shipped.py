@@ -1,4 +1,4 @@
-"""The configurations that come with the package, by name: `paper/fashion_mnist`, wherever the program runs."""
+"""Configurations shipped with the package, by name, such as `paper/fashion_mnist`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FOLDER = "configs"
 
 
 def shipped_configs() -> dict[str, Path]:
-    """Name and file of every configuration and study that comes with the package.
+    """Return name and file of every configuration and study that comes with the package.
 
     Example:
         >>> "paper/fashion_mnist" in shipped_configs()
@@ -22,10 +22,11 @@ def shipped_configs() -> dict[str, Path]:
 
 
 def find_config(source: str | Path) -> Path:
-    """The file that a person means: the one at that path or, if there is none, the shipped one of that name.
+    """Return the file at this path or, if there is none, the shipped configuration of this name.
 
     Args:
-        source: A path, or a shipped name with or without `configs/` in front and `.yaml` behind.
+        source: A path, or the name of a shipped configuration; the prefix `configs/` and the suffix `.yaml` are
+            optional.
 
     Example:
         >>> find_config("digits").name

@@ -1,1 +1,1 @@
-"""Boundaries: what counts as communication, one file each."""
+"""Boundaries, one file each: definitions of the bytes that count as communication."""

@@ -1,4 +1,4 @@
-"""Every group in both directions: for comparing methods."""
+"""All groups in both directions, for comparing methods."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["AllFields"]
 @boundaries.register("all_fields")
 @dataclass(frozen=True)
 class AllFields(Boundary):
-    """Every group in both directions, numbers 4 bytes, flags 1 byte."""
+    """All groups in both directions; numbers count 4 bytes, flags 1 byte."""
 
     meaning: ClassVar[str] = "every group in both directions, numbers 4 bytes, flags 1 byte"
     place: ClassVar[int] = 30
     counts_every_message: ClassVar[bool] = True
 
     def charge(self, row: LedgerRow) -> int:
-        """Groups and values."""
+        """Return the bytes of groups and values."""
         return row.group_bytes() + row.value_bytes

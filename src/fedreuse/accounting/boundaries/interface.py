@@ -1,4 +1,4 @@
-"""Whole IP packets of each node, as a meter saw them."""
+"""IP packets of each node, as measured by a meter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Interface"]
 @boundaries.register("interface")
 @dataclass(frozen=True)
 class Interface(Boundary):
-    """IP packets of each node: headers, acknowledgements and retransmissions too."""
+    """IP packets of each node, including headers, acknowledgements and retransmissions."""
 
     meaning: ClassVar[str] = "IP packets of each node: headers, acknowledgements and retransmissions too"
     place: ClassVar[int] = 60
@@ -25,10 +25,10 @@ class Interface(Boundary):
     is_measured: ClassVar[bool] = True
 
     def charge(self, row: LedgerRow) -> int:
-        """What the meter saw at this level."""
+        """Return the measured bytes at this level."""
         return row.fields.get("interface", 0)
 
     def reference(self, dense: Reference) -> tuple[int, int]:
-        """None but another measured run."""
+        """Return 0: the only reference is another measured run."""
         del dense
         return 0, 0

@@ -1,4 +1,4 @@
-"""Whole envelopes in both directions: end to end, as far as a simulation can tell."""
+"""Serialized envelopes in both directions: end-to-end bytes of a simulation."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Messages(Boundary):
     is_serialized: ClassVar[bool] = True
 
     def charge(self, row: LedgerRow) -> int:
-        """The length of the message."""
+        """Return the length of the message."""
         return row.total_bytes
 
     def reference(self, dense: Reference) -> tuple[int, int]:
-        """A dense request and a dense reply, with headers and checksums."""
+        """Return the lengths of a dense request and a dense reply, with headers and checksums."""
         return dense.request_bytes, dense.reply_bytes

@@ -1,4 +1,4 @@
-"""The paper's sensitivity: its restricted number plus one dense model down per selected client."""
+"""The paper's sensitivity analysis: `update_fields` plus one dense model down per selected client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["SymmetricFields"]
 @boundaries.register("symmetric_fields")
 @dataclass(frozen=True)
 class SymmetricFields(Boundary):
-    """What update_fields counts, plus one dense model down per selected client."""
+    """The bytes of `update_fields`, plus one dense model down per selected client."""
 
     meaning: ClassVar[str] = "update_fields plus one dense model down per selected client"
     place: ClassVar[int] = 20
@@ -25,5 +25,5 @@ class SymmetricFields(Boundary):
     has_dense_downlink: ClassVar[bool] = True
 
     def charge(self, row: LedgerRow) -> int:
-        """As update_fields."""
+        """Return the bytes under `update_fields`."""
         return UpdateFields().charge(row)

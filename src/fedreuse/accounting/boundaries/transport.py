@@ -1,4 +1,4 @@
-"""TCP payload of each node's connections, as a meter saw it."""
+"""TCP payload of each node's connections, as measured by a meter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Transport"]
 @boundaries.register("transport")
 @dataclass(frozen=True)
 class Transport(Boundary):
-    """TCP payload between each node and the server, polls and heartbeats included."""
+    """TCP payload between each node and the server, including polls and heartbeats."""
 
     meaning: ClassVar[str] = "TCP payload between each node and the server, polls and heartbeats included"
     place: ClassVar[int] = 50
@@ -25,10 +25,10 @@ class Transport(Boundary):
     is_measured: ClassVar[bool] = True
 
     def charge(self, row: LedgerRow) -> int:
-        """What the meter saw at this level."""
+        """Return the measured bytes at this level."""
         return row.fields.get("transport", 0)
 
     def reference(self, dense: Reference) -> tuple[int, int]:
-        """None but another measured run."""
+        """Return 0: the only reference is another measured run."""
         del dense
         return 0, 0

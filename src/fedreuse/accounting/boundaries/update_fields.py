@@ -1,4 +1,4 @@
-"""The paper's restricted number: what clients send up, a reuse counted by convention."""
+"""The paper's restricted count: numerical fields of updates, and a fixed number of bytes per reuse."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["REUSE_BYTES", "UpdateFields"]
 
 REUSE_BYTES = 16
-"""What the paper counts for a client that is reused."""
+"""Bytes that the paper counts for a reused client."""
 
 
 @boundaries.register("update_fields")
 @dataclass(frozen=True)
 class UpdateFields(Boundary):
-    """Numerical fields of client-to-server updates, 16 bytes per reuse."""
+    """Numerical fields of client-to-server updates, and 16 bytes per reuse."""
 
     meaning: ClassVar[str] = "numerical fields of client-to-server updates, 16 bytes per reuse"
     place: ClassVar[int] = 10
@@ -28,9 +28,9 @@ class UpdateFields(Boundary):
     per_reuse: ClassVar[int] = REUSE_BYTES
 
     def charge(self, row: LedgerRow) -> int:
-        """Groups of training that go up."""
+        """Return the bytes of the groups that replies to training contain."""
         return row.group_bytes() if row.direction == "up" and row.purpose == "training" else 0
 
     def reference(self, dense: Reference) -> tuple[int, int]:
-        """One dense update up."""
+        """Return one dense update up."""
         return 0, dense.dense_bytes
