@@ -35,8 +35,8 @@ def federation() -> QuadraticFederation:
 def site(session: Session, faults: Any = None) -> Site:
     """What an executor needs to play the session's clients."""
     setup = QuadraticSetup(session.method, session.federation)
-    workplace = session.federation.workplace(session.method)
-    return Site(workplace, session.store, faults or NoFaults(), session.federation.seed, setup)
+    faults = faults or NoFaults()
+    return session.federation.site(session.method, store=session.store, faults=faults, setup=setup)
 
 
 def ask(session: Session, executor: Executor, **what: Any) -> dict[int, Metrics]:

@@ -14,7 +14,7 @@ from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import RunError
 from fedreuse.core.method import Method, methods
 from fedreuse.engine import rounds
-from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site, Workplace
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.engine.rounds import mark_durable, run_round
@@ -176,8 +176,8 @@ DELTA = {"name": "delta", "arithmetic": "bits", "start": "initial"}
 class Strangers(QuadraticFederation):
     """Clients that make another initial model than the server, as another version of a library would."""
 
-    def workplace(self, method: Method) -> Workplace:
-        return super().workplace(replace(method, initial=replace(self, seed=self.seed + 1).initial))
+    def site(self, method: Method, **fields: Any) -> Site:
+        return super().site(replace(method, initial=replace(self, seed=self.seed + 1).initial), **fields)
 
 
 def test_a_client_with_another_initial_model_is_sent_everything_in_the_same_round() -> None:

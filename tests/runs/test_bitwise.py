@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ import pytest
 
 from fedreuse.core.errors import RunError
 from fedreuse.core.randomness import stream
+from fedreuse.engine.executors.executor import WorkerSetup
 from fedreuse.runs import launch
+from fedreuse.runs.federation import Federation
 from fedreuse.runs.launch import run
-from fedreuse.runs.workers import TaskSetup
 from fedreuse.store.directory import RunDirectory
 from fedreuse.testing.dying_workers import DyingSetup
 from tests.cluster import ray_cluster
@@ -67,6 +68,12 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return play
 
 
+def wrap_setup(monkeypatch: pytest.MonkeyPatch, wrap: Callable[[WorkerSetup], WorkerSetup]) -> None:
+    """Give workers another setup, made from the one they would get."""
+    setup: Any = Federation.worker_setup
+    monkeypatch.setattr(Federation, "worker_setup", property(lambda federation: wrap(setup.fget(federation))))
+
+
 def wound(method: str, executor: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker is killed, once: a random while after it began a client drawn from a random round's cohort."""
     rng = stream(11, f"death of {method} on {executor}")
@@ -79,14 +86,9 @@ def wound(method: str, executor: str, folder: Path, monkeypatch: pytest.MonkeyPa
         client = schedule.cohort(number, 0).clients[place]
         moment = float(rng.uniform(0.0005, 0.05))
 
-        def dying(config: Any, prepared: Any) -> DyingSetup:
-            inner = original(config, prepared)
-            return DyingSetup(inner, str(folder), number, client, delay_seconds=moment)
-
-        monkeypatch.setattr(TaskSetup, "of", dying)
+        wrap_setup(monkeypatch, lambda inner: DyingSetup(inner, str(folder), number, client, delay_seconds=moment))
         return schedule
 
-    original = TaskSetup.of
     monkeypatch.setattr(launch, "_freeze", freeze)
 
 
@@ -122,8 +124,7 @@ def test_rounds_that_wait_for_their_checkpoint_get_it_when_workers_are_lost(
     config = tiny(rounds={"count": ROUNDS}, executor=EXECUTORS["pool 2"], checkpoint_every=4, **METHODS["fed_ef"])
     client = launch._freeze(config, RunDirectory(tmp_path), None).cohort(3, 0).clients[1]
     with monkeypatch.context() as patch:
-        original = TaskSetup.of
-        patch.setattr(TaskSetup, "of", lambda *of: DyingSetup(original(*of), str(deaths), 3, client, num_deaths=9))
+        wrap_setup(patch, lambda inner: DyingSetup(inner, str(deaths), 3, client, num_deaths=9))
         with pytest.raises(RunError, match=rf"round 3: a second worker died on client {client} "):
             run(config, tmp_path / "run")
     stopped = RunDirectory.open(tmp_path / "run")

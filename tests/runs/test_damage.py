@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.runs.live import LiveRun
+from fedreuse.runs.checkpoints import Checkpoints
 from fedreuse.store.journal import Journal
 from tests.runs.damage import COMPLETE, KILLED, Template, campaign, make
 
@@ -30,6 +30,6 @@ def test_without_comparing_it_would_be_noticed(
     templates: list[Template], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Journal, "_compare", lambda *_: None)
-    monkeypatch.setattr(LiveRun, "_check_restored", lambda _: None)
+    monkeypatch.setattr(Checkpoints, "_check_restored", lambda *_: None)
     done = campaign(templates[:2], tmp_path, cases=60, seed=3)
     assert any(case.outcome not in ("exact", "refused") for case in done)

@@ -78,11 +78,11 @@ def test_going_back_ends_in_the_same_bits(sealed: RunDirectory, number: int, tmp
 
 @pytest.mark.slow
 def test_where_nobody_can_go_back(sealed: RunDirectory, tmp_path: Path) -> None:
-    with pytest.raises(RunDirectoryError, match="the state of round 3 was not kept; rounds 2, 4, 5 are there"):
+    with pytest.raises(RunDirectoryError, match=r"round 3 was not kept; .*2, 4, 5"):
         go_back(sealed.path, 3)
     copy = Path(shutil.copytree(sealed.path, tmp_path / "copy"))
     unseal(copy)
-    with pytest.raises(RunDirectoryError, match="going back would be choosing by test"):
+    with pytest.raises(RunDirectoryError, match="test split was opened"):
         go_back(copy, 2)
 
 

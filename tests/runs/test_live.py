@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.core.listener import Listeners
 from fedreuse.core.tensors import is_equal
-from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.schedule import Schedule
 from fedreuse.runs.federation import assemble
 from fedreuse.runs.live import LiveRun
@@ -27,44 +27,45 @@ def directory(tmp_path: Path) -> Iterator[RunDirectory]:
     directory.release()
 
 
-def play(live: LiveRun, *rounds: int) -> None:
-    executor = Serial().start(live.site)
-    for number in rounds:
-        cohort = replace(SCHEDULE.cohort(number, 0), population=live.federation.population)
-        live.converse(cohort, executor)
-        live.note({"round": number})
+def start(directory: RunDirectory) -> LiveRun:
+    return LiveRun(assemble(CONFIG), directory, SCHEDULE)
 
 
-def test_what_a_checkpoint_holds_is_there_again(directory: RunDirectory) -> None:
-    live = LiveRun(assemble(CONFIG), directory)
-    play(live, 1, 2)
-    assert live.safe_round == 0
-    live.checkpoint(2)
-    again = LiveRun(assemble(CONFIG), directory)
-    assert again.safe_round == 2
+def play(live: LiveRun, num_rounds: int) -> None:
+    with live.connected():
+        for _ in range(num_rounds):
+            live.converse()
+
+
+def test_a_run_continues_from_its_checkpoint(directory: RunDirectory) -> None:
+    live = start(directory)
+    play(live, 2)
+    assert (live.round_number, live.checkpoints.round_number) == (2, 0)
+    live.checkpoint()
+    again = start(directory)
+    assert again.round_number == again.checkpoints.round_number == 2
     assert is_equal(again.model.weights, live.model.weights)
-    assert again.seen == live.seen == (12, 6)
-    assert directory.journal.rows("metrics") == [{"round": 1}, {"round": 2}]
+    assert again.ledger_size == live.ledger_size == (12, 6)
     for run in (live, again):
-        play(run, 3)
+        play(run, 1)
     assert is_equal(again.model.weights, live.model.weights)
     assert [row.total_bytes for row in again.ledger.rows] == [row.total_bytes for row in live.ledger.rows]
 
 
-def test_what_no_checkpoint_holds_is_gone(directory: RunDirectory) -> None:
-    live = LiveRun(assemble(CONFIG), directory)
+def test_rounds_after_the_last_checkpoint_are_gone(directory: RunDirectory) -> None:
+    live = start(directory)
     play(live, 1)
-    again = LiveRun(assemble(CONFIG), directory)
-    assert (again.safe_round, again.seen) == (0, (0, 0))
+    again = start(directory)
+    assert (again.round_number, again.ledger_size) == (0, (0, 0))
     assert is_equal(again.model.weights, again.federation.initial.weights)
 
 
-def test_rows_after_the_last_round_are_kept_apart(directory: RunDirectory) -> None:
-    live = LiveRun(assemble(CONFIG), directory)
-    play(live, 1)
-    live.checkpoint(1)
-    live.keep_last_rows(4)  # of six
-    again = LiveRun(assemble(CONFIG), directory)
-    assert len(again.ledger.rows) == 6
-    again.take_last_rows()
-    assert again.ledger.rows[6:] == live.ledger.rows[4:]
+def test_a_stop_makes_waiting_rounds_durable(directory: RunDirectory) -> None:
+    live = LiveRun(assemble(replace(CONFIG, checkpoint_every=4)), directory, SCHEDULE)
+    with live.connected():
+        for _ in range(2):
+            live.play_round(Listeners([]))
+    assert live.checkpoints.round_number == 0
+    assert live.stop("enough").round_number == 2
+    assert [row["round"] for row in live.checkpoints.metrics()] == [1, 2]
+    assert not live.is_over

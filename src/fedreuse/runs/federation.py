@@ -1,22 +1,30 @@
-"""A federation, built from its configuration in one way for everybody: the run, its workers, a deployed client."""
+"""The federation of a configuration, built the same way in the run, in its workers and at a deployed node."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
+from fedreuse.config.run_config import load
+from fedreuse.core.allowed import allowed
 from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
-from fedreuse.engine.executors.executor import Workplace
+from fedreuse.engine.executors.executor import Site
+from fedreuse.engine.state.client_store import MemoryStore
 from fedreuse.learning.checks import check_network
-from fedreuse.learning.data import Split
+from fedreuse.learning.data import Data, Split
 from fedreuse.learning.partitions import ClientIndex
-from fedreuse.learning.splits import local_test
+from fedreuse.learning.splits import SealedSplit, local_test
+from fedreuse.learning.task import PreparedTask
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.robustness.poisoning import claimed, poisoned
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy as np
+
     from fedreuse.config.recipe import Recipe
     from fedreuse.config.run_config import RunConfig
     from fedreuse.core.local_trainer import SplitName
@@ -24,15 +32,19 @@ if TYPE_CHECKING:
     from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
     from fedreuse.core.schema import ModelSchema
+    from fedreuse.engine.executors.executor import WorkerSetup
+    from fedreuse.engine.state.client_store import ClientStore
     from fedreuse.learning.flat_network import FlatNetwork
-    from fedreuse.learning.task import PreparedTask
 
 __all__ = ["Federation", "assemble"]
+
+_DATA_FACTS = ("name", "num_classes", "mean", "std", "is_augmented", "is_scaled", "num_tokens")
+"""Fields of the data that are sent to workers as they are; the arrays lie in shared memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Federation:
-    """What a configuration becomes in one process: data, a trainer for every client, a method."""
+    """Data, network, method and one trainer for all clients: a configuration as objects of one process."""
 
     config: RunConfig
     prepared: PreparedTask
@@ -43,34 +55,69 @@ class Federation:
 
     @property
     def schema(self) -> ModelSchema:
-        """What models are made of."""
+        """Names, shapes and types of the model's tensors."""
         return self.network.schema
 
     @cached_property
     def trainer(self) -> Trainer:
-        """Trains and evaluates any client, with the network of this process."""
+        """Trainer and evaluator of any client, with the network of this process."""
         clients = (self.prepared.training, self.prepared.validation)
         objective = (self.config.task.loss, self.config.task.scoring)
         return Trainer(self.network, self.prepared.data, clients, self.config.local, objective, self.config.seed)
 
     @cached_property
     def population(self) -> Population:
-        """The clients and how many examples each says it has."""
+        """All clients, with the number of training examples that each claims to have."""
         return Population(claimed(self.prepared, self.config), self.config.max_examples)
 
+    def site(self, store: ClientStore, warn: Callable[[str], object] = str) -> Site:
+        """Return what an executor needs to run the clients; their records lie in `store`."""
+        config = self.config
+        return Site(
+            self.method,
+            self.schema,
+            self.trainer.for_client,
+            self.validate,
+            store,
+            config.faults,
+            config.seed,
+            self.worker_setup,
+            self.shared_arrays,
+            warn,
+            self.population,
+            config.rounds.cohort,
+        )
+
     @property
-    def workplace(self) -> Workplace:
-        """What whoever plays clients has."""
-        return Workplace(self.method, self.schema, self.trainer.for_client, self.validate)
+    def worker_setup(self) -> WorkerSetup:
+        """Function that builds the same site in a worker process, from the shared arrays."""
+        facts = {name: getattr(self.prepared.data, name) for name in _DATA_FACTS}
+        return partial(_site_of_worker, self.config.to_plain(), facts, allowed())
+
+    @property
+    def shared_arrays(self) -> dict[str, np.ndarray]:
+        """Arrays that all workers of a machine share: the data and the partition, never the test split."""
+        prepared, official = self.prepared, self.prepared.official_validation
+        arrays = {
+            "inputs": prepared.data.train.inputs,
+            "labels": prepared.data.train.labels,
+            "training offsets": prepared.training.offsets,
+            "training": prepared.training.indices,
+            "validation offsets": prepared.validation.offsets,
+            "validation": prepared.validation.indices,
+        }
+        if official is not None:
+            arrays |= {"official inputs": official.inputs, "official labels": official.labels}
+        return arrays
 
     @property
     def num_validation(self) -> int:
-        """How many validation examples there are: the dataset's own, or what clients hold out."""
+        """Number of validation examples: the dataset's own, or those that the clients hold out."""
         official = self.prepared.official_validation
         return len(self.prepared.validation.indices if official is None else official)
 
     def validate(self, model: Model, start: int, stop: int) -> Metrics:
-        """A model on a part of the validation examples."""
+        """Evaluate a model on validation examples `start` to `stop`."""
         official = self.prepared.official_validation
         if official is not None:
             return self.trainer.evaluate(model, Split(official.inputs[start:stop], official.labels[start:stop]))
@@ -90,7 +137,7 @@ class Federation:
 
 
 def assemble(config: RunConfig, prepared: PreparedTask | None = None) -> Federation:
-    """Build a federation; `prepared` is the task's data where somebody has them already."""
+    """Build a federation; `prepared` is the task's data if they are loaded already."""
     if prepared is None:
         prepared = poisoned(config.task.prepare(config.seed), config)
     data = prepared.data
@@ -101,3 +148,19 @@ def assemble(config: RunConfig, prepared: PreparedTask | None = None) -> Federat
     federation = Federation(config, prepared, network, initial, recipe, method)
     check_network(federation.trainer)
     return federation
+
+
+def _site_of_worker(
+    config: Mapping[str, Any], facts: Mapping[str, Any], may_import: Sequence[str], arrays: Mapping[str, np.ndarray]
+) -> Site:
+    """Build the federation in a worker process, over the shared arrays."""
+    built = load(config, allow=may_import)
+    empty = Split(arrays["inputs"][:0], arrays["labels"][:0])
+    data = Data(train=Split(arrays["inputs"], arrays["labels"]), test=empty, **facts)
+    training = ClientIndex(arrays["training offsets"], arrays["training"])
+    validation = ClientIndex(arrays["validation offsets"], arrays["validation"])
+    has_official = "official inputs" in arrays
+    official = Split(arrays["official inputs"], arrays["official labels"]) if has_official else None
+    # the test split and the digest of all data stay in the process of the run
+    prepared = PreparedTask(built.task, data, "", training, validation, official, SealedSplit(empty))
+    return assemble(built, prepared).site(MemoryStore())

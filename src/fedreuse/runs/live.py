@@ -1,29 +1,33 @@
-"""A run in progress: the server's record, the clients' memories, the ledger, and the journal that makes them safe."""
+"""A run in memory: the server's record, the ledger, the scores, and the loop over the remaining rounds."""
 
 from __future__ import annotations
 
-import shutil
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.dense import dense_reference
-from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain, row_to_plain
-from fedreuse.core.errors import RunDirectoryError
-from fedreuse.engine.executors.executor import Site, TooFewReplies, WorkersLost
-from fedreuse.engine.rounds import mark_durable, run_round
-from fedreuse.engine.state.checkpoint import Checkpointer, restore_clients, restore_server
-from fedreuse.engine.state.client_store import DiskStore, MemoryStore
-from fedreuse.engine.state.records import ServerRecord
-from fedreuse.engine.state.tensor_store import TensorStore
-from fedreuse.runs.resources import ROWS, Resources
-from fedreuse.runs.workers import TaskSetup, shared_arrays
-from fedreuse.store.directory import FINAL_LEDGER, SERVER_FOLDER
+from fedreuse.accounting.outcomes import count_outcomes
+from fedreuse.accounting.work import total_work
+from fedreuse.core.errors import RunError
+from fedreuse.core.events import Evaluated, Finished, RoundDone, Stopped
+from fedreuse.engine.evaluation import start_evaluator
+from fedreuse.engine.executors.executor import TooFewReplies, WorkersLost
+from fedreuse.engine.rounds import run_round
+from fedreuse.runs.checkpoints import Checkpoints
+from fedreuse.runs.scores import EarlyStopping, Scores
+from fedreuse.runs.summary import arrays_of, round_row, summarise
+from fedreuse.store.openings import RECORD_FILE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from fedreuse.core.cohort import Cohort
+    from fedreuse.core.listener import Listeners
     from fedreuse.core.model import Model
-    from fedreuse.engine.executors.executor import RunExecutor
-    from fedreuse.engine.state.client_store import ClientStore
+    from fedreuse.engine.executors.executor import ExecutorConfig, RunExecutor
+    from fedreuse.engine.schedule import Schedule
     from fedreuse.runs.federation import Federation
     from fedreuse.store.directory import RunDirectory
 
@@ -31,42 +35,48 @@ __all__ = ["LiveRun"]
 
 
 class LiveRun:
-    """The state of one run: from its beginning, or as its journal holds it."""
+    """One run in progress, from its beginning or from its last checkpoint.
 
-    def __init__(self, federation: Federation, directory: RunDirectory) -> None:
-        """Read what is stored, or begin."""
+    Attributes:
+        federation: Data, network and method.
+        directory: The run directory, locked by this process.
+        checkpoints: The durable side of the run.
+        record: State and link ends of the server after the last round.
+        store: Records of the clients.
+        ledger: Rows of all messages and events so far.
+        round_number: Last round that was run; 0 before the first.
+        scores: Evaluation of the run; only inside `connected`.
+    """
+
+    scores: Scores
+    _executor: RunExecutor
+
+    def __init__(
+        self, federation: Federation, directory: RunDirectory, schedule: Schedule, secret: bytes | None = None
+    ) -> None:
+        """Read the last checkpoint, or start anew; `secret` is the server's, for noise that protects real clients."""
         self.federation, self.directory = federation, directory
+        self.checkpoints = Checkpoints(federation, directory)
+        self.record, self.store, self.ledger = self.checkpoints.restore()
+        self.round_number = self.checkpoints.round_number
         self.reference = dense_reference(federation.schema)
-        self.ledger = Ledger(warn=directory.log)
-        config, schema, journal = federation.config, federation.schema, directory.journal
-        tensors = TensorStore(directory.path / SERVER_FOLDER, schema)
-        directory.verify_journal()
-        self._origin = directory.origin
-        if journal.round_number == 0:
-            tensors.keep_only(())
-            if config.client_store == "disk":
-                shutil.rmtree(directory.path / "clients", ignore_errors=True)
-            self.record = ServerRecord(federation.method.server.init(federation.initial, federation.population))
-            self.store = self._store({})
-        else:
-            blobs, where = journal.blobs(), str(directory.path)
-            self.record = restore_server(blobs, schema, where, tensors)
-            self.store = self._store(restore_clients(blobs, schema, where))
-            self._check_restored()
-            self.ledger.rows = [row_from_plain(row) for row in journal.rows("ledger")]
-            self.ledger.events = [EventRow(**row) for row in journal.rows("events")]
-            self.ledger.counts = (journal.rows("counts") or [{}])[-1]
-        held = None if journal.round_number == 0 else self.record
-        self._checkpointer = Checkpointer(schema, held, tensors if config.server_store == "disk" else None)
-        directory.write_metrics(journal.rows("metrics"))
-        self._resources = Resources()
-        self._waiting: list[dict[str, Any]] = []
-        self._saved = self.seen
+        self._config, self._schedule, self._secret = federation.config, schedule, secret
+        self._stopping = EarlyStopping(self._config.rounds.patience, self.checkpoints.metrics())
+        self._unsaved: list[dict[str, Any]] = []
 
-    @property
-    def safe_round(self) -> int:
-        """The last round that the journal holds; 0 before the first."""
-        return self.directory.journal.round_number
+    @contextmanager
+    def connected(self, elsewhere: ExecutorConfig | None = None) -> Iterator[LiveRun]:
+        """Start the executor, and stop it at the end.
+
+        Args:
+            elsewhere: Executor of clients on other machines, in place of the configured one. It then also evaluates;
+                otherwise evaluations run in this process, without faults.
+        """
+        site = self.federation.site(self.store, self.directory.log)
+        with closing((elsewhere or self._config.executor).start(site)) as executor:
+            self._executor, self.ledger.meter = executor, executor.meter
+            self.scores = Scores(self, executor, start_evaluator(site) if elsewhere is None else executor)
+            yield self
 
     @property
     def model(self) -> Model:
@@ -74,102 +84,119 @@ class LiveRun:
         return self.federation.method.server.model(self.record.state)
 
     @property
-    def seen(self) -> tuple[int, int]:
-        """How many rows and events the ledger has: what comes later is new."""
-        return len(self.ledger.rows), len(self.ledger.events)
+    def result(self) -> Model:
+        """The model that the run returns: the last one, or the best by validation (`keep.model: best`)."""
+        return self.model if self._config.keep.model == "last" else self.checkpoints.best_model(self._best_round)
 
     @property
-    def site(self) -> Site:
-        """What an executor needs to play this run's clients."""
-        config, prepared = self.federation.config, self.federation.prepared
-        return Site(
-            self.federation.workplace,
-            self.store,
-            config.faults,
-            config.seed,
-            TaskSetup.of(config, prepared),
-            shared_arrays(prepared),
-            self.directory.log,
-            self.federation.population,
-            config.rounds.cohort,
-        )
+    def is_over(self) -> bool:
+        """Whether no round is left, by number or by early stopping."""
+        return self.round_number >= self._config.rounds.count or self._stopping.is_due
 
-    def converse(self, cohort: Cohort, executor: RunExecutor) -> None:
-        """One round, tried again as long as too few answered and the executor is willing."""
-        num_rows, num_events = self.seen
+    @property
+    def ledger_size(self) -> tuple[int, int]:
+        """Numbers of rows and events in the ledger."""
+        return len(self.ledger.rows), len(self.ledger.events)
+
+    def play_round(self, audience: Listeners) -> None:
+        """Run the next round: conversation, scores, a checkpoint if one is due, and the listeners' events."""
+        began, size = perf_counter(), self.ledger_size
+        self.converse()
+        number = self.round_number
+        scores = self.scores.after_round(number)
+        row = round_row(self, number, size, scores, began)
+        self._unsaved.append(row)
+        self._stopping.note(row)
+        # a kept model first: once the checkpoint is durable, the round does not run again
+        self.checkpoints.keep_model(number, self.model, self._best_round == number)
+        if self._is_checkpoint_due:
+            self.checkpoint()
+            self.checkpoints.keep_copies(number, self._best_round)
+        self.directory.log(_line(row))
+        measured = {name: score for name, score in scores.items() if score is not None}
+        if measured:
+            audience.tell(Evaluated(number, measured))
+        rows, events = self.ledger.rows[size[0] :], self.ledger.events[size[1] :]
+        audience.tell(RoundDone(row, count_outcomes(events), total_work(rows)))
+
+    def converse(self) -> None:
+        """Run the conversation of the next round, again while too few clients reply and the executor allows it."""
+        cohort, (num_rows, num_events) = self._next_cohort(), self.ledger_size
         method, schema = self.federation.method, self.federation.schema
         while True:
             try:
-                self.record = run_round(method, self.record, cohort, executor, self.ledger, schema)
-                return
+                self.record = run_round(method, self.record, cohort, self._executor, self.ledger, schema)
+                break
             except TooFewReplies as few:
                 if not few.may_retry:
                     raise
+                # exchange numbers of the failed attempt are used up: clients may hold proposals under them
                 self.record = replace(self.record, exchange=few.exchange)
-            except WorkersLost:  # a fault of the machine: whole rounds that wait for their checkpoint get it now
+            except WorkersLost:  # a fault of the machine: the whole rounds before this one become durable now
                 del self.ledger.rows[num_rows:], self.ledger.events[num_events:]
-                self.checkpoint_waiting()
+                self._save()
                 raise
+        self.round_number = cohort.round_number
 
-    def note(self, row: dict[str, Any]) -> None:
-        """Keep a round's metrics until the next checkpoint makes them safe."""
-        self._waiting.append(row)
+    def _next_cohort(self) -> Cohort:
+        number = self.round_number + 1
+        return replace(
+            self._schedule.cohort(number, self._config.method.needs.look_ahead),
+            lr_factor=self._config.local.lr_schedule.factor(number),
+            population=self.federation.population,
+            secret=self._secret,
+        )
 
-    def checkpoint(self, number: int) -> None:
-        """Make everything up to this round safe, in one transaction."""
-        num_rows, num_events = self._saved
-        rows = {
-            "metrics": self._waiting,
-            "ledger": [row_to_plain(row) for row in self.ledger.rows[num_rows:]],
-            "events": [row_to_plain(event) for event in self.ledger.events[num_events:]],
-            "counts": [dict(self.ledger.counts)],
-        }
-        changes = self._checkpointer.changes(self.record, self.store)
-        rows[ROWS] = [self._resources.note(self._checkpointer.sizes)]
-        self.directory.journal.commit(number, rows, changes, self._origin)
-        self.record = mark_durable(self._checkpointer.settled(self.record))
-        self.directory.append_metrics(self._waiting)
-        self._waiting = []
-        self._saved = self.seen
+    @property
+    def _is_checkpoint_due(self) -> bool:
+        is_time = self.round_number % self._config.checkpoint_every == 0
+        return is_time or self.round_number in self._config.keep.states or self.is_over
 
-    def checkpoint_waiting(self) -> None:
-        """Make the rounds safe that wait for their checkpoint, if there are any."""
-        if self._waiting:
-            self.checkpoint(self._waiting[-1]["round"])
+    @property
+    def _best_round(self) -> int:
+        return self._stopping.best_round
 
-    def keep_last_rows(self, since: int) -> None:
-        """Store the ledger's rows from here on as those that crossed after the last round."""
-        rows = [row_to_plain(row) for row in self.ledger.rows[since:]]
-        self.directory.journal.commit(self.safe_round, {FINAL_LEDGER: rows})
+    def checkpoint(self) -> None:
+        """Make everything up to the last round durable."""
+        self.record = self.checkpoints.write(self.round_number, self.record, self.store, self.ledger, self._unsaved)
+        self._unsaved = []
 
-    def take_last_rows(self) -> None:
-        """Take up again what crossed after the last round, before a crash; the look at the test split needs it."""
-        rows = self.directory.journal.rows(FINAL_LEDGER)
-        if not rows:
-            raise RunDirectoryError(
-                f"{self.directory.path}: the test split was opened, and the checkpoint lost what crossed for that; "
-                "bring it back from a copy, or start the run again in another `out`"
+    def _save(self) -> None:
+        """Write a checkpoint if rounds wait for one."""
+        if self._unsaved:
+            self.checkpoint()
+
+    def stop(self, reason: str) -> Stopped:
+        """End the run early, so that it can be resumed."""
+        self._save()
+        stopped = Stopped(self.checkpoints.round_number, reason)
+        self.directory.note_stop(stopped)
+        return stopped
+
+    def test(self) -> Mapping[str, Any] | None:
+        """Evaluate the result on the test split, once; None if the configuration keeps the split sealed.
+
+        Raises:
+            RunError: No update ever reached the server, so the model is the initial one.
+        """
+        if not {event.outcome for event in self.ledger.events} & {"fresh", "reused"}:
+            raise RunError(
+                f"nothing was trained: no update of any selected client reached the server in {self.round_number} "
+                f"rounds ({len(self.ledger.events)} selections); lower faults, raise rounds.cohort, or see "
+                "rounds.availability"
             )
-        self.ledger.rows += [row_from_plain(row) for row in rows]
+        # a seal that was broken before a crash stays broken
+        is_sealed = self._config.test == "sealed" and not (self.directory.path / RECORD_FILE).exists()
+        return None if is_sealed else self.scores.test(self.result)
 
-    def _check_restored(self) -> None:
-        """Refuse a journal of another run, and memories on disk that do not reach back to the last checkpoint."""
-        where = self.directory.path
-        if self.directory.journal.origin != self._origin:
-            raise RunDirectoryError(
-                f"{where}: the checkpoint was not written by the run of provenance.json; bring both back from a copy, "
-                "or start again in another `out`"
-            )
-        if not isinstance(self.store, DiskStore) or (where / "deployment.json").exists():
-            return
-        for client, contact in self.record.contacts.items():
-            if contact.ack not in self.store.load(client).memories:
-                raise RunDirectoryError(
-                    f"{where / 'clients'}: what client {client} remembers of exchange {contact.ack} is gone, but the "
-                    "checkpoint builds on it; bring the folder back from a copy, or start again in another `out`"
-                )
+    def finish(self, test: Mapping[str, Any] | None) -> Finished:
+        """Write the results. Without test scores the split stays sealed, and the journal remains for `unseal`."""
+        model, is_best = self.result, self._config.keep.model == "best"
+        summary = summarise(self, test, model, self._best_round if is_best else None)
+        self.directory.finish(summary, arrays_of(model), is_sealed=test is None)
+        return Finished(summary)
 
-    def _store(self, records: dict[int, Any]) -> ClientStore:
-        if self.federation.config.client_store == "disk":
-            return DiskStore(self.directory.path / "clients", self.federation.schema)
-        return MemoryStore(records)
+
+def _line(row: Mapping[str, Any]) -> str:
+    score = "" if row["validation_score"] is None else f" validation {row['validation_score']:.4f}"
+    return f"round {row['round']}:{score} fresh {row['fresh']} reused {row['reused']} lost {row['lost']}"

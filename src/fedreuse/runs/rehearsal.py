@@ -19,7 +19,6 @@ from fedreuse.core.cohort import Cohort
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.local_trainer import LocalTrainer
 from fedreuse.core.values import nbytes
-from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.serial import SerialExecutor
 from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.rounds import run_round
@@ -88,9 +87,8 @@ def rehearse(federation: Federation) -> Rehearsal:
         between += early
     method, schema, seed = federation.method, federation.schema, federation.config.seed
     store, ledger = MemoryStore(), Ledger()
-    trainer = federation.trainer
-    workplace = replace(federation.workplace, trainer=lambda *where: _Short(trainer.for_client(*where)))
-    executor = SerialExecutor(Site(workplace, store, NoFaults(), seed))
+    site = federation.site(store)
+    executor = SerialExecutor(replace(site, faults=NoFaults(), trainer=lambda *where: _Short(site.trainer(*where))))
     record = ServerRecord(method.server.init(federation.initial, federation.population))
     began = perf_counter()
     for number in range(1, REHEARSED + 1):

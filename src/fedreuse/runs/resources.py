@@ -4,15 +4,46 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from fedreuse.runs.rapl import PackageEnergy
-
-__all__ = ["ROWS", "Resources", "energy_of", "peaks_of"]
+__all__ = ["ROWS", "PackageEnergy", "Resources", "energy_of", "peaks_of"]
 
 ROWS = "resources"
 """The kind of the journal's rows."""
 _KIB = 1024
+_POWERCAP = Path("/sys/class/powercap")
+"""Folder in which Linux shows the energy counters of processors (RAPL)."""
+
+
+class PackageEnergy:
+    """Counts joules of all packages, everything that runs on them included; None where nothing can be read."""
+
+    def __init__(self, folder: Path = _POWERCAP) -> None:
+        """Start counting here."""
+        # `intel-rapl:0` is a package, `intel-rapl:0:1` a part of one that is in it already
+        self._counters = sorted(place for place in folder.glob("*-rapl:*") if place.name.count(":") == 1)
+        self._last = self._read()
+
+    def take(self) -> float | None:
+        """Joules since the last call."""
+        before, self._last = self._last, self._read()
+        if before is None or self._last is None:
+            return None
+        return sum(
+            (now - then if now >= then else now + self._range(place) - then) / 1e6
+            for place, then, now in zip(self._counters, before, self._last, strict=True)
+        )
+
+    def _read(self) -> list[int] | None:
+        try:
+            return [int((place / "energy_uj").read_text()) for place in self._counters] or None
+        except (OSError, ValueError):
+            return None
+
+    def _range(self, place: Path) -> int:
+        """Where a counter starts over."""
+        return int((place / "max_energy_range_uj").read_text())
 
 
 class Resources:

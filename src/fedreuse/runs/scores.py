@@ -113,7 +113,7 @@ class Scores:
         if opening.result is None:
             opening.record({**self._test_here(model, opening.split), **self._test_there(opening.split)})
         elif self._is_personal:
-            self._live.take_last_rows()
+            self._live.ledger.rows += self._live.checkpoints.read_final_rows()
         assert opening.result is not None
         return opening.result
 
@@ -135,8 +135,8 @@ class Scores:
         if not self._is_at_home:
             return {}
         seen = len(self._live.ledger.rows)
-        spread = self._ask_everybody(self._live.safe_round, "received", "test")
-        self._live.keep_last_rows(seen)
+        spread = self._ask_everybody(self._live.round_number, "received", "test")
+        self._live.checkpoints.write_final_rows(self._live.ledger.rows[seen:])
         if spread is None:
             return {}
         here = {} if len(split) else {"score": spread.score, "loss": spread.loss, "examples": spread.examples}
@@ -149,10 +149,10 @@ class Scores:
         """
         if not self._is_at_home:
             self._federation.deal("test", split)
-        number, seen = self._live.safe_round, len(self._live.ledger.rows)
+        number, seen = self._live.round_number, len(self._live.ledger.rows)
         looks: dict[str, WhichModel] = {"own": "own", "global": "received", "fine_tuned": "fine_tuned"}
         spreads = {name: self._ask_everybody(number, which, "test") for name, which in looks.items()}
-        self._live.keep_last_rows(seen)
+        self._live.checkpoints.write_final_rows(self._live.ledger.rows[seen:])
         return {name: None if spread is None else spread.to_plain() for name, spread in spreads.items()}
 
     def _ask_everybody(self, number: int, which: WhichModel = "own", split: SplitName = "validation") -> Spread | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fedreuse.config.run_config import load
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.runs.launch import finish, prepare, storing
+from fedreuse.runs.launch import prepare, storing
 from fedreuse.store.directory import JOURNAL, RunDirectory
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def unseal(run: str | Path, *, allow: Sequence[str | Path] = ()) -> RunDirectory
         stack.callback(directory.release)
         check_sealed(directory)  # somebody may have opened it until the lock was ours
         stack.enter_context(storing(directory))
-        rounds = prepare(config, directory, None, stack)
+        live = stack.enter_context(prepare(config, directory, None))
         directory.log("the test split is opened")
-        finish(rounds, rounds.scores.test(rounds.result))
+        live.finish(live.scores.test(live.result))
     return directory
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fedreuse.core.local_trainer import LocalTrainer
-    from fedreuse.engine.executors.executor import WorkerSetup, Workplace
+    from fedreuse.engine.executors.executor import Site, WorkerSetup
 
 __all__ = ["DyingSetup", "SleepingSetup", "wake"]
 
@@ -38,7 +38,7 @@ class DyingSetup:
     num_deaths: int = 1
     delay_seconds: float = 0.0
 
-    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Site:
         """The inner setup; death comes with the trainer."""
         inner = self.setup(arrays)
 
@@ -66,7 +66,7 @@ class SleepingSetup:
     round_number: int
     longest_seconds: float = 600.0
 
-    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Site:
         """The inner setup; sleep comes before the trainer."""
         inner = self.setup(arrays)
 

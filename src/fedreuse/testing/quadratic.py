@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from time import perf_counter
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -38,7 +38,6 @@ from fedreuse.engine.executors.executor import (
     RunExecutor,
     Site,
     WorkerSetup,
-    Workplace,
 )
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import FaultPlan, NoFaults
@@ -149,14 +148,14 @@ class QuadraticFederation:
         """One client in one round."""
         return QuadraticTrainer(self, client, round_number)
 
-    def look(self, model: Model, start: int, stop: int) -> Metrics:
+    def validate(self, model: Model, start: int, stop: int) -> Metrics:
         """A model on validation examples: the i-th is what client i, counted round and round, says of it."""
         told = [self.trainer(number % len(self.examples), 0).evaluate(model) for number in range(start, stop)]
         return sum(told, Metrics(0, 0.0, 0.0))
 
-    def workplace(self, method: Method) -> Workplace:
-        """What plays these clients."""
-        return Workplace(method, self.schema, self.trainer, self.look)
+    def site(self, method: Method, **fields: Any) -> Site:
+        """Return what an executor needs to run these clients; `fields` are further ones of the site."""
+        return Site(method, self.schema, self.trainer, self.validate, seed=self.seed, **fields)
 
     def cohort(self, round_number: int, size: int) -> Cohort:
         """Who is selected, now and in the next rounds: uniform, without replacement, a stream per round."""
@@ -299,9 +298,9 @@ class QuadraticSetup:
     method: Method
     federation: QuadraticFederation
 
-    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Workplace:  # noqa: ARG002 - they travel with the federation
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Site:  # noqa: ARG002 - they travel with the federation
         """The method, and trainers of its own."""
-        return self.federation.workplace(self.method)
+        return self.federation.site(self.method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -396,8 +395,9 @@ class Session:
     def _site(self) -> Site:
         federation, setting = self.federation, self.setting
         setup = setting.wrap_setup(QuadraticSetup(self.method, federation))
-        workplace = federation.workplace(self.method)
-        return Site(workplace, self.store, setting.faults, federation.seed, setup, warn=self.warnings.append)
+        return federation.site(
+            self.method, store=self.store, faults=setting.faults, setup=setup, warn=self.warnings.append
+        )
 
 
 class _Watched(ExecutorWrapper):

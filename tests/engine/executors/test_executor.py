@@ -8,9 +8,8 @@ from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.local_trainer import Work
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
-from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site, executors
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, executors
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.ports import ServerPort
 from fedreuse.engine.state.client_store import MemoryStore
 from fedreuse.engine.state.records import ServerRecord
@@ -29,7 +28,7 @@ def test_a_reply_is_in_time_unless_said_otherwise() -> None:
 def test_a_wrapper_passes_everything_on() -> None:
     federation = QuadraticFederation.draw(2)
     method, store = build("fedavg"), MemoryStore()
-    site = Site(federation.workplace(method), store, NoFaults(), 7)
+    site = federation.site(method, store=store)
     inner = Serial().start(site)
     wrapper = ExecutorWrapper(inner)
     port = ServerPort(method, ServerRecord(None), 1, federation.schema, 7)
@@ -44,8 +43,8 @@ def test_a_wrapper_passes_everything_on() -> None:
 
 def test_a_site_holds_what_plays_the_clients() -> None:
     federation = QuadraticFederation.draw(2)
-    site = Site(federation.workplace(build("fedavg")), MemoryStore(), NoFaults(), 7)
-    assert site.workplace.trainer(1, 3).schema == site.schema
+    site = federation.site(build("fedavg"))
+    assert site.trainer(1, 3).schema == site.schema
 
 
 @pytest.mark.parametrize(
@@ -59,7 +58,6 @@ def test_a_site_holds_what_plays_the_clients() -> None:
 )
 def test_no_more_workers_than_cores_and_clients(asked, cores, cohort, count, told) -> None:
     federation, notes = QuadraticFederation.draw(2), []
-    workplace = federation.workplace(build("fedavg"))
-    site = Site(workplace, MemoryStore(), NoFaults(), 7, warn=notes.append, cohort=cohort)
+    site = federation.site(build("fedavg"), warn=notes.append, cohort=cohort)
     assert site.num_workers(asked, cores) == count
     assert notes == told

@@ -11,7 +11,6 @@ from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.method import Method
 from fedreuse.core.registry import parse
 from fedreuse.core.tensors import is_equal
-from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.pool import Pool
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.methods.aliases import FedAvg
@@ -91,7 +90,7 @@ def test_zero_workers_are_refused():
 
 def test_a_task_that_workers_cannot_build_is_refused():
     session = Session(FEDERATION, METHODS["scaffold"], Setting())
-    site = Site(FEDERATION.workplace(session.method), session.store, session.setting.faults, 1)
+    site = FEDERATION.site(session.method, store=session.store, faults=session.setting.faults)
     with pytest.raises(ConfigError, match="executor: serial"):
         Pool(2).start(site)
 
@@ -114,7 +113,7 @@ def test_a_second_worker_that_cannot_start_ends_the_first():
         return {child for tasks in Path("/proc/self/task").glob("*/children") for child in tasks.read_text().split()}
 
     session = Session(FEDERATION, METHODS["scaffold"], Setting())
-    site = Site(FEDERATION.workplace(session.method), session.store, session.setting.faults, 1, TravelsOnce())
+    site = FEDERATION.site(session.method, store=session.store, faults=session.setting.faults, setup=TravelsOnce())
     before = children()
     with pytest.raises(RuntimeError, match="no second journey"):
         Pool(2).start(site)

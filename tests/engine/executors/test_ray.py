@@ -12,7 +12,6 @@ import pytest
 
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.registry import parse
-from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.ray import Actor, Ray, _connect, _import_ray
 from fedreuse.engine.executors.worker import Failure
 from fedreuse.engine.faults import RandomFaults
@@ -42,7 +41,7 @@ def test_what_cannot_be_is_refused(monkeypatch):
         parse(Ray, {"address": 7}, "executor")
     session = Session(FEDERATION, build("fedavg"), Setting())
     with pytest.raises(ConfigError, match="executor: serial"):
-        Ray(2).start(Site(FEDERATION.workplace(session.method), session.store, FAULTS, 1))
+        Ray(2).start(FEDERATION.site(session.method, store=session.store, faults=FAULTS))
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'fedreuse\[cluster\]'"):
         Ray(2).start(session._site())

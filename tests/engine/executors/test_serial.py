@@ -7,7 +7,7 @@ import pytest
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
-from fedreuse.engine.executors.executor import Site, executors
+from fedreuse.engine.executors.executor import executors
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.engine.ports import ServerPort
@@ -23,7 +23,7 @@ METHOD = build("fedavg")
 
 def exchange(mode: str, *faults: ListedFault):
     store = MemoryStore()
-    site = Site(FEDERATION.workplace(METHOD), store, Listed(faults), FEDERATION.seed)
+    site = FEDERATION.site(METHOD, store=store, faults=Listed(faults))
     requests = ServerPort(METHOD, ServerRecord(None), 1, FEDERATION.schema, 7).pack(
         dict.fromkeys((3, 0, 2), Message("train", to_groups(FEDERATION.initial, "model")))
     )

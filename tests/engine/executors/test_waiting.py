@@ -22,7 +22,7 @@ class Impatient:
     def start(self, site) -> WaitingExecutor:
         def hire() -> WorkerPoolExecutor:
             self.hired += 1
-            return WorkerPoolExecutor(site, HerePool(site.workplace, 2, self.delay))
+            return WorkerPoolExecutor(site, HerePool(site, 2, self.delay))
 
         return WaitingExecutor(site, hire, self.alone_seconds)
 
@@ -55,7 +55,7 @@ def test_a_short_run_hires_nobody():
 
 
 def test_evaluation_is_the_same_before_and_after():
-    wanted = FEDERATION.look(FEDERATION.initial, 0, 20)
+    wanted = FEDERATION.validate(FEDERATION.initial, 0, 20)
     site = Session(FEDERATION, build("fedavg"), Setting())._site()
     for patience in (0.0, 3600.0):
         executor = Impatient(patience).start(site)

@@ -31,7 +31,7 @@ def job(envelope: Envelope, **parts) -> tuple[ClientJob, np.ndarray]:
 
 
 def test_the_reply_is_what_the_client_function_says_and_memories_are_held():
-    worker, store = Worker(FEDERATION.workplace(METHOD)), MemoryStore()
+    worker, store = Worker(FEDERATION.site(METHOD)), MemoryStore()
     for envelope in (request(), request(ack=1)):  # the second builds on the first
         wanted, record = client_answer(METHOD, envelope, store.load(2), FEDERATION.trainer(2, 1), 2)
         store.save(2, record)
@@ -45,9 +45,9 @@ def test_the_reply_is_what_the_client_function_says_and_memories_are_held():
 
 
 def test_a_record_that_comes_with_the_job_counts_and_a_forgotten_one_does_not():
-    worker = Worker(FEDERATION.workplace(METHOD))
+    worker = Worker(FEDERATION.site(METHOD))
     first = worker.do(*job(request()))
-    other = Worker(FEDERATION.workplace(METHOD))
+    other = Worker(FEDERATION.site(METHOD))
     sent = other.do(*job(request(ack=1), record=first.record))
     held = worker.do(*job(request(ack=1)))
     assert sent.reply == held.reply
@@ -57,14 +57,14 @@ def test_a_record_that_comes_with_the_job_counts_and_a_forgotten_one_does_not():
 
 def test_a_look_is_the_evaluation_of_a_part():
     layout, (place,) = lay_out_envelopes([request()])
-    found = Worker(FEDERATION.workplace(METHOD)).do(EvaluateJob(1, 3, place), layout.to_array())
-    assert found == FEDERATION.look(FEDERATION.initial, 1, 3)
+    found = Worker(FEDERATION.site(METHOD)).do(EvaluateJob(1, 3, place), layout.to_array())
+    assert found == FEDERATION.validate(FEDERATION.initial, 1, 3)
 
 
 def test_errors_travel_ours_as_they_are_others_as_text():
     assert Failure.of(error := RunError("ours")).error is error
     assert "ZeroDivisionError" in Failure.of(ZeroDivisionError("theirs")).error
     broken, view = job(request())
-    failure = Worker(FEDERATION.workplace(METHOD)).do(ClientJob(99, 1, broken.request), view)
+    failure = Worker(FEDERATION.site(METHOD)).do(ClientJob(99, 1, broken.request), view)
     assert isinstance(failure, Failure)
     assert "IndexError" in failure.error

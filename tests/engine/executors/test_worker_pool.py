@@ -23,11 +23,11 @@ FEDERATION = QuadraticFederation.draw(training=QuadraticTraining(noise=0.1))
 class HerePool:
     """Workers in this process; they answer in the order in which they were asked, and those listed die."""
 
-    def __init__(self, workplace, count: int, delay: int = 0, dying: tuple[int, ...] = ()) -> None:
-        self.players = [Worker(workplace) for _ in range(count)]
+    def __init__(self, site, count: int, delay: int = 0, dying: tuple[int, ...] = ()) -> None:
+        self.players = [Worker(site) for _ in range(count)]
         self.given: list[tuple[int, object]] = []
         self.is_closed = False
-        self._workplace, self._delay, self._dying = workplace, delay, list(dying)
+        self._site, self._delay, self._dying = site, delay, list(dying)
         self._at_work: dict[int, tuple[object, object]] = {}
 
     @contextmanager
@@ -50,7 +50,7 @@ class HerePool:
         job, area = self._at_work.pop(worker)
         if isinstance(job, ClientJob) and job.client in self._dying:
             self._dying.remove(job.client)
-            self.players[worker] = Worker(self._workplace)
+            self.players[worker] = Worker(self._site)
             yield worker, None
             return
         yield worker, self.players[worker].do(job, area)
@@ -66,7 +66,7 @@ class Here:
         self.count, self.dying, self.examples = count, dying, examples
 
     def start(self, site) -> WorkerPoolExecutor:
-        self.pool = HerePool(site.workplace, self.count, dying=self.dying)
+        self.pool = HerePool(site, self.count, dying=self.dying)
         return WorkerPoolExecutor(replace(site, population=Population(np.array(self.examples))), self.pool)
 
 
@@ -137,7 +137,7 @@ def test_two_deaths_of_one_client_end_the_run_with_its_name():
 
 def test_evaluation_is_cut_at_the_same_places_whoever_evaluates():
     site = Session(FEDERATION, build("fedavg"), Setting())._site()
-    wanted = evaluate_here(FEDERATION.look, FEDERATION.initial, 2500)
+    wanted = evaluate_here(FEDERATION.validate, FEDERATION.initial, 2500)
     for count in (1, 2, 3):
         here = Here(count)
         found = here.start(site).evaluate(FEDERATION.initial, 2500)
@@ -151,6 +151,6 @@ def test_a_clients_error_is_told_with_its_name():
     here = Here(2)
     session = Session(FEDERATION, build("fedavg"), Setting(cohort=4, executor=here))
     session._executor = here.start(session._site())
-    here.pool.players[0]._workplace = None
+    here.pool.players[0]._site = None
     with pytest.raises(RunError, match=r"client \d+ failed"):
         session.advance(1)

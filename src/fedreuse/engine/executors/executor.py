@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -14,6 +15,8 @@ from fedreuse.core.local_trainer import LocalTrainer, Work
 from fedreuse.core.metrics import Metrics
 from fedreuse.core.population import Population
 from fedreuse.core.registry import Registry
+from fedreuse.engine.faults import NoFaults
+from fedreuse.engine.state.client_store import MemoryStore
 
 if TYPE_CHECKING:
     from fedreuse.accounting.ledger import Measured
@@ -28,15 +31,14 @@ __all__ = [
     "Executor",
     "ExecutorConfig",
     "ExecutorWrapper",
-    "Look",
     "Reply",
     "RunExecutor",
     "Site",
     "TooFewReplies",
     "TrainerFactory",
+    "Validate",
     "WorkerSetup",
     "WorkersLost",
-    "Workplace",
     "evaluate_here",
     "executors",
     "parts_of",
@@ -44,23 +46,11 @@ __all__ = [
 
 TrainerFactory = Callable[[int, int], LocalTrainer]
 """(client, round number) -> what that client has in that round."""
-Look = Callable[["Model", int, int], Metrics]
-"""(model, from, to) -> the model on that part of the run's validation examples."""
-_LOOKED_AT_TOGETHER = 1000
-
-
-@dataclass(frozen=True, eq=False)
-class Workplace:
-    """What whoever plays clients has: the method, the trainers, and the run's validation examples."""
-
-    method: Method
-    schema: ModelSchema
-    trainer: TrainerFactory
-    look: Look
-
-
-WorkerSetup = Callable[["Mapping[str, np.ndarray]"], Workplace]
-"""What a worker calls once, with the shared arrays, to have a workplace; it travels to the worker, they do not."""
+Validate = Callable[["Model", int, int], Metrics]
+"""(model, start, stop) -> metrics on validation examples start to stop of the run."""
+WorkerSetup = Callable[["Mapping[str, np.ndarray]"], "Site"]
+"""Builds a worker's site from the shared arrays. It is sent to the worker; the arrays are not."""
+_EXAMPLES_PER_PART = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,19 +65,26 @@ class Reply:
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """Everything an executor needs to play the clients; `setup` makes the same workplace in another process."""
+    """Everything that an executor needs to run the clients of a federation.
 
-    workplace: Workplace
-    store: ClientStore
-    faults: FaultPlan
-    seed: int
+    The first four fields are all that a worker process needs: `setup` builds a site with those there.
+    """
+
+    method: Method
+    schema: ModelSchema
+    trainer: TrainerFactory
+    validate: Validate
+    store: ClientStore = field(default_factory=MemoryStore)
+    faults: FaultPlan = field(default_factory=NoFaults)
+    seed: int = 0
     setup: WorkerSetup | None = None
+    """None: clients run in this process only."""
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """What all workers of a machine share, and `setup` is called with."""
-    warn: Callable[[str], object] = str  # nobody listens, unless somebody is named
+    """Arrays shared by all workers of a machine; `setup` is called with them."""
+    warn: Callable[[str], object] = str  # a function without effect
     population: Population = field(default_factory=lambda: Population(np.zeros(0, np.int64)))
     cohort: int | None = None
-    """How many clients a round asks, if that is known."""
+    """Clients per round, if known."""
 
     def num_workers(self, asked: int, cores: int) -> int:
         """As many workers as were asked for, but no more than have a core and a client; fewer are told in the log."""
@@ -96,11 +93,6 @@ class Site:
             reason = f"a round asks {self.cohort} clients" if count == self.cohort else f"there are {cores} cores"
             self.warn(f"{count} workers instead of {asked}: {reason}")
         return count
-
-    @property
-    def schema(self) -> ModelSchema:
-        """What models are made of."""
-        return self.workplace.schema
 
     def examples(self, client: int) -> int:
         """How many a client has, if it is known: the first guess of what it costs."""
@@ -179,23 +171,23 @@ class ExecutorWrapper(RunExecutor):
         self._inner.close()
 
 
-class ExecutorConfig(Protocol):
+class ExecutorConfig(ABC):
     """What the registry of executors holds."""
 
+    @abstractmethod
     def start(self, site: Site) -> RunExecutor:
         """An executor at work."""
-        ...
 
 
-executors: Registry[ExecutorConfig] = Registry("executors", "fedreuse.engine.executors")
+executors: Registry[ExecutorConfig] = Registry("executors", "fedreuse.engine.executors", base=ExecutorConfig)
 
 
-def evaluate_here(look: Look, model: Model, num_examples: int) -> Metrics:
+def evaluate_here(validate: Validate, model: Model, num_examples: int) -> Metrics:
     """A model on all validation examples, in this process."""
-    return reduce(Metrics.__add__, (look(model, *part) for part in parts_of(num_examples)), Metrics(0, 0.0, 0.0))
+    return reduce(Metrics.__add__, (validate(model, *part) for part in parts_of(num_examples)), Metrics(0, 0.0, 0.0))
 
 
 def parts_of(num_examples: int) -> list[tuple[int, int]]:
     """Where evaluation is cut, whoever evaluates: sums over the parts, in order, have the same bits everywhere."""
-    size = _LOOKED_AT_TOGETHER
+    size = _EXAMPLES_PER_PART
     return [(start, min(start + size, num_examples)) for start in range(0, num_examples, size)]

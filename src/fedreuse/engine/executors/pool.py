@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.cpu import usable_cores
 from fedreuse.core.errors import ConfigError, FedreuseError, RunError, require
-from fedreuse.engine.executors.executor import executors
+from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.executors.serial import SerialExecutor
 from fedreuse.engine.executors.shared_memory import attach, lay_out_arrays, lay_out_envelopes, open_arrays
 from fedreuse.engine.executors.waiting import WaitingExecutor
@@ -37,7 +37,7 @@ _READY = "ready"
 
 @executors.register("pool")
 @dataclass(frozen=True)
-class Pool:
+class Pool(ExecutorConfig):
     """Worker processes, one torch thread each; `auto` is one per core, once the run is long enough to need them.
 
     Args:
@@ -78,7 +78,7 @@ class ProcessPool:
     """Workers that are processes of this machine."""
 
     def __init__(self, setup: WorkerSetup, arrays: Mapping[str, Any], count: int) -> None:
-        """Workers start at once and build their workplaces while the first round is prepared."""
+        """Workers start at once and build their sites while the first round is prepared."""
         layout, self._places = lay_out_arrays(arrays, may_map=True)
         self._area = layout.to_area()
         self._setup = setup

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.cpu import cpu, usable_cores
 from fedreuse.core.errors import ConfigError, FedreuseError, RunError, require
-from fedreuse.engine.executors.executor import executors
+from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.executors.shared_memory import lay_out_arrays, lay_out_envelopes, open_arrays
 from fedreuse.engine.executors.worker import Failure, Worker
 from fedreuse.engine.executors.worker_pool import WorkerPoolExecutor
@@ -40,7 +40,7 @@ _HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _HTTP2_SETTINGS
 
 @executors.register("ray")
 @dataclass(frozen=True)
-class Ray:
+class Ray(ExecutorConfig):
     """Ray actors, one CPU each; `address` is null for this machine alone, `auto` or `host:port` for a cluster.
 
     Args:

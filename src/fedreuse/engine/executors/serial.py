@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from fedreuse.compression.wire.envelope import Envelope
-from fedreuse.engine.executors.executor import RunExecutor, evaluate_here, executors
+from fedreuse.engine.executors.executor import ExecutorConfig, RunExecutor, evaluate_here, executors
 from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection
 from fedreuse.engine.ports import client_answer
 
@@ -22,7 +22,7 @@ __all__ = ["Serial", "SerialExecutor", "play"]
 
 @executors.register("serial")
 @dataclass(frozen=True)
-class Serial:
+class Serial(ExecutorConfig):
     """Clients one after another in this process; `fast` passes envelopes as objects, `strict` through bytes.
 
     Args:
@@ -55,7 +55,7 @@ class SerialExecutor(RunExecutor):
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """A model on the run's validation examples."""
-        return evaluate_here(self._site.workplace.look, model, num_examples)
+        return evaluate_here(self._site.validate, model, num_examples)
 
     def close(self) -> None:
         """Nothing to let go of."""
@@ -72,9 +72,9 @@ def play(site: Site, exchange: Exchange, client: int, is_strict: bool = False) -
     def carry(envelope: Envelope) -> Envelope:
         return Envelope.from_bytes(envelope.to_bytes(), site.schema) if is_strict else envelope
 
-    trainer = site.workplace.trainer(client, exchange.round_number)
+    trainer = site.trainer(client, exchange.round_number)
     known = site.store.load(client)
-    envelope, record = client_answer(site.workplace.method, carry(exchange.requests[client]), known, trainer, client)
+    envelope, record = client_answer(site.method, carry(exchange.requests[client]), known, trainer, client)
     if record is not known:
         site.store.save(client, record)
     return exchange.reply(client, carry(envelope), trainer.work)

@@ -16,7 +16,7 @@ from fedreuse.engine.state.records import ClientRecord
 from fedreuse.engine.state.state_file import read_state, write_state
 
 if TYPE_CHECKING:
-    from fedreuse.engine.executors.executor import Workplace
+    from fedreuse.engine.executors.executor import Site
     from fedreuse.engine.executors.shared_memory import EnvelopePlace, View
 
 __all__ = ["ClientJob", "EvaluateJob", "Failure", "Job", "Outcome", "Played", "Worker"]
@@ -78,11 +78,11 @@ Outcome = Played | Metrics | Failure
 
 
 class Worker:
-    """One worker's workplace and what it holds between jobs."""
+    """A worker's site, and the client records it holds between jobs."""
 
-    def __init__(self, workplace: Workplace) -> None:
-        """Nobody was played yet."""
-        self._workplace = workplace
+    def __init__(self, site: Site) -> None:
+        """No client has run yet."""
+        self._site = site
         self._held: dict[int, ClientRecord] = {}
 
     def do(self, job: Job, view: View) -> Outcome:
@@ -93,15 +93,15 @@ class Worker:
             return Failure.of(error)
 
     def _play(self, job: ClientJob, view: View) -> Played:
-        schema, client = self._workplace.schema, job.client
+        schema, client = self._site.schema, job.client
         for other in job.forgotten:
             self._held.pop(other, None)
-        trainer = self._workplace.trainer(client, job.round_number)
+        trainer = self._site.trainer(client, job.round_number)
         if job.record is not None:
             self._held[client] = read_state(job.record, schema, f"client {client}")
         known = self._held.get(client, ClientRecord())
         request = job.request.open(view)
-        envelope, record = client_answer(self._workplace.method, request, known, trainer, client)
+        envelope, record = client_answer(self._site.method, request, known, trainer, client)
         proposed = {number: memory for number, memory in record.memories.items() if number == request.exchange}
         state = write_state(ClientRecord(proposed), schema)
         # read back, so that nothing that is held points into the memory of this exchange
@@ -111,10 +111,10 @@ class Worker:
         return Played(envelope.to_bytes(), state, trainer.work)
 
     def _look(self, job: EvaluateJob, view: View) -> Metrics:
-        schema = self._workplace.schema
+        schema = self._site.schema
         groups = {
             group: parcel.decode(schema.of_group(group))
             for group, parcel in job.model.open(view).parcels.items()
             if parcel is not None
         }
-        return self._workplace.look(from_groups(groups, "model", schema), job.start, job.stop)
+        return self._site.validate(from_groups(groups, "model", schema), job.start, job.stop)

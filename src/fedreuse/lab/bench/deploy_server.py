@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,7 +23,7 @@ from fedreuse.deploy.flower.flat_config import from_flat
 from fedreuse.deploy.flower.grid_executor import GridClients, GridExecutor
 from fedreuse.deploy.flower.post import collect
 from fedreuse.engine.evaluation import Question, evaluate_clients
-from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, Site
+from fedreuse.engine.executors.executor import ExecutorWrapper, Reply
 from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.ports import EVALUATE
 from fedreuse.engine.rounds import mark_durable, run_round
@@ -122,9 +122,7 @@ class Bench:
         """Every way starts from the same model."""
         self._grid, self._federation, self._options = grid, federation, options
         self._result = place / RESULT_FILE
-        self._site = Site(
-            federation.workplace, MemoryStore(), NoFaults(), federation.config.seed, population=federation.population
-        )
+        self._site = replace(federation.site(MemoryStore()), faults=NoFaults())
         first = ServerRecord(federation.method.server.init(federation.initial, federation.population))
         self.ways = [self._way(name, first, place) for name in (ALONE, RESIDENT)]
         self.rows: list[dict[str, Any]] = []

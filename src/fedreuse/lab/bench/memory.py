@@ -29,9 +29,8 @@ from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
 from fedreuse.core.tensors import Tensors
 from fedreuse.core.values import nbytes
-from fedreuse.engine.executors.executor import Site, Workplace
+from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.executors.serial import Serial
-from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.state.checkpoint import Checkpointer
 from fedreuse.engine.state.client_store import MemoryStore
@@ -89,8 +88,8 @@ def _play(caches: Caches, folder: Path, tell: Callable[[str], object]) -> dict[s
     config = DgFedReuse(AgeOnly(max_age=10**9, quota=0.0))
     method = Method(*config.halves("dense"), {"update": Plain(TopK(caches.ratio))})
     store, population = MemoryStore(), Population(np.ones(caches.clients, np.int64))
-    workplace = Workplace(method, schema, lambda client, _: _Generated(model, noise, client), _nothing_to_see)
-    executor = Serial().start(Site(workplace, store, NoFaults(), _SEED))
+    site = Site(method, schema, lambda client, _: _Generated(model, noise, client), _nothing_to_see, store, seed=_SEED)
+    executor = Serial().start(site)
     tensors = TensorStore(folder / "server", schema) if caches.store == "disk" else None
     keeper, ledger = Checkpointer(schema, None, tensors), Ledger()
     record = ServerRecord(method.server.init(model, population))

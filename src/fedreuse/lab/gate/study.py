@@ -11,7 +11,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from math import sqrt
 from pathlib import Path
@@ -41,7 +41,6 @@ from fedreuse.store.directory import JOURNAL, RunDirectory
 
 if TYPE_CHECKING:
     from fedreuse.config.run_config import RunConfig
-    from fedreuse.engine.executors.executor import RunExecutor
 
 __all__ = ["gate_study", "write_probes"]
 
@@ -74,7 +73,7 @@ def gate_study(
     wrong = [number for number in at if not 2 <= number <= last]
     require(bool(at) and not wrong, f"rounds from 2 to {last} expected", list(at))
     require(repeats > 1, "repeats must be at least 2", repeats)
-    federation = assemble(config)
+    federation = assemble(replace(config, executor=Serial()))
     require(federation.num_validation > 0, "task.validation must hold out examples", federation.num_validation)
     with tempfile.TemporaryDirectory() as folder:
         return _Play(federation, Path(folder), run, tell).probes(sorted(set(at)), repeats)
@@ -125,15 +124,14 @@ class _Play:
         models: dict[int, Model] = {}
         with ExitStack() as stack:
             stack.callback(directory.release)
-            live = LiveRun(self._federation, directory)
-            executor = stack.enter_context(closing(Serial().start(live.site)))
-            first = live.safe_round + 1
+            live = stack.enter_context(LiveRun(self._federation, directory, self._schedule).connected())
+            first = live.round_number + 1
             for number in range(first, at[-1] + 1):
                 models[number] = live.model
                 if number in at:
                     self._tell(f"round {number}: every usable cache")
                     probes += _Look(self._federation, live, number, repeats, models).probes()
-                self._converse(live, executor, number)
+                self._converse(live)
         if self._run is not None:
             self._tell(f"rounds {first} to {at[-1]} are those of {self._run.path}, as far as it recorded them")
         return probes
@@ -149,16 +147,14 @@ class _Play:
             return
         self._tell(f"from the state that was kept after round {max(usable)}")
         shutil.copyfile(kept[max(usable)], self._folder / JOURNAL)
-        shutil.copyfile(self._run.path / "provenance.json", self._folder / "provenance.json")  # the journal names it
+        shutil.copyfile(self._run.file("provenance.json"), self._folder / "provenance.json")  # the journal names it
 
-    def _converse(self, live: LiveRun, executor: RunExecutor, number: int) -> None:
-        config, (_, seen) = self._federation.config, live.seen
-        factor = config.local.lr_schedule.factor(number)
-        cohort = self._schedule.cohort(number, config.method.needs.look_ahead)
-        live.converse(replace(cohort, lr_factor=factor, population=self._federation.population), executor)
-        live.checkpoint(number)
+    def _converse(self, live: LiveRun) -> None:
+        _, num_events = live.ledger_size
+        live.converse()
+        live.checkpoint()
         if self._recorded is not None:
-            self._recorded.compare(number, live.ledger.events[seen:], live.model)
+            self._recorded.compare(live.round_number, live.ledger.events[num_events:], live.model)
 
 
 class _Look:
