@@ -96,7 +96,7 @@ def read_messages(card: Path) -> frozenset[Said]:
     section = re.search(r"^## Messages\s*$(.*?)(?=^## |\Z)", card.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     if section is None:
         raise AssertionError(f"{card} has no section `## Messages`")
-    if same := re.fullmatch(r"As \[`(\w+)`\]\(\1\.md\)\.", section[1].strip()):
+    if same := re.match(r"As \[`(\w+)`\]\(\1\.md\)[.;]", section[1].strip()):
         return read_messages(card.with_name(f"{same[1]}.md"))
     rows = [line.strip().strip("|").split("|") for line in section[1].splitlines() if line.lstrip().startswith("|")]
     header = [cell.strip().lower() for cell in rows[0]] if rows else []
