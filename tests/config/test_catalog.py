@@ -78,3 +78,8 @@ def test_a_card_that_is_not_there_says_nothing() -> None:
     assert card_summary("no_such_method") == ""
     assert card_facts("no_such_method") == {}
     assert card_facts("top_k")["kind"] == "codec"
+
+
+def test_a_summary_has_no_link_targets() -> None:
+    assert "`error_feedback`" in card_summary("fed_ef")
+    assert ".md" not in "".join(map(card_summary, registries["methods"].names()))

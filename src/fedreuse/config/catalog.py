@@ -156,9 +156,9 @@ def read_card(name: str) -> str:
 
 
 def card_summary(name: str) -> str:
-    """Return the section "What it does" of a card in one line; "" without a card."""
+    """Return the section "What it does" of a card in one line, without link targets; "" without a card."""
     section = re.search(r"^## What it does\s*$(.*?)(?=^## |\Z)", read_card(name), re.M | re.S)
-    return "" if section is None else " ".join(section[1].split())
+    return "" if section is None else re.sub(r"\[(.*?)\]\(.*?\)", r"\1", " ".join(section[1].split()))
 
 
 def card_facts(name: str) -> dict[str, Any]:
