@@ -1,4 +1,4 @@
-"""What last models make of training examples, class by class, for docs/results/what-we-found.md.
+"""What last models make of training examples, class by class, for docs/findings/paper.md.
 
 python -m benchmarks.last_models RUNS... --out docs/bench/last-models.json
 

@@ -1,4 +1,4 @@
-"""What `lean` loses in rounding and coding, and what a sum of its broadcasts would cost: for decisions 0073 and 0077.
+"""What `lean` loses in rounding and coding, and what a sum of its broadcasts would cost: for docs/findings.
 
 python -m benchmarks.lean_coding --out docs/bench/lean-coding.json
 

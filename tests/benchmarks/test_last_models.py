@@ -10,7 +10,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from benchmarks.last_models import main, renew_statistics
-from docs.site.results import STORED
+from docs.site.stored import STORED
 from fedreuse import load, run
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.lab.bench.results import read

@@ -207,7 +207,7 @@ def intervals_command(
     finish("intervals", {"repetitions": repetitions, "cores": 1}, rows, intervals.tables, Shown(out, as_json))
 
 
-@bench_app.command("report", epilog="Example: fedreuse lab bench report docs/performance.md --results docs/bench")
+@bench_app.command("report", epilog="Example: fedreuse lab bench report docs/findings/performance.md --results docs/bench")
 def report_command(
     document: Annotated[Path, typer.Argument(help="A document with marks <!-- bench NAME -->.", show_default=False)],
     results: Annotated[Path, typer.Option("--results", help="The folder of the results.")] = Path("bench"),

@@ -1,0 +1,344 @@
+"""Tables of the paper's numbers, of gates, of searches, and of measurements that scripts stored in docs/bench."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+from docs.site import stored
+from docs.site.stored import runs_of
+from fedreuse.accounting.ledger import EventRow
+from fedreuse.lab.bench import results as bench
+from fedreuse.lab.evidence.audit import audit
+from fedreuse.lab.gate.probe import read_gates
+from fedreuse.lab.gate.tables import gate_tables
+from fedreuse.lab.paper.like_paper import like_paper
+from fedreuse.lab.paper.protocol import paper_runs
+from fedreuse.lab.paper.published import NAMES, published
+from fedreuse.lab.paper.suites import paper_suites
+from fedreuse.report.results import Result
+from fedreuse.report.tables import Table
+from fedreuse.store.directory import RunDirectory
+from fedreuse.studies.tuning.outcome import read_trials
+from fedreuse.studies.tuning.rules import Trial
+from fedreuse.studies.tuning.space_record import SPACE_FILE, read_space
+
+__all__ = [
+    "age_alone",
+    "coding",
+    "decisions",
+    "expected_fresh",
+    "gap",
+    "gate",
+    "idle",
+    "models",
+    "paper",
+    "sums",
+    "tuning",
+    "wire",
+]
+
+_REUSE_BYTES = 16
+"""Bytes that the boundary `update_fields` counts for a reused update."""
+
+
+def _only(table: Table, columns: Sequence[str], title: str = "", legend: str = "") -> Table:
+    """Return the named columns of a table, whatever others it has."""
+    headers = [header.replace("\n", " ") for header in table.headers]
+    at = [headers.index(column) for column in columns]
+    rows = tuple(tuple(row[each] for each in at) for row in table.rows)
+    return Table(title or table.title, tuple(columns), rows, legend or table.legend)
+
+
+def paper(name: str, *others: str) -> list[Table]:
+    """The paper's accuracies and savings at round 90 beside those of stored runs, of the datasets that were run."""
+    results = [result for one in (name, *others) for result in runs_of(one)]
+    names = {NAMES[result.dataset] for result in results}
+    drawn = {table.title.split(":")[0]: table for table in like_paper(paper_runs(results, paper_suites()))}
+    accuracy = _only(
+        drawn["Table 6 of the paper"],
+        ("Dataset", "Method", "Accuracy (%) runs", "Accuracy (%) paper", "Saving (%) runs", "Saving (%) paper"),
+        "Table 6 of the paper: 90 rounds",
+        "Mean ± standard deviation over the seeds 101, 202 and 303. Saving: up, `update_fields`.",
+    )
+    both = _only(
+        drawn["Table 7 of the paper"],
+        (
+            "Dataset", "Top-K FedAvg saving (%) runs", "Top-K FedAvg saving (%) paper", "DG saving (%) runs",
+            "DG saving (%) paper",
+        ),
+        "Table 7 of the paper: both directions",
+        "Saving: `symmetric_fields`, where every selected client receives a dense model.",
+    )  # fmt: skip
+    kept = [replace(table, rows=tuple(row for row in table.rows if row[0] in names)) for table in (accuracy, both)]
+    return [replace(table, rows=tuple(row for row in table.rows if row[2] != "-")) for table in kept]
+
+
+def gap(name: str, *others: str) -> list[Table]:
+    """Savings of DG-FedReuse up (`update_fields`) beside the paper's, and its differences in accuracy."""
+    rows = []
+    for study in (name, *others):
+        runs = [run for run in runs_of(study) if _has_gate(run)]
+        saved, known = fmean(_decided(run)["saved"] for run in runs), published()["round90"][runs[0].dataset]
+        theirs, best = known["dg_saving"][0], published()["by_seed"][runs[0].dataset]["mean"]
+        scores = [f"{mean:+.2f} ± {spread:.2f}" for mean, spread in (known["difference"], best)]
+        rows.append((NAMES[runs[0].dataset], f"{saved:.2f}", f"{theirs:.2f}", f"{abs(saved - theirs):.2f}", *scores))
+    headers = ("dataset", "saved up, runs, %", "paper, %", "gap, points", "paper: DG - FedAvg, points", "at its best")
+    return [Table("The paper's numbers beside those of runs", headers, tuple(rows))]
+
+
+def decisions(name: str, *others: str) -> list[Table]:
+    """Effects of the paper's gate in stored runs of DG-FedReuse, and savings of age alone with the same cohorts."""
+    rows = []
+    for study in (name, *others):
+        runs = [run for run in runs_of(study) if _has_gate(run)]
+        seen = [_decided(run) for run in runs]
+        trained, usable, reused, saved, aged = ([one[key] for one in seen] for key in seen[0])
+        rows.append(
+            (
+                study, _task(runs[0]), str(len(runs)), _ranged(trained), _ranged(usable), _ranged(reused),
+                _less_work(runs, runs_of(study)), f"{fmean(saved):.2f}", f"{fmean(aged):.2f}",
+            )
+        )  # fmt: skip
+    headers = (
+        "study", "task", "seeds", "gate made train, % of selections", "% of clients with a usable cache", "reused, %",
+        "less client work, %", "saved up, %", "age alone saves, %",
+    )  # fmt: skip
+    legend = (
+        "Mean (range over seeds) from the recorded decisions. usable: cached and below the age limit, so that the gate "
+        "decides. less client work: FLOP beside FedAvg. saved: `update_fields`; age alone: computed for the same "
+        "cohorts with the same age limit."
+    )
+    return [Table("Decisions of the paper's gate", headers, tuple(rows), legend)]
+
+
+def _has_gate(run: Result) -> bool:
+    method = run.config["method"]
+    is_proxy = run.method == "dg_fedreuse" and method["gate"]["name"] == "proxy" and method["reused"] == "contribute"
+    return is_proxy and run.variant in ("DG-FedReuse", "the paper")
+
+
+def _task(run: Result) -> str:
+    limit = run.config["task"]["limit"]
+    return f"{NAMES.get(run.dataset, run.dataset)}, {f'{limit:,}' if limit else 'all'} examples, {run.rounds} rounds"
+
+
+def _decided(run: Result) -> dict[str, float]:
+    events = RunDirectory.open(run.directory).events()
+    selected, reused = len(events), run.events.get("reused", 0)
+    by_gate, saving = run.events.get("fresh: score", 0), run.savings["update_fields"]
+    reply = (saving.up_bytes - _REUSE_BYTES * reused) / (selected - reused)
+    fresh = age_alone(events, run.config["method"]["gate"]["max_age"])
+    spent = fresh * reply + (selected - fresh) * _REUSE_BYTES
+    return {
+        "trained": 100 * by_gate / selected,
+        "usable": 100 * by_gate / (by_gate + reused),
+        "reused": 100 * reused / selected,
+        "saved": 100 * (saving.up or 0),
+        "aged": 100 * (1 - spent / saving.dense_up_bytes),
+    }
+
+
+def age_alone(events: Sequence[EventRow], limit: int) -> int:
+    """Return how many of these selections train if age alone decides."""
+    made: dict[int, int] = {}
+    fresh = 0
+    for event in sorted(events, key=lambda one: one.round_number):
+        if event.client not in made or event.round_number - made[event.client] >= limit:
+            made[event.client] = event.round_number
+            fresh += 1
+    return fresh
+
+
+def _ranged(values: Sequence[float]) -> str:
+    mean = f"{fmean(values):.1f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.1f} to {max(values):.1f})"
+
+
+def _less_work(runs: Sequence[Result], all_runs: Sequence[Result]) -> str:
+    plain = {run.seed: run.work["flops"] for run in all_runs if run.method == "fedavg" and "fewer" not in run.variant}
+    if not plain:
+        return "-"
+    return f"{100 * (1 - fmean(run.work['flops'] for run in runs) / fmean(plain[run.seed] for run in runs)):.1f}"
+
+
+def idle(name: str, *others: str) -> list[Table]:
+    """The paper's savings beside the expected saving of age alone under its protocol, for each of its datasets.
+
+    Sizes of replies are those of stored runs with the same network.
+    """
+    shares = {}
+    for run in (run for one in (name, *others) for run in runs_of(one) if run.method == "fedavg"):
+        saving = run.savings["update_fields"]
+        shares[run.network] = saving.up_bytes / saving.dense_up_bytes
+    trains = expected_fresh(0.2, 4, 90)
+    rows = []
+    for dataset, known in published()["round90"].items():
+        share = shares["cnn" if published()["data"][dataset]["model"] == "CNN" else "resnet18"]
+        mean, spread = known["dg_saving"]
+        fresh = (1 - mean / 100) / share
+        alone = 100 * (1 - trains * share)
+        rows.append(
+            (NAMES[dataset], f"{mean:.2f} ± {spread:.2f}", f"{alone:.2f}", f"{100 * fresh:.1f}", f"{100 * trains:.1f}")
+        )
+    headers = ("dataset", "paper saves up, %", "age alone, %", "paper: trained, %", "age alone: trained, %")
+    legend = (
+        "`update_fields`, 50 clients, 10 a round, 90 rounds, age limit 4. age alone: expectation over cohorts. "
+        "trained: of all selections; the paper's follows from its saving."
+    )
+    return [Table("The paper's savings and those of age alone", headers, tuple(rows), legend)]
+
+
+def expected_fresh(chance: float, limit: int, rounds: int) -> float:
+    """Return the expected share of selections that train if age alone decides; `chance`: of being selected."""
+    waiting, ages, fresh = 1.0, [0.0] * (limit - 1), 0.0  # shares of clients without a usable cache, and by age
+    for _ in range(rounds):
+        trained = chance * waiting
+        fresh += trained
+        ages.insert(0, trained)
+        waiting += ages.pop() - trained
+    return fresh / (chance * rounds)
+
+
+def gate(name: str) -> list[Table]:
+    """Reliability and validity of the gate's score."""
+    records = read_gates(stored.STORED / name)
+    probes = [probe for record in records for probe in record.probes]
+    reliability, _, validity = gate_tables(probes)
+    harmful = sum(probe.harm > 0 for probe in probes)
+    unverified = "" if all(record.is_checked for record in records) else " Unverified: files without a checksum."
+    return [
+        _only(
+            reliability,
+            ("round", "clients", "threshold", "ICC", "decided fresh", "two draws disagree"),
+            legend="ICC: share of the score's variance that lies between clients. decided fresh: at or above the "
+            f"threshold.{unverified}",
+        ),
+        _only(
+            validity,
+            ("predictor", "AUC", "rho, harm", "rho, angle"),
+            "Prediction of harm by reuse",
+            f"Harm (in {harmful} of {len(probes)} cases): a step with the decayed cache gives a higher validation loss "
+            "than one with an update trained now. AUC: 0.5 is chance. rho: Spearman's, with the harm and with 1 - "
+            "cosine of cached and fresh update.",
+        ),
+    ]
+
+
+def tuning(name: str) -> list[Table]:
+    """Every search of a folder, each audited before it is shown."""
+    place = stored.STORED / name
+    searches = sorted(file.parent for file in place.glob(f"*/{SPACE_FILE}"))
+    for search in searches:
+        for one in (one for one in audit(search) if one.verdict == "red"):
+            reasons = [f"{check.name}: {check.said}" for check in one.checks if check.verdict == "failed"]
+            raise ValueError(f"results/{name}/{search.name}: {'; '.join(reasons)}")
+    rows, described = [], dict.fromkeys(_described(search) for search in searches)
+    most = max(len(read_trials(search)[1]) for search in searches)
+    for search in searches:
+        outcome, trials = read_trials(search)
+        cells = [_trial(trial) for trial in trials] + ["-"] * (most - len(trials))
+        chosen = "; ".join(_settings(trial) for trial in trials if trial.number in outcome["chosen"])
+        rows.append((search.name, *cells, chosen or "none"))
+    headers = ("method", *(f"trial {at + 1}" for at in range(most)), "chosen")
+    legend = f"Settings and score of every trial. {' '.join(described)}"
+    return [Table("Searches on development seeds", headers, tuple(rows), legend)]
+
+
+def _described(place: Path) -> str:
+    space = read_space(place).space()
+    rounds = space.frozen(read_trials(place)[1][0].params).rounds.count
+    seeds = ", ".join(map(str, space.seeds))
+    return f"Score: {space.objectives[0].metric} in %, seed {seeds}, {rounds} rounds; rule: {space.rule.name}."
+
+
+def _trial(trial: Trial) -> str:
+    state = "" if trial.is_feasible else ", breaks a constraint" if trial.state == "complete" else f", {trial.state}"
+    score = f"{100 * trial.values[0]:.2f}" if trial.values else "-"
+    return f"{_settings(trial)}: {score}{state}"
+
+
+def _settings(trial: Trial) -> str:
+    return ", ".join(f"{key.rpartition('.')[2]} {part}" for key, part in trial.params.items())
+
+
+_CODED = (
+    ("bytes used", "bytes", ",.0f"),
+    ("energy kept", "energy", ".4f"),
+    ("rounded at random", "energy_at_random", ".4f"),
+    ("a scale per row", "energy_by_row", ".4f"),
+    ("bytes of these scales", "row_scale_bytes", ",.0f"),
+    ("energy kept with a tenth more bytes", "more_energy", ".4f"),
+    ("entropy, bytes", "entropy_bytes", ",.0f"),
+)
+
+
+def coding(name: str) -> list[Table]:
+    """Rounding and coding of the messages of `lean`, from benchmarks/lean_coding.py."""
+    seen = bench.read(stored.BENCH / f"{name}.json")
+    ways = [row for row in seen.rows if row["part"] == "coding"]
+    rows = [(title, *(format(fmean(way[key]), form) for way in ways)) for title, key, form in _CODED]
+    saved = (f"{100 * (1 - fmean(way['entropy_bytes']) / fmean(way['bytes'])):.1f}" for way in ways)
+    rows.append(("a coder at the entropy saves, %", *saved))
+    measured = " and ".join(f"{len(way['bytes'])} of {way['messages']} messages {way['way']}" for way in ways)
+    legend = f"Means of {measured}. Energy kept: 1 - squared error / squared norm, values rounded to nearest."
+    headers = ("", *(f"{way['way']}, {way['allowed']:,} B allowed" for way in ways))
+    return [Table("Rounding and coding of weights", headers, tuple(rows), legend)]
+
+
+def sums(name: str) -> list[Table]:
+    """Bytes of the last broadcasts of a run, and of their sum."""
+    seen = bench.read(stored.BENCH / f"{name}.json")
+    found = {(row["after"], row["missed"]): row for row in seen.rows if row["part"] == "sums"}
+    last = max(after for after, _ in found)
+    rows = tuple(
+        (
+            str(missed),
+            f"{row['apart_bytes']:,}",
+            f"{row['sum_bytes']:,}",
+            f"{row['sum_bytes'] / row['apart_bytes']:.1f}",
+        )
+        for (after, missed), row in sorted(found.items())
+        if after == last
+    )
+    headers = ("broadcasts missed", "bytes, one after another", "bytes of their sum", "ratio")
+    return [Table("Missed broadcasts", headers, rows, f"After {last} broadcasts.")]
+
+
+def models(name: str, dataset: str) -> list[Table]:
+    """Shares of training examples that last models classify correctly, and those of the class each knows least."""
+    rows = []
+    for row in bench.read(stored.BENCH / f"{name}.json").rows:
+        if row["dataset"] != dataset:
+            continue
+        least = min(range(len(row["recall"])), key=row["recall"].__getitem__)
+        shares = (row["recall"][least], row["share"][least], row["cohort_share"][least])
+        again = (row["score_again"], row["recall_again"][least])
+        correct, *others = (f"{100 * share:.1f}" for share in (row["score"], *shares, *again))
+        rows.append((row["variant"], str(row["seed"]), correct, str(least), *others))
+    headers = (
+        "variant", "seed", "correct, %", "weakest class", "correct in it, %", "its share of all examples, %",
+        "its share in the last round, %", "recomputed: correct, %", "recomputed: in that class, %",
+    )  # fmt: skip
+    legend = "Training examples, model of the last round. recomputed: running statistics from all clients' examples."
+    return [Table(f"Last models on {NAMES[dataset]}", headers, tuple(rows), legend)]
+
+
+def wire(name: str) -> list[Table]:
+    """Shares of the modelled fields that packed messages take, from `fedreuse wire --json`."""
+    seen: list[Mapping[str, float]] = bench.read(stored.BENCH / f"{name}.json").rows
+    headers = ("round", "direction", "share", "lowest", "highest", "mask", "values", "header, B", "entropy")
+    rows = tuple(
+        (
+            str(row["round"]), str(row["direction"]), *(f"{row[key]:.3f}" for key in ("share", "lowest", "highest")),
+            *(f"{row[key]:.3f}" for key in ("mask", "values")), f"{row['header']:.0f}", f"{row['entropy']:.3f}",
+        )
+        for row in seen
+    )  # fmt: skip
+    legend = (
+        "Whole messages of ten clients as a share of the modelled fields (up: Top-K 0.2; down: the dense model). "
+        "entropy: order 0, byte planes and mask by rows."
+    )
+    return [Table("Packed messages", headers, rows, legend)]
