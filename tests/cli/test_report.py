@@ -45,7 +45,6 @@ def test_mistakes(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
     for words, told in (
         ([tmp_path / "nowhere"], "no such directory"),
         ([complete, "--target", "800"], "--target must be an accuracy"),
-        ([complete, "--energy", "--watts", "0"], "watts must be above 0"),
         ([complete, "--out", tmp_path / "file" / "r.html"], "choose another place with --out"),
     ):
         done = invoke("report", *words)

@@ -51,10 +51,6 @@ def report_command(
     like_paper: Annotated[
         bool, typer.Option("--like-paper", help="Add the paper's tables and figures beside runs of its protocol.")
     ] = False,
-    energy: Annotated[bool, typer.Option("--energy", help="Show energy too, modelled and measured.")] = False,
-    watts: Annotated[float, typer.Option("--watts", help="What one busy core of a client draws, in W.")] = 4.0,
-    radio: Annotated[str, typer.Option("--radio", help="The clients' radio: wifi, lte or 3g.")] = "wifi",
-    mbps: Annotated[float, typer.Option("--mbps", help="The rate of transfers in Mbit/s.")] = 10.0,
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page about runs, complete or not: frontier, trajectories, bytes, gate, inference and cost.
@@ -63,18 +59,16 @@ def report_command(
     and LaTeX, every figure as SVG and PNG. A gate study in the folder of the runs (`fedreuse lab gate RUN --out
     FOLDER`) adds reliability and validity of the gate's score.
     """
-    from fedreuse.accounting.energy import EnergyModel
     from fedreuse.lab.sections import lab_sections, planned_targets
     from fedreuse.report.gather import gather
     from fedreuse.report.page.page import page_of
     from fedreuse.report.table_forms import FORMS
 
-    model = EnergyModel(watts, radio, mbps) if energy else None
     metrics = {result.metric for result in gather(runs)} if target else set()
     targets = [parse_target(one, metrics) for one in target or ()]
     sections = lab_sections(_suites() if like_paper else ())
     targets = list(dict.fromkeys([*planned_targets(runs), *targets]))
-    page = page_of(runs, title, targets, model, sections=sections)
+    page = page_of(runs, title, targets, sections=sections)
     if tables is not None:
         for table in page.tables:
             head = f"# {table.title}\n" if tables is Form.CSV else ""

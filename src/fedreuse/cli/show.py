@@ -35,12 +35,6 @@ def show_command(
             help="A validation score, such as 80, 80% or 0.8: show the time and bytes each run needed to get there.",
         ),
     ] = None,
-    energy: Annotated[
-        bool, typer.Option("--energy", help="Show a run's energy too, modelled (and measured, where it was).")
-    ] = False,
-    watts: Annotated[float, typer.Option("--watts", help="What one busy core of a client draws, in W.")] = 4.0,
-    radio: Annotated[str, typer.Option("--radio", help="The clients' radio: wifi, lte or 3g.")] = "wifi",
-    mbps: Annotated[float, typer.Option("--mbps", help="The rate of transfers in Mbit/s.")] = 10.0,
     admit_partial: AdmitPartial = False,
     as_json: AsJson = False,
 ) -> None:
@@ -48,27 +42,22 @@ def show_command(
 
     Several runs, a folder of them or a study become a table; `fedreuse compare RUN RUN` averages over seeds.
     """
-    from fedreuse.accounting.energy import EnergyModel
     from fedreuse.report.admission import admitted
-    from fedreuse.report.energy import energy_plain, energy_table
     from fedreuse.report.gather import gather
     from fedreuse.report.tables import runs_table
 
     results, remarks = admitted(gather(runs), admit_partial)
     wanted = None if target is None else parse_target(target, {result.metric for result in results})
-    model = EnergyModel(watts, radio, mbps) if energy else None
     is_one = len(runs) == 1 and results[0].directory == runs[0]
     if as_json:
-        told = [{**_plain(result, wanted), **energy_plain(result, model)} for result in results]
-        show_json(told[0] if is_one else told)
+        plain = [_plain(result, wanted) for result in results]
+        show_json(plain[0] if is_one else plain)
         return
     if is_one:
         _show_one(results[0])
     else:
         show_table(runs_table(results))
         _show_study(runs, results)
-    if model is not None:
-        show_table(energy_table(results, model))
     show_lines(*map(command_words, remarks))
     if wanted is not None:
         from fedreuse.report.measured import target_table, targets_over_seeds
@@ -172,6 +161,8 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
     if result.attack_success is not None:
         yield "success of the attack", f"{100 * result.attack_success:.2f} %"
     yield "time", duration(result.seconds)
+    if result.measured_joules is not None:
+        yield "processor energy", f"{result.measured_joules:,.4g} J (measured: RAPL counters of the whole machine)"
     yield from ((name, f"{number:,}") for name, number in result.counts.items() if number)
 
 

@@ -1,10 +1,9 @@
-"""Cost: what clients computed, what both ends remember, time, and energy, modelled and measured."""
+"""Cost section: client work, memory at both ends, time, and measured processor energy."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.report.energy import energy_table, spent
 from fedreuse.report.page.section import Choice, Figure, Section, short
 from fedreuse.report.tables import Table
 from fedreuse.report.variants import memory_of
@@ -12,28 +11,26 @@ from fedreuse.report.variants import memory_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fedreuse.accounting.energy import EnergyModel
     from fedreuse.report.page.shown import Shown
     from fedreuse.report.results import Result
 
 __all__ = ["cost"]
 
 
-def cost(shown: Shown, energy: EnergyModel | None = None) -> Section:
-    """The section; empty while no run is complete."""
+def cost(shown: Shown) -> Section:
+    """Return the section; empty while no run is complete."""
     if not shown.variants:
         return Section("cost", "Cost", ["No run is complete yet."])
-    columns = _columns(energy)
-    known = {name: [variant.over_seeds(read) for variant in shown.variants] for name, read in columns.items()}
-    columns = {name: read for name, read in columns.items() if any(one is not None for one in known[name])}
+    known = {name: [variant.over_seeds(read) for variant in shown.variants] for name, read in _COLUMNS.items()}
+    columns = {name: read for name, read in _COLUMNS.items() if any(one is not None for one in known[name])}
     rows = tuple(
         (variant.name, *(_cell(variant.over_seeds(read)) for read in columns.values())) for variant in shown.variants
     )
     legend = (
         "Means ± standard deviations over seeds. Work: of all replies, absorbed or not; clients, s: measured where "
-        "they trained; run, s: wall-clock of all rounds, evaluation included; memory: what lasts from round to round. "
+        "they trained; run, s: wall-clock of all rounds, evaluation included; memory: what lasts from round to round; "
+        "energy: RAPL counters of the whole machine, other processes included, where they can be read."
     )
-    legend += "Energy: see the table below." if energy else "`--energy` adds modelled and measured energy."
     table = Table("Cost of each variant", ("variant", *(name.replace(", ", "\n") for name in columns)), rows, legend)
     data: dict[str, Any] = {
         name: [[shown.place_of(variant.name), short(variant.mean(read))] for variant in shown.variants]
@@ -42,25 +39,19 @@ def cost(shown: Shown, energy: EnergyModel | None = None) -> Section:
     options = {name: name for name in columns}
     text = f"A bar per variant for the cost that is chosen: {', '.join(columns)}. The table has the numbers."
     figure = Figure("cost", "What it cost", text, data, (Choice("what", "Cost", options),))
-    tables = [table, *([energy_table(shown.complete, energy)] if energy else [])]
-    return Section("cost", "Cost", [], [figure], tables)
+    return Section("cost", "Cost", [], [figure], [table])
 
 
-def _columns(energy: EnergyModel | None) -> dict[str, Callable[[Result], float | None]]:
-    def joules(result: Result) -> float | None:
-        return None if energy is None else sum(spent(result, energy).values())
-
-    return {
-        "client work, GFLOP": lambda result: result.work["flops"] / 1e9 if result.work else None,
-        "training steps": lambda result: result.work.get("training_steps"),
-        "gate gradients": lambda result: result.work.get("proxy_gradients"),
-        "clients, s": lambda result: result.work.get("seconds"),
-        "run, s": lambda result: result.seconds,
-        "server memory, MB": memory_of("server"),
-        "client memory, MB": memory_of("clients"),
-        "modelled energy, J": joules,
-        "measured energy, J": lambda result: result.measured_joules,
-    }
+_COLUMNS: dict[str, Callable[[Result], float | None]] = {
+    "client work, GFLOP": lambda result: result.work["flops"] / 1e9 if result.work else None,
+    "training steps": lambda result: result.work.get("training_steps"),
+    "gate gradients": lambda result: result.work.get("proxy_gradients"),
+    "clients, s": lambda result: result.work.get("seconds"),
+    "run, s": lambda result: result.seconds,
+    "server memory, MB": memory_of("server"),
+    "client memory, MB": memory_of("clients"),
+    "measured energy, J": lambda result: result.measured_joules,
+}
 
 
 def _cell(over_seeds: tuple[float, float | None] | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fedreuse.report.admission import admitted
 from fedreuse.report.gather import gather
@@ -20,9 +19,6 @@ from fedreuse.report.page.traffic import where_the_bytes_go
 from fedreuse.report.page.trajectories import trajectories
 from fedreuse.report.results import partial_notes
 from fedreuse.report.tables import Table
-
-if TYPE_CHECKING:
-    from fedreuse.accounting.energy import EnergyModel
 
 __all__ = ["Page", "SectionMaker", "page_of"]
 
@@ -52,7 +48,6 @@ def page_of(
     places: Sequence[str | Path],
     title: str = "",
     targets: Sequence[float] = (),
-    energy: EnergyModel | None = None,
     *,
     sections: Sequence[SectionMaker] = (),
 ) -> Page:
@@ -62,7 +57,6 @@ def page_of(
         places: Run directories, folders of runs, or folders of studies; runs that still go on count too.
         title: The heading; the names of the places if empty.
         targets: Validation scores as fractions: which runs reach them, when, and for how many bytes.
-        energy: How modelled energy is computed; None shows none.
         sections: More sections, each made from the runs shown. One with the key of a built-in section replaces it;
             the others follow in order. `fedreuse.lab.sections` has those of the laboratory.
 
@@ -83,7 +77,7 @@ def page_of(
         where_the_bytes_go,
         gate,
         differences,
-        lambda shown: cost(shown, energy),
+        cost,
     )
     more = {section.key: section for make in sections for section in [make(shown)]}
     made = {section.key: section for make in built_in for section in [make(shown)]}
