@@ -36,12 +36,12 @@ def test_a_description_has_fields_types_and_defaults(invoke: Invoke) -> None:
     (ratio,) = told["fields"]
     assert (ratio["name"], ratio["type"], ratio["default"]) == ("ratio", "float", "0.2")
     assert "in (0, 1]" in ratio["meaning"]
-    assert told["summary"].startswith("Keep the largest coordinates")
+    assert "largest coordinates" in told["summary"]
     shown = invoke("describe", "dg_fedreuse").stdout
     assert "\nrho: " in shown
     assert "0.7279635" in shown
     assert "'name': 'proxy'" in shown
-    assert "The server caches" in shown, "the card's summary"
+    assert "caches" in shown, "the card's text"
 
 
 def test_a_name_of_several_kinds_is_shown_for_each(invoke: Invoke) -> None:
