@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.accounting.test_bytes_table import upload
+
 ROOT = Path(__file__).parents[2]
 CARDS = sorted((ROOT / "docs" / "methods").glob("*.md"))
 TEMPLATE = ROOT / "src" / "fedreuse" / "cli" / "templates" / "card.txt"
@@ -65,3 +67,25 @@ def test_names_in_code_exist(card: Path, words: set[str]) -> None:
     text = card.read_text(encoding="utf-8")
     for name in re.findall(r"`([A-Z]\w+(?:\.\w+)?)`", text):
         assert set(name.split(".")) <= words, name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("card", "codec"),
+    [
+        ("top_k", {"ratio": 0.2}),
+        ("rand_k", {"ratio": 0.2}),
+        ("natural", {}),
+        ("laq", {"bits": 4}),
+        ("laq", {"bits": 3}),
+        *(("qsgd", {"bits": bits}) for bits in (2, 3, 4, 8)),
+        *(("eden", {"bits": bits}) for bits in (1, 2, 3, 4)),
+        *(("ecuq", {"bits": bits}) for bits in (2, 3, 4)),
+        *(("ternary", {"ratio": ratio}) for ratio in (0.2, 0.05, 0.01)),
+    ],
+    ids=str,
+)
+def test_uploads_of_the_cnn_have_the_size_on_the_card(card: str, codec: dict[str, float]) -> None:
+    size = upload("cnn", {"name": card, **codec}, "dense").group_bytes()
+    text = (ROOT / "docs" / "methods" / f"{card}.md").read_text(encoding="utf-8")
+    assert f"{size:,}" in text, f"{size:,}"
