@@ -1,1 +1,1 @@
-"""Compression: stateless codecs, links with memory at both ends, and the wire format."""
+"""Compression: stateless codecs, links with state at sender and receiver, and the wire format."""

@@ -86,7 +86,7 @@ def test_a_part_of_the_tensors_travels_alone() -> None:
     [
         ({"ratio": 0}, r"allot\.ratio must be in \(0, 1\], got 0"),
         ({"sparse_below": 2.0}, r"allot\.sparse_below must be in \[0, 1\], got 2"),
-        ({"codec": "dense"}, r"allot\.codec must have a ratio: top_k or ternary, perhaps inside narrow, got .dense"),
+        ({"codec": "dense"}, r"allot\.codec must have a ratio: top_k or ternary, optionally inside narrow, got .dense"),
         ({"sparse": {"name": "allot"}}, r"allot\.sparse must have a ratio: .*, got .allot"),
     ],
 )

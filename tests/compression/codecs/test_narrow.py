@@ -42,7 +42,7 @@ def test_it_is_what_the_other_codec_is() -> None:
 
 
 def test_what_is_already_rounded_is_refused() -> None:
-    with pytest.raises(ConfigError, match="its codec makes the mode levels; choose dense"):
+    with pytest.raises(ConfigError, match="the mode levels; choose dense"):
         encode(Narrow(Qsgd()), tensor(np.ones(50)))
 
 

@@ -1,1 +1,1 @@
-"""Stateless representations of a group of tensors."""
+"""Codecs, one file each: stateless compressors of a group of tensors."""

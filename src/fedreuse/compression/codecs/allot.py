@@ -1,11 +1,11 @@
-"""One threshold for all tensors: a tensor whose numbers are larger keeps more of them.
+"""Global top-k: one magnitude threshold for all tensors, so that tensors with larger values keep more coordinates.
 
-theta  = the magnitude that `ratio` of all coordinates reach
-k_T    = how many coordinates of tensor T reach it, at least 1
-T'     = codec at k_T of them, if k_T / |T| is at least `sparse_below`; else the sparse codec
+theta  = the magnitude that a share `ratio` of all coordinates reaches
+k_T    = number of coordinates of tensor T that reach it, at least 1
+T'     = codec with k_T of them, if k_T / |T| is at least `sparse_below`; else the sparse codec
 
-The same ratio in every tensor spends most bytes on the largest one, whose numbers are often the smallest. Of few
-coordinates the positions cost most, and their magnitudes are alike: one magnitude is enough.
+With the same ratio in every tensor, most bytes go to the largest tensor, whose values are often the smallest. If few
+coordinates are kept, positions dominate the bytes and magnitudes are similar, so one common magnitude is enough.
 """
 
 from __future__ import annotations
@@ -30,20 +30,23 @@ from fedreuse.core.tensors import Tensors, to_dense
 __all__ = ["Allot"]
 
 _REACH = 2
-"""How many times more coordinates than were asked for are searched the next time."""
+"""Candidates found at once, as a multiple of the requested number, so that larger ratios need no new search."""
 
 
 @codecs.register("allot")
 @dataclass(frozen=True)
 class Allot(Codec):
-    """Keep the largest coordinates of all tensors together; another codec writes those of each tensor.
+    """Top-k over all tensors together; another codec encodes the kept coordinates of each tensor.
 
     Args:
         ratio: Share of all coordinates that is kept, in (0, 1]; at least one of each tensor.
-        codec: Writes a tensor's; it must have a ratio (`top_k`, `ternary`, perhaps inside `narrow`), which follows
-            from the threshold.
-        sparse: Writes those of a tensor that keeps few.
-        sparse_below: What few is: a share of the tensor's coordinates, in [0, 1]; 0 leaves all to `codec`.
+        codec: Codec of a tensor that keeps a share of at least `sparse_below`; must have a ratio (`top_k`, `ternary`,
+            optionally inside `narrow`), which is set from the threshold.
+        sparse: Codec of the other tensors, with the same requirement.
+        sparse_below: Share of a tensor's coordinates, in [0, 1]; 0 uses `codec` for all tensors.
+
+    Raises:
+        ConfigError: If a value is out of range, or a codec has no ratio.
 
     Example: `uplink: {update: {name: error_feedback, codec: {name: allot, ratio: 0.05}}}`.
     """
@@ -56,32 +59,32 @@ class Allot(Codec):
     sparse_below: float = 0.05
 
     def __post_init__(self) -> None:
-        """Check the ranges, and that there are ratios to set."""
+        """Check the ranges and that both codecs have a ratio."""
         require(0 < self.ratio <= 1, "allot.ratio must be in (0, 1]", self.ratio)
         require(0 <= self.sparse_below <= 1, "allot.sparse_below must be in [0, 1]", self.sparse_below)
         for name, codec in (("codec", self.codec), ("sparse", self.sparse)):
             require(
                 ratio_of(codec) is not None and not isinstance(codec, Allot),
-                f"allot.{name} must have a ratio: top_k or ternary, perhaps inside narrow",
+                f"allot.{name} must have a ratio: top_k or ternary, optionally inside narrow",
                 codecs.name_of(codec),
             )
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """One block per tensor, by the codec that suits what the tensor keeps."""
+        """Return one block per tensor, by the codec for the share that the tensor keeps."""
         return self.by_ratio(tensors, schema, rng)(self.ratio)
 
     def by_ratio(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Callable[[float], Parcel]:
-        """The same at several ratios: the largest are looked for among the largest, and each tensor is written once."""
+        """Return a function that encodes the same tensors at any ratio; it reuses earlier searches and blocks."""
         search = _Search(self, to_dense(tensors), schema, rng)
         return search.at
 
     def suited(self, share: float) -> Codec:
-        """The codec of a tensor that keeps such a share."""
+        """Return the codec for a tensor that keeps this share, with its ratio set."""
         return with_ratio(self.sparse if share < self.sparse_below else self.codec, share)
 
 
 class _Search:
-    """The same tensors at one ratio after the other."""
+    """Encoding of the same tensors at several ratios, with caches."""
 
     def __init__(self, codec: Allot, dense: Tensors, schema: Schema, rng: np.random.Generator) -> None:
         self._codec, self._values, self._schema, self._rng = codec, dense.values, schema, rng
@@ -94,10 +97,10 @@ class _Search:
             )
             for spec, start in zip(part, self._starts.tolist(), strict=True)
         ]
-        self._short, self._there = np.empty(0, np.int64), np.empty(0, dense.values.dtype)
-        """Positions of the largest coordinates, more of them than any ratio so far asked for, and what is there."""
+        self._candidates, self._candidate_values = np.empty(0, np.int64), np.empty(0, dense.values.dtype)
+        """Positions of the largest coordinates, at least as many as any ratio so far needed, and their values."""
         self._written: dict[tuple[int, int], Parcel] = {}
-        """Parcels by tensor and number of coordinates: one number, one choice."""
+        """Parcels by tensor and number of kept coordinates, which determines the positions."""
 
     def at(self, ratio: float) -> Parcel:
         kept = self._largest(kept_count(len(self._values), ratio))
@@ -113,12 +116,14 @@ class _Search:
         return Parcel(tuple(blocks.get(spec.name, absent_block()) for spec in self._schema), notes)
 
     def _largest(self, count: int) -> np.ndarray:
-        """Positions of so many of the largest coordinates, increasing."""
-        if count > len(self._short):
+        """Return the increasing positions of the `count` largest coordinates."""
+        if count > len(self._candidates):
             more = min(len(self._values), _REACH * count)
-            self._short = np.flatnonzero(mark_largest(self._values, more))
-            self._there = self._values.take(self._short)
-        return self._short.take(np.flatnonzero(mark_largest(self._there, count))) if count else self._short
+            self._candidates = np.flatnonzero(mark_largest(self._values, more))
+            self._candidate_values = self._values.take(self._candidates)
+        if not count:
+            return self._candidates
+        return self._candidates.take(np.flatnonzero(mark_largest(self._candidate_values, count)))
 
     def _write(self, number: int, positions: np.ndarray) -> Parcel:
         (tensor, whole), key = self._each[number], (number, len(positions))
@@ -128,6 +133,6 @@ class _Search:
         codec = self._codec.suited(len(positions) / len(flat) if len(flat) else 1.0)
         parcel = codec.encode_kept(tensor, whole, positions)
         if parcel is None:
-            return codec.encode(tensor, whole, self._rng)
+            return codec.encode(tensor, whole, self._rng)  # not cached: a random codec draws anew each time
         self._written[key] = parcel
         return parcel

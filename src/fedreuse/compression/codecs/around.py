@@ -1,4 +1,4 @@
-"""What a codec around another one takes over from it."""
+"""Base class of codecs that wrap another codec."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["AroundCodec"]
 
 @dataclass(frozen=True)
 class AroundCodec(Codec):
-    """A codec that works on what another one keeps: it drops and expands as that one does."""
+    """A codec that processes the output of another codec and inherits its properties."""
 
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
 
     @property
     def drops_coordinates(self) -> bool:
-        """As the other codec."""
+        """True if the wrapped codec drops coordinates."""
         return self.codec.drops_coordinates
 
     @property
     def expands(self) -> bool:
-        """As the other codec."""
+        """True if the wrapped codec expands."""
         return self.codec.expands

@@ -1,4 +1,4 @@
-"""Every coordinate at full width."""
+"""All coordinates at full precision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Dense"]
 @codecs.register("dense")
 @dataclass(frozen=True)
 class Dense(Codec):
-    """Send every coordinate at full width: lossless, the reference for every saving.
+    """All coordinates at full precision: lossless, the reference of all savings.
 
     Example: `uplink: {update: dense}`.
     """
@@ -30,6 +30,6 @@ class Dense(Codec):
     is_exact: ClassVar[bool] = True
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """One dense block per tensor."""
+        """Return one dense block per tensor."""
         del rng
         return pack_tensors(to_dense(tensors), schema)

@@ -1,6 +1,6 @@
-"""DRIVE (Vargaftik et al., 2021): rotate, send signs and one scale; this is EDEN with one bit.
+"""DRIVE (Vargaftik et al., 2021): random rotation, then signs and one scale; equal to EDEN with one bit.
 
-v' = f D H sign(H D v)           f = |v|^2 / |H D v|_1, right on average; `unbiased: false`: f = |H D v|_1 / d^2
+v' = f D H sign(H D v)           f = |v|^2 / |H D v|_1, unbiased; `unbiased: false`: f = |H D v|_1 / d^2
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ __all__ = ["Drive"]
 @codecs.register("drive")
 @dataclass(frozen=True)
 class Drive(Codec):
-    """Rotate each tensor at random and send the signs, one bit a coordinate; a seed stands for the rotation.
+    """Signs of a randomly rotated tensor, one bit per coordinate; the seed of the rotation is sent.
 
     Args:
-        unbiased: Scale so that the result is right on average, over rotations; single errors can then be larger than
-            the tensor, and links that feed them back refuse the codec. Without it the scale is that of the least error,
-            which never is.
+        unbiased: Scale so that the result is unbiased over rotations. Single errors can then be larger than the tensor,
+            so links with error feedback refuse the codec. If false, the scale minimises the error, which is then never
+            larger than the tensor.
         bucket: Coordinates that are rotated together and share one scale, a power of two from 8 to 65536; smaller
-            tensors are filled up to a power of two.
+            tensors are padded to a power of two.
+
+    Raises:
+        ConfigError: If `bucket` is out of range.
 
     Example: `uplink: {update: {name: error_feedback, codec: {name: drive, unbiased: false}}}`.
     """
@@ -47,9 +50,9 @@ class Drive(Codec):
 
     @property
     def expands(self) -> bool:
-        """As EDEN."""
+        """True for the unbiased scale, as in EDEN."""
         return self.unbiased
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """EDEN's parcel with one bit."""
+        """Return EDEN's parcel with one bit."""
         return Eden(1, self.unbiased, self.bucket).encode(tensors, schema, rng)

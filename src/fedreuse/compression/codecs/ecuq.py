@@ -1,11 +1,12 @@
-"""ECUQ, the quantiser of DoCoFL (Dorfman et al., 2023): a uniform grid as fine as the entropy of its indices allows.
+"""ECUQ, the quantiser of DoCoFL (Dorfman et al., 2023): the finest uniform grid within an entropy budget.
 
 step = (max - min) / L
 i_j  = floor((v_j - min) / step), at most L - 1
 v_j' = min + (i_j + 1/2) step
-L    = so large that the empirical entropy of the indices is in [bits - 0.1, bits]: doubled, then bisected
+L    = number of levels for which the empirical entropy of the indices is in [bits - tolerance, bits]; found by
+       doubling, then bisection
 
-The indices travel as canonical Huffman codes, whose lengths travel with them.
+The indices are sent as canonical Huffman codes, together with the code lengths.
 """
 
 from __future__ import annotations
@@ -34,13 +35,16 @@ __all__ = ["Ecuq", "entropy"]
 @codecs.register("ecuq")
 @dataclass(frozen=True)
 class Ecuq(Codec):
-    """Round each tensor to a uniform grid whose indices have at most `bits` bits of entropy; Huffman-coded.
+    """Entropy-constrained uniform quantization: a uniform grid with Huffman-coded indices.
 
     Args:
-        bits: Entropy of the indices in bits per coordinate, from 1 to 8. Up to 1 + `tolerance` the error can be larger
-            than the tensor, and links that feed it back refuse the codec.
-        tolerance: How far below `bits` the entropy may end, in bits, in (0, 1]; smaller values search longer
-            for the finest grid.
+        bits: Largest entropy of the indices in bits per coordinate, from 1 to 8. Up to 1 + `tolerance` the error can be
+            larger than the tensor, so links with error feedback refuse the codec.
+        tolerance: Accepted distance of the entropy below `bits`, in bits, in (0, 1]; smaller values search longer for
+            the finest grid.
+
+    Raises:
+        ConfigError: If a value is out of range.
 
     Example: `uplink: {update: {name: ecuq, bits: 3}}`.
     """
@@ -57,11 +61,11 @@ class Ecuq(Codec):
 
     @property
     def expands(self) -> bool:
-        """Two halves of one bit may end the search: values near zero then arrive as half the largest or so."""
+        """True if the search may end with two levels, which move values near zero to about half the largest."""
         return self.bits - self.tolerance <= 1
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator | None = None) -> Parcel:
-        """One block per tensor, dense where that is smaller. Nothing is drawn."""
+        """Return one block per tensor, dense if that is smaller; no random numbers are drawn."""
         del rng
         return pack_tensors(to_dense(tensors), schema, self._pack)
 
@@ -79,20 +83,20 @@ class Ecuq(Codec):
         return block if block.field_bytes < dense.field_bytes else dense
 
     def _pack_grid(self, flat: np.ndarray, ends: np.ndarray) -> Block:
-        place = (flat.astype(np.float64) - ends[0]) / (float(ends[1]) - float(ends[0]))
-        num_levels = self._num_levels(place)
-        indices = _indices(place, num_levels)
+        relative = (flat.astype(np.float64) - ends[0]) / (float(ends[1]) - float(ends[0]))  # in [0, 1]
+        num_levels = self._num_levels(relative)
+        indices = _indices(relative, num_levels)
         lengths = code_lengths(np.bincount(indices, minlength=num_levels))
         segments, stream = huffman_encode(indices, lengths)
         levels = np.array([num_levels], "<u2")
         return Block(GRID, len(flat), (ends, levels, pack_bits(lengths, LENGTH_BITS), segments, stream))
 
-    def _num_levels(self, place: np.ndarray) -> int:
+    def _num_levels(self, relative: np.ndarray) -> int:
         good, bad = int(2**self.bits), MAX_LEVELS + 1  # 2^bits levels cannot exceed the budget
-        is_doubling, used = True, entropy(_indices(place, good))
+        is_doubling, used = True, entropy(_indices(relative, good))
         while used < self.bits - self.tolerance and bad - good > 1:
             trial = min(2 * good, MAX_LEVELS) if is_doubling else (good + bad) // 2
-            needed = entropy(_indices(place, trial))
+            needed = entropy(_indices(relative, trial))
             if needed <= self.bits:
                 good, used = trial, needed
             else:
@@ -101,11 +105,11 @@ class Ecuq(Codec):
 
 
 def entropy(indices: np.ndarray) -> float:
-    """Bits per index of their empirical distribution."""
+    """Return the entropy of the indices' empirical distribution, in bits."""
     counts = np.bincount(indices)
     shares = counts[counts > 0] / len(indices)
     return float(-(shares * np.log2(shares)).sum())
 
 
-def _indices(place: np.ndarray, num_levels: int) -> np.ndarray:
-    return np.minimum((place * num_levels).astype(np.int64), num_levels - 1)
+def _indices(relative: np.ndarray, num_levels: int) -> np.ndarray:
+    return np.minimum((relative * num_levels).astype(np.int64), num_levels - 1)

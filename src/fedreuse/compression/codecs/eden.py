@@ -1,10 +1,10 @@
-"""EDEN (Vargaftik et al., 2022): rotate, round to the levels of a normal distribution, scale to be right on average.
+"""EDEN (Vargaftik et al., 2022): random rotation, quantization for a normal distribution, unbiased scale.
 
 y  = H D v                       D: random signs, H: Walsh-Hadamard; the coordinates of y / |v| are nearly normal
 k  = the level nearest to y / |v|, coordinate by coordinate
 v' = f D H k                     f = |v|^2 / <k, y>, so that <v', v> = |v|^2; `unbiased: false`: f = <k, y> / (d |k|^2)
 
-In buckets of d coordinates, each with a scale f of its own.
+Tensors are split into buckets of d coordinates, each with its own scale f.
 """
 
 from __future__ import annotations
@@ -41,15 +41,18 @@ __all__ = ["Eden"]
 @codecs.register("eden")
 @dataclass(frozen=True)
 class Eden(Codec):
-    """Rotate each tensor at random and round it to levels of a normal distribution; a seed stands for the rotation.
+    """Quantization of a randomly rotated tensor to levels of a normal distribution; the seed is sent.
 
     Args:
         bits: Bits per coordinate, from 1 to 4.
-        unbiased: Scale so that the result is right on average, over rotations; single errors can then be larger than
-            the tensor, and links that feed them back refuse the codec. Without it the scale is that of the least error,
-            which never is.
+        unbiased: Scale so that the result is unbiased over rotations. Single errors can then be larger than the tensor,
+            so links with error feedback refuse the codec. If false, the scale minimises the error, which is then never
+            larger than the tensor.
         bucket: Coordinates that are rotated together and share one scale, a power of two from 8 to 65536; smaller
-            tensors are filled up to a power of two.
+            tensors are padded to a power of two.
+
+    Raises:
+        ConfigError: If a value is out of range.
 
     Example: `uplink: {update: {name: eden, bits: 2}}`.
     """
@@ -67,11 +70,11 @@ class Eden(Codec):
 
     @property
     def expands(self) -> bool:
-        """If one coordinate of d is left of a rotated tensor, |v' - v|^2 = (d - 1) |v|^2 with the unbiased scale."""
+        """True for the unbiased scale: with one non-zero rotated coordinate of d, |v' - v|^2 = (d - 1) |v|^2."""
         return self.unbiased
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """One block of a seed, scales and codes per tensor, dense where that is shorter; whole numbers travel dense."""
+        """Return one block of seed, scales and codes per tensor; dense if that is smaller, and for integers."""
         notes = {"bits": self.bits, "bucket": self.bucket}
         return pack_tensors(to_dense(tensors), schema, lambda flat: self._pack(flat, rng), notes)
 
@@ -83,7 +86,7 @@ class Eden(Codec):
         length, num_buckets = bucket_shape(len(flat), self.bucket)
         signed = np.zeros((length, num_buckets), flat.dtype)
         signed.reshape(-1)[: len(flat)] = with_signs(flat, seed)
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):  # what is not finite: the scale will say it
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):  # non-finite values give non-finite scales
             squares = np.sum(np.square(signed, dtype=np.float64), axis=0)
             rotated = hadamard(signed)
             codes = self._codes(rotated, np.sqrt(squares).astype(flat.dtype))
@@ -93,7 +96,7 @@ class Eden(Codec):
         return block if block.field_bytes < dense.field_bytes else dense
 
     def _codes(self, rotated: np.ndarray, norms: np.ndarray) -> np.ndarray:
-        """The nearest level, counted from zero, and above it a bit for the sign."""
+        """Return the index of the nearest magnitude, with the sign in the highest bit."""
         codes = (rotated < 0).astype(np.uint8)
         codes <<= self.bits - 1
         positive = np.array(LEVELS_OF[self.bits])
@@ -102,7 +105,7 @@ class Eden(Codec):
         return codes
 
     def _scales(self, rotated: np.ndarray, levels: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """f of every bucket; 0 for a bucket of zeros."""
+        """Return f of every bucket; 0 for a bucket of zeros."""
         along = np.sum(np.multiply(rotated, levels, dtype=np.float64), axis=0)
         if self.unbiased:
             return np.where(squares == 0, 0.0, squares / along)
@@ -111,6 +114,6 @@ class Eden(Codec):
 
 
 def check_bucket(bucket: int, where: str) -> None:
-    """Refuse what is no power of two, or has no transform."""
+    """Raise ConfigError unless the bucket is a power of two in the allowed range."""
     is_power = 8 <= bucket <= MAX_BUCKET and not bucket & (bucket - 1)
     require(is_power, f"{where}.bucket must be a power of two from 8 to {MAX_BUCKET}", bucket)

@@ -1,11 +1,11 @@
-"""As many of the largest coordinates as fit into a number of bytes.
+"""A byte budget: the largest ratio of another codec whose output fits.
 
-r_1     = the other codec's own ratio
-r_i+1   = r_i * (bytes / size(C_{r_i}(v)))^1.4             or the geometric middle, where that leaves the bracket
+r_1     = the wrapped codec's own ratio
+r_i+1   = r_i * (bytes / size(C_{r_i}(v)))^1.4             or the geometric mean of the bracket, if that lies outside
 until 97 % of the bytes are used, or after eight trials; the largest ratio that fits is sent
 
-Sizes of coded blocks depend on the numbers: the same ratio can cost a third more in another round or task. A byte
-allowance holds in all of them.
+The size of entropy-coded blocks depends on the values: the same ratio can cost a third more in another round or task. A
+byte budget holds in all of them.
 """
 
 from __future__ import annotations
@@ -33,21 +33,24 @@ _NARROW_INT4 = {"name": "narrow", "values": "int4", "codec": {"name": "top_k", "
 _ENOUGH = 0.97
 _TRIALS = 8
 _STEEPNESS = 1.4
-"""Sizes grow about as the ratio to the power of 0.7."""
+"""Sizes grow about as the ratio to the power of 0.7 = 1 / 1.4."""
 _LEAST_RATIO = 1e-9
-"""One coordinate of each tensor."""
+"""A ratio that keeps one coordinate of each tensor."""
 
 
 @codecs.register("fit")
 @dataclass(frozen=True)
 class Fit(AroundCodec):
-    """Keep as many of the largest coordinates as fit into a number of bytes.
+    """A byte budget for another codec, whose ratio is searched for every message.
 
     Args:
-        codec: A codec with a `ratio` (`top_k`, `ternary`, `allot`), perhaps inside `narrow` and `packed`; its own
-            ratio is where the search begins.
-        bytes: The most that all tensors of the group together may take behind the header, at least 1. Where one
-            coordinate of each tensor is more than that, one of each is sent.
+        codec: A codec with a `ratio` (`top_k`, `ternary`, `allot`), optionally inside `narrow` and `packed`; the search
+            starts at this ratio.
+        bytes: Largest number of bytes of the group's tensors, without the header, at least 1. One coordinate of each
+            tensor is sent even if that exceeds the budget.
+
+    Raises:
+        ConfigError: If `bytes` is below 1, or the codec has no ratio.
 
     Example: `uplink: {update: {name: error_feedback, codec: {name: fit, bytes: 8000, codec: {name: top_k}}}}`.
     """
@@ -56,16 +59,16 @@ class Fit(AroundCodec):
     bytes: int = 8192
 
     def __post_init__(self) -> None:
-        """Check the range, and that there is a ratio to vary."""
+        """Check the range and that the codec has a ratio."""
         require(self.bytes >= 1, "fit.bytes must be at least 1", self.bytes)
         require(
             ratio_of(self.codec) is not None,
-            "fit.codec must have a ratio: top_k, ternary or allot, perhaps inside narrow and packed",
+            "fit.codec must have a ratio: top_k, ternary or allot, optionally inside narrow and packed",
             codecs.name_of(self.codec),
         )
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """The parcel of the largest ratio found that fits."""
+        """Return the parcel of the largest ratio found whose size is within the budget."""
         at = self.codec.by_ratio(tensors, schema, rng)
         best: Parcel | None = None
         low, high, ratio = 0.0, inf, ratio_of(self.codec) or 1.0
@@ -78,6 +81,7 @@ class Fit(AroundCodec):
                     break
             else:
                 high = ratio
+            # aim between "enough" and full; outside the bracket, fall back to its geometric mean
             wanted = ratio * (self.bytes * (1 + _ENOUGH) / 2 / size) ** _STEEPNESS
             ratio = min(1.0, wanted if low < wanted < high else sqrt(low * high))
         return best if best is not None else at(_LEAST_RATIO)

@@ -1,4 +1,4 @@
-"""What another codec keeps, its values rounded to 16, 8 or 4 bits."""
+"""Rounding of another codec's values to 16, 8 or 4 bits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["Narrow"]
 @codecs.register("narrow")
 @dataclass(frozen=True)
 class Narrow(AroundCodec):
-    """Round what another codec keeps to fp16, bf16, or 8 or 4 bit levels of the tensor's largest magnitude.
+    """Another codec's values in fp16, bf16, or 8 or 4 bit levels of the tensor's largest magnitude.
 
     Args:
-        codec: Chooses the coordinates.
-        values: How a value is written: `fp16`, `bf16` (2 bytes), `int8` (1 byte) or `int4` (half a byte).
+        codec: Selects the coordinates; `dense`, `nonzero` or `top_k`.
+        values: Format of a value: `fp16`, `bf16` (2 bytes), `int8` (1 byte) or `int4` (half a byte).
 
     Example: `uplink: {update: {name: narrow, codec: {name: top_k, ratio: 0.1}, values: int8}}`.
     """
@@ -37,11 +37,11 @@ class Narrow(AroundCodec):
     values: Kind = "fp16"
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """The other codec's parcel, its numbers rounded; whole numbers stay as they are."""
+        """Return the wrapped codec's parcel with rounded values; integers are not rounded."""
         return self._rounded(self.codec.encode(tensors, schema, rng), schema)
 
     def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel | None:
-        """The same without a search, if the other codec can do that."""
+        """Encode given positions, or return None if the wrapped codec cannot."""
         parcel = self.codec.encode_kept(tensors, schema, positions)
         return None if parcel is None else self._rounded(parcel, schema)
 
@@ -56,8 +56,8 @@ class Narrow(AroundCodec):
             return within_rows(block, spec, self._round)
         if block.mode not in (DENSE, PAIRS, BITMAP):
             raise ConfigError(
-                f"narrow rounds numbers at full width, but its codec makes the mode {block.mode.name}; "
-                "choose dense, nonzero or top_k, or the codec alone"
+                f"narrow rounds values at full precision, but its codec writes the mode {block.mode.name}; "
+                "choose dense, nonzero or top_k, or that codec without narrow"
             )
         positions, values = block.mode.decode(block, spec, {})
         bitmap = block.fields[0] if block.mode is BITMAP else None

@@ -1,9 +1,9 @@
-"""Natural compression (Horvath et al., 2019): random rounding to a power of two, right on average.
+"""Natural compression (Horvath et al., 2019): unbiased random rounding to a power of two.
 
 2^a <= |v| < 2^(a+1):   |v'| = 2^(a+1) with probability |v| / 2^a - 1, else 2^a
 
-A float32 already holds that probability: it is its fraction. Adding a random fraction and cutting the sum off at the
-exponent rounds without a logarithm; below the smallest normal number the two neighbours are 0 and 2^-126.
+The fraction of a float32 is that probability. So adding a random fraction to the bit pattern and truncating it to the
+exponent rounds correctly, without a logarithm. Below the smallest normal number the two neighbours are 0 and 2^-126.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LARGEST, _NOT_FINITE = 254, 255
 @codecs.register("natural")
 @dataclass(frozen=True)
 class Natural(Codec):
-    """Round each coordinate at random to a power of two: a sign bit and an exponent byte, unbiased.
+    """Unbiased random rounding to a power of two: a sign bit and an exponent byte per coordinate.
 
     Example: `uplink: {update: natural}`.
     """
@@ -40,7 +40,7 @@ class Natural(Codec):
     drops_coordinates: ClassVar[bool] = False
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """One block of signs and exponents per tensor; whole numbers travel dense."""
+        """Return one block of signs and exponents per tensor; integers are sent dense."""
         return pack_tensors(to_dense(tensors), schema, lambda flat: _pack(flat, rng))
 
 

@@ -1,4 +1,4 @@
-"""The coordinates that are not zero: lossless for tensors that are sparse already."""
+"""Non-zero coordinates: lossless compression of sparse tensors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Nonzero"]
 @codecs.register("nonzero")
 @dataclass(frozen=True)
 class Nonzero(Codec):
-    """Send the non-zero coordinates only, in the smallest of dense, bitmap and index pairs: lossless.
+    """The non-zero coordinates in the smallest of dense, bitmap and index pairs: lossless.
 
     Example: `downlink: {model: {name: delta, codec: nonzero}}`.
     """
@@ -31,12 +31,12 @@ class Nonzero(Codec):
     is_exact: ClassVar[bool] = True
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """One block per tensor."""
+        """Return one block per tensor."""
         del rng
         return pack_tensors(to_dense(tensors), schema, _pack)
 
 
 def _pack(flat: np.ndarray) -> Block:
-    # compared as bits: a negative zero is a value like any other, so that what comes back is what went in
+    # compared as bits, so that a negative zero is kept: the codec must be lossless to the bit
     positions = np.flatnonzero(flat.view(f"u{flat.dtype.itemsize}")).astype(np.int32)
     return sparse_block(positions, flat[positions], len(flat))

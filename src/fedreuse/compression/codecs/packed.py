@@ -1,4 +1,4 @@
-"""What another codec makes of the tensors, losslessly coded: fewer bytes travel, and the same numbers arrive."""
+"""Lossless entropy coding of another codec's output."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ __all__ = ["Packed", "pack_parcel"]
 @codecs.register("packed")
 @dataclass(frozen=True)
 class Packed(AroundCodec):
-    """Code what another codec makes without loss: mask and values each in the smallest of several forms.
+    """Lossless entropy coding of another codec's output, with mask and values each in the smallest of several forms.
 
     Args:
-        codec: What is coded; any codec but `packed`.
-        least: Tensors of fewer bytes stay as they are, at least 0: together they are a thousandth of a message,
-            and each costs as many calls as a large one.
+        codec: The codec whose output is coded; any codec but `packed`.
+        least: Tensors of fewer bytes are not coded, at least 0. Small tensors are about a thousandth of a message, and
+            coding one takes about as long as a large one.
+
+    Raises:
+        ConfigError: If `least` is negative, or the codec is `packed`.
 
     Example: `uplink: {update: {name: packed, codec: {name: top_k, ratio: 0.2}}}`.
     """
@@ -43,35 +46,35 @@ class Packed(AroundCodec):
     least: int = 2048
 
     def __post_init__(self) -> None:
-        """Refuse `packed` inside `packed`, which gains nothing."""
+        """Check the range, and refuse `packed` inside `packed`, which gains nothing."""
         require(self.least >= 0, "packed.least must be at least 0", self.least)
         require(not isinstance(self.codec, Packed), "packed.codec must be another codec", "packed")
 
     @property
     def is_exact(self) -> bool:
-        """As the other codec."""
+        """True if the wrapped codec is exact."""
         return self.codec.is_exact
 
     @property
     def for_everything(self) -> Codec:
-        """Every coordinate, coded in the same way."""
+        """A lossless codec of all coordinates, coded in the same way."""
         return Packed(Dense(), self.least)
 
     def encode(
         self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None = None
     ) -> Parcel:
-        """The other codec's parcel, each block coded; `reference` is what both ends hold."""
+        """Return the wrapped codec's parcel with coded blocks; `reference` are tensors that both ends hold."""
         return pack_parcel(self.codec.encode(tensors, schema, rng), schema, self.least, reference)
 
     def by_ratio(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Callable[[float], Parcel]:
-        """The same at several ratios; a block that comes again is coded once."""
+        """Return a function that encodes at any ratio; a block that occurs again is coded once."""
         inner = self.codec.by_ratio(tensors, schema, rng)
-        known: dict[int, tuple[Block, Block]] = {}
+        cache: dict[int, tuple[Block, Block]] = {}  # holds the block itself, too, so that its id stays its own
 
         def coded(block: Block, spec: TensorSpec) -> Block:
-            if id(block) not in known:
-                known[id(block)] = block, block if block.body_bytes < self.least else pack_block(block, spec, None)
-            return known[id(block)][1]
+            if id(block) not in cache:
+                cache[id(block)] = block, block if block.body_bytes < self.least else pack_block(block, spec, None)
+            return cache[id(block)][1]
 
         def at(ratio: float) -> Parcel:
             parcel = inner(ratio)
@@ -83,14 +86,14 @@ class Packed(AroundCodec):
     def encode_against(
         self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None
     ) -> Parcel:
-        """`encode` with what both ends hold."""
+        """Encode with a reference that both ends hold."""
         return self.encode(tensors, schema, rng, reference)
 
 
 def pack_parcel(parcel: Parcel, schema: Schema, least: int, reference: Tensors | None = None) -> Parcel:
-    """A parcel with every block of at least `least` bytes coded; `reference` is what both ends hold."""
+    """Return the parcel with every block of at least `least` bytes coded; `reference` are tensors both ends hold."""
     blocks = tuple(
         block if block.body_bytes < least else pack_block(block, spec, held_of(reference, schema, spec))
         for spec, block in zip(schema, parcel.blocks, strict=True)
     )
-    return replace(parcel, blocks=blocks, more=tuple(pack_parcel(one, schema, least) for one in parcel.more))
+    return replace(parcel, blocks=blocks, more=tuple(pack_parcel(further, schema, least) for further in parcel.more))

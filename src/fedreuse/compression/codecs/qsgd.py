@@ -1,4 +1,4 @@
-"""QSGD (Alistarh et al., 2017) with max-norm buckets: random rounding to a few levels, right on average.
+"""QSGD (Alistarh et al., 2017) with max-norm buckets: unbiased random rounding to a few levels.
 
 top   = 2^(bits - 1) - 1                        levels -top .. top
 s_B   = max |v_j| over the bucket B             one scale per bucket
@@ -32,12 +32,15 @@ __all__ = ["Qsgd"]
 @codecs.register("qsgd")
 @dataclass(frozen=True)
 class Qsgd(Codec):
-    """Round each coordinate at random to a few levels of its bucket's largest magnitude: unbiased, bit-packed.
+    """Unbiased random rounding to a few levels of the bucket's largest magnitude, bit-packed.
 
     Args:
-        bits: Bits per coordinate with the sign, from 2 to 8. With 2 bits and buckets of 9 or larger the error can be
-            larger than the tensor, and links that feed it back refuse the codec.
+        bits: Bits per coordinate including the sign, from 2 to 8. With 2 bits and buckets of 9 or larger the error can
+            be larger than the tensor, so links with error feedback refuse the codec.
         bucket: Coordinates that share one scale (4 bytes), at least 1.
+
+    Raises:
+        ConfigError: If a value is out of range.
 
     Example: `uplink: {update: {name: qsgd, bits: 4}}`.
     """
@@ -54,11 +57,11 @@ class Qsgd(Codec):
 
     @property
     def expands(self) -> bool:
-        """Whether the error can reach the tensor's size with 2 bits: one outlier among 8 or more small coordinates."""
+        """True if one outlier among 8 or more small coordinates can make the error as large as the tensor."""
         return self.bits == 2 and self.bucket > 8
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """One block of scales and codes per tensor; whole numbers travel dense."""
+        """Return one block of scales and codes per tensor; integers are sent dense."""
         notes = {"bits": self.bits, "bucket": self.bucket}
         return pack_tensors(to_dense(tensors), schema, lambda flat: self._pack(flat, rng), notes)
 
@@ -67,10 +70,9 @@ class Qsgd(Codec):
             return dense_block(flat)
         top = top_level(self.bits)
         scales = np.maximum.reduceat(np.abs(flat), np.arange(0, len(flat), self.bucket))
-        divisors = spread(
-            np.where(scales > 0, scales, 1), self.bucket, len(flat)
-        )  # a bucket of zeros: 0 / 1, not 0 / 0
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite: the scale will say it
+        nonzero_scales = np.where(scales > 0, scales, 1)  # a bucket of zeros gives 0 / 1, not 0 / 0
+        divisors = spread(nonzero_scales, self.bucket, len(flat))
+        with np.errstate(invalid="ignore", over="ignore"):  # non-finite values make the scale non-finite
             exact = flat.astype(np.float64) / divisors * top
             below = np.floor(exact)
             levels = below + (rng.random(len(flat)) < exact - below)

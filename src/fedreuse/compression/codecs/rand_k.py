@@ -1,7 +1,7 @@
-"""Rand-K: some coordinates of each tensor, drawn anew each time; their positions travel as the seed that draws them.
+"""Rand-K: random coordinates of each tensor, drawn anew for every message; the seed of the positions is sent.
 
 keep  = k of d positions, uniformly, without replacement     k = min(d, max(1, floor(ratio * d)))
-v_j' = d / k * v_j where kept, 0 elsewhere                   right on average; with `unbiased: false` without d / k
+v_j' = d / k * v_j where kept, 0 elsewhere                   unbiased; with `unbiased: false` without d / k
 """
 
 from __future__ import annotations
@@ -34,12 +34,15 @@ __all__ = ["RandK"]
 @codecs.register("rand_k")
 @dataclass(frozen=True)
 class RandK(Codec):
-    """Keep random coordinates of each tensor, scaled up to be right on average; a seed stands for the positions.
+    """Random coordinates of each tensor, scaled to be unbiased; the seed of the positions is sent.
 
     Args:
         ratio: Share of the coordinates that is kept, in (0, 1].
-        unbiased: Scale the kept coordinates up by d / k, so that the mean is right; without it the codec
-            contracts.
+        unbiased: Multiply the kept coordinates by d / k, so that the result is unbiased. If false, the codec is
+            contractive, as links with error feedback require.
+
+    Raises:
+        ConfigError: If `ratio` is out of range.
 
     Example: `uplink: {update: {name: rand_k, ratio: 0.1}}`.
     """
@@ -55,22 +58,22 @@ class RandK(Codec):
 
     @property
     def expands(self) -> bool:
-        """E|v' - v|^2 = (d / k - 1) |v|^2 when scaled up."""
+        """True if scaled: E|v' - v|^2 = (d / k - 1) |v|^2."""
         return self.unbiased and self.ratio < 1
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """One block per tensor, with a seed unless the positions themselves are shorter."""
+        """Return one block per tensor, with the seed unless the positions themselves are shorter."""
         return pack_tensors(to_dense(tensors), schema, lambda flat: self._pack(flat, rng))
 
     def _pack(self, flat: np.ndarray, rng: np.random.Generator) -> Block:
         count = kept_count(len(flat), self.ratio)
         seed = rng.integers(0, 2**64, dtype=np.uint64)
         if count >= len(flat) or flat.dtype.kind != "f" or not np.isfinite(flat).all():
-            return dense_block(flat)  # what is not finite travels, so that the receiver sees and refuses it
+            return dense_block(flat)  # non-finite values are sent, so that the receiver refuses them
         positions = drawn_positions(seed, len(flat), count)
         values = flat[positions]
         if self.unbiased:
-            with np.errstate(over="ignore"):  # what becomes infinite travels, and the receiver refuses it
+            with np.errstate(over="ignore"):  # values that become infinite are sent, and the receiver refuses them
                 values = values * flat.dtype.type(len(flat) / count)
         seeded = Block(SEEDED, count, (np.array([seed], "<u8"), to_little_endian(values)))
         return min(seeded, sparse_block(positions, values, len(flat)), key=lambda block: block.field_bytes)

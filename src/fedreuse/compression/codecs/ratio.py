@@ -1,4 +1,4 @@
-"""How much a codec keeps, a ratio or a number of bytes, however deep that stands inside others."""
+"""Access to the ratio or byte budget of a codec, also inside wrapping codecs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["ratio_of", "scaled", "with_ratio"]
 
 
 def ratio_of(codec: Any) -> float | None:
-    """The share of the coordinates that is kept; None if the codec has no such number."""
+    """Return the share of coordinates that the codec keeps, or None if it has no ratio."""
     while not _has(codec, "ratio") and _has(codec, "codec"):
         codec = codec.codec
     return float(codec.ratio) if _has(codec, "ratio") else None
 
 
 def with_ratio(codec: Codec, ratio: float) -> Codec:
-    """The same codec with another ratio."""
+    """Return the codec with another ratio."""
     inner: Any = codec
     change = {"ratio": ratio} if _has(codec, "ratio") else {"codec": with_ratio(inner.codec, ratio)}
     changed: Codec = replace(inner, **change)
@@ -27,7 +27,7 @@ def with_ratio(codec: Codec, ratio: float) -> Codec:
 
 
 def scaled(codec: Codec, factor: float) -> Codec:
-    """The same codec with so many times the bytes, if it counts them, or the ratio, which is 1 at most."""
+    """Return the codec with its byte budget or, without one, its ratio (up to 1) multiplied by a factor."""
     inner: Any = codec
     change: dict[str, Any]
     if _has(codec, "bytes"):

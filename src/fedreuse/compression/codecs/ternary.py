@@ -1,10 +1,10 @@
-"""Sparse ternary compression (Sattler et al., 2020): the largest coordinates, all with one magnitude.
+"""Sparse ternary compression (Sattler et al., 2020): the largest coordinates, all with the same magnitude.
 
-keep  = the top `ratio` of each tensor by magnitude, zeros excepted
-mu    = mean |v_j| over the kept
+keep  = the top `ratio` of each tensor by magnitude, without zeros
+mu    = mean |v_j| over the kept coordinates
 v_j' = mu * sign(v_j) where kept, 0 elsewhere
 
-A tensor travels as mu, one sign bit per kept coordinate, and the positions in Rice codes.
+A tensor is sent as mu, one sign bit per kept coordinate, and the positions in Rice codes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,13 @@ __all__ = ["Ternary"]
 @codecs.register("ternary")
 @dataclass(frozen=True)
 class Ternary(Codec):
-    """Keep the largest coordinates of each tensor, all with their mean magnitude: signs and Rice-coded positions.
+    """The largest coordinates of each tensor, with their mean magnitude: signs and Rice-coded positions.
 
     Args:
         ratio: Share of the coordinates that is kept, in (0, 1].
+
+    Raises:
+        ConfigError: If `ratio` is out of range.
 
     Example: `uplink: {update: {name: error_feedback, codec: {name: ternary, ratio: 0.05}}}`.
     """
@@ -51,12 +54,12 @@ class Ternary(Codec):
         require(0 < self.ratio <= 1, "ternary.ratio must be in (0, 1]", self.ratio)
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator | None = None) -> Parcel:
-        """One block per tensor; whole numbers travel dense. Nothing is drawn."""
+        """Return one block per tensor; integers are sent dense. No random numbers are drawn."""
         del rng
         return pack_tensors(to_dense(tensors), schema, self._pack)
 
     def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel:
-        """The same without a search."""
+        """Encode given positions."""
         return pack_tensors(tensors, schema, lambda flat: self._pack(flat, positions.astype(np.int32)))
 
     def _pack(self, flat: np.ndarray, positions: np.ndarray | None = None) -> Block:
@@ -69,7 +72,7 @@ class Ternary(Codec):
             return Block(TERNARY, 0, ())
         kept = flat[positions]
         unary, low = rice_encode(positions, len(flat))
-        with np.errstate(invalid="ignore", over="ignore"):  # what is not finite travels, and the receiver refuses it
+        with np.errstate(invalid="ignore", over="ignore"):  # non-finite values are sent, and the receiver refuses them
             magnitude = np.array([np.abs(kept).mean(dtype=np.float64)]).astype(flat.dtype)
         fields = (
             to_little_endian(magnitude),

@@ -1,4 +1,4 @@
-"""The largest coordinates of each tensor by magnitude."""
+"""Top-k sparsification of each tensor by magnitude."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ __all__ = ["TopK", "kept_count", "largest", "mark_largest"]
 @codecs.register("top_k")
 @dataclass(frozen=True)
 class TopK(Codec):
-    """Keep the largest coordinates of each tensor by magnitude, in the smallest of dense, bitmap and index pairs.
+    """The largest coordinates of each tensor by magnitude, in the smallest of dense, bitmap and index pairs.
 
     Args:
         ratio: Share of the coordinates that is kept, in (0, 1]; at least one of each tensor.
+
+    Raises:
+        ConfigError: If `ratio` is out of range.
 
     Example: `uplink: {update: {name: top_k, ratio: 0.1}}`.
     """
@@ -41,12 +44,12 @@ class TopK(Codec):
         require(0 < self.ratio <= 1, "top_k.ratio must be in (0, 1]", self.ratio)
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """One block per tensor with k = min(d, max(1, floor(ratio * d))) kept coordinates."""
+        """Return one block per tensor with k = min(d, max(1, floor(ratio * d))) kept coordinates."""
         del rng
         return pack_tensors(to_dense(tensors), schema, self._pack)
 
     def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel:
-        """The same without a search."""
+        """Encode given positions."""
         return pack_tensors(tensors, schema, lambda flat: _write(flat, positions))
 
     def _pack(self, flat: np.ndarray) -> Block:
@@ -64,20 +67,20 @@ def _write(flat: np.ndarray, positions: np.ndarray, marks: np.ndarray | None = N
 
 
 def kept_count(size: int, ratio: float) -> int:
-    """k of a tensor; the small term guards floor(0.2 * 5) against floating point."""
+    """Return k = max(1, floor(ratio * size)); the small term guards floor(0.2 * 5) against rounding errors."""
     return min(size, max(1, floor(ratio * size + 1e-9)))
 
 
 def largest(flat: np.ndarray, count: int) -> np.ndarray:
-    """Positions of the `count` largest magnitudes, increasing; among equals the smaller position wins."""
+    """Return the increasing positions of the `count` largest magnitudes; ties go to the smaller position."""
     return np.flatnonzero(mark_largest(flat, count)).astype(np.int32)
 
 
 def mark_largest(flat: np.ndarray, count: int) -> np.ndarray:
-    """The same as a flag per coordinate."""
+    """Return a flag per coordinate that marks the `count` largest magnitudes; ties go to the smaller position."""
     magnitudes = np.abs(flat)
     threshold = np.partition(magnitudes, len(flat) - count)[len(flat) - count]
-    # what is not a number is kept, so that the receiver sees and refuses it
+    # the negation also keeps NaN, so that the receiver refuses the message
     kept: np.ndarray = ~(magnitudes <= threshold)
     missing = count - int(np.count_nonzero(kept))
     if missing > 0:

@@ -1,1 +1,1 @@
-"""Links: one group, one direction, two ends."""
+"""Links, one file each: the transfer of one group in one direction, with state at sender and receiver."""

@@ -1,1 +1,1 @@
-"""What crosses the border, to and from bytes: blocks in parcels in envelopes."""
+"""The wire format: blocks (tensors) in parcels (groups) in envelopes (messages), to and from bytes."""

@@ -1,4 +1,4 @@
-"""Modes: every way to write one tensor, one file each. Whoever decodes imports this package and so knows them all."""
+"""Modes, one file each: the representations of one tensor. Importing this package registers all of them."""
 
 from importlib import import_module
 from pkgutil import iter_modules
@@ -8,4 +8,4 @@ from fedreuse.compression.wire.block import MODES
 __all__ = ["MODES"]
 
 for _file in iter_modules(__path__):
-    import_module(f"{__name__}.{_file.name}")  # each adds its mode
+    import_module(f"{__name__}.{_file.name}")  # each module registers its mode
