@@ -13,7 +13,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from fedreuse import load, load_study
+from fedreuse import RunDirectory, load, load_study
 from fedreuse.cli import main
 from fedreuse.cli.app import app
 
@@ -49,6 +49,11 @@ def test_python_blocks_run_in_order(document: str, tmp_path: Path, monkeypatch: 
     names: dict[str, object] = {"__name__": "document"}
     for number, (_, block) in enumerate(blocks(document, "python"), start=1):
         exec(compile(block, f"{document}, block {number}", "exec"), names)
+    if document == "README.md":
+        result, text = names["result"], (ROOT / document).read_text(encoding="utf-8")
+        assert isinstance(result, RunDirectory)
+        shown = result.summary["test_score"], result.traffic()["messages"].saving()
+        assert [number for number in shown if f"# {number:.3f}" not in text] == []
 
 
 @pytest.mark.slow
