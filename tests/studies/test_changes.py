@@ -19,10 +19,10 @@ def test_values_of_a_key() -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ([], "a list of values, or labels"),
-        ({}, "a list of values, or labels"),
+        ([], "a list of values"),
+        ({}, "a list of values"),
         (3, "got 3"),
-        ([1, 1], "1 is there twice"),
+        ([1, 1], "1 is listed twice"),
         ([{"a": 1}], "write a mapping of labels"),
         ({"label": 3}, "'label': a mapping of changes expected, got 3"),
     ],

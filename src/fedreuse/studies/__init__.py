@@ -1,1 +1,1 @@
-"""Studies: several runs that belong together, known in full before the first one starts."""
+"""Studies: sets of runs that are listed in full before the first one starts, and tuning."""

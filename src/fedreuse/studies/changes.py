@@ -1,4 +1,4 @@
-"""The labels of an axis, and what each of them changes."""
+"""Labels of a study's axis, and the changes behind each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["points"]
 
 
 def points(axis: str, given: object, where: str) -> dict[str, dict[str, Any]]:
-    """The labels of an axis and what each changes; a list holds values of the dotted key that the axis is called."""
+    """Return the labels of an axis with their changes; a list holds values of the dotted key that names the axis."""
     if isinstance(given, list) and given:
         return _values(axis, given, where)
     if isinstance(given, Mapping) and given:
@@ -20,7 +20,7 @@ def points(axis: str, given: object, where: str) -> dict[str, dict[str, Any]]:
             if not isinstance(changes, Mapping):
                 raise ConfigError(f"{where}, '{label}': a mapping of changes expected, got {changes!r}")
         return {str(label): _tree(changes, f"{where}, '{label}'") for label, changes in given.items()}
-    raise ConfigError(f"{where}: a list of values, or labels with what each changes, expected; got {given!r}")
+    raise ConfigError(f"{where}: a list of values, or a mapping of labels to changes, expected; got {given!r}")
 
 
 def _values(axis: str, given: list[Any], where: str) -> dict[str, dict[str, Any]]:
@@ -31,7 +31,7 @@ def _values(axis: str, given: list[Any], where: str) -> dict[str, dict[str, Any]
             raise ConfigError(f"{where}: {value!r} is not a single value; write a mapping of labels to changes")
         label = value if isinstance(value, str) else f"{leaf} {value}"
         if label in labelled:
-            raise ConfigError(f"{where}: {value!r} is there twice")
+            raise ConfigError(f"{where}: {value!r} is listed twice")
         labelled[label] = _tree({axis: value}, where)
     return labelled
 

@@ -1,4 +1,4 @@
-"""A study at work: what is incomplete runs, one after another on all cores, or side by side on one core each."""
+"""Execution of a study: incomplete runs run one after another on all cores, or side by side on one core each."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["Outcome", "Runner", "require_own", "run_study"]
 _SHORT_SECONDS = 5.0
 Watch = Callable[[int, "StudyRun"], "Listener | None"]
 Runner = Callable[[RunConfig, Path, "Listener | None"], RunDirectory]
-"""Runs a configuration into a directory, or goes on with it."""
+"""Function that runs a configuration into a directory, or resumes it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one run of a study, by its number; `error` says why it failed."""
+    """Result of one run of a study; `error` is empty unless it failed."""
 
     number: int
     run: StudyRun
@@ -50,19 +50,19 @@ def run_study(
     say: Callable[[str], object] = str,
     runner: Runner | None = None,
 ) -> Iterator[Outcome]:
-    """Run what is incomplete and yield every run as it ends; a run that fails does not stop the others.
+    """Run the incomplete runs of a study and yield each as it ends; a failure does not stop the others.
 
     Args:
-        study: What to run.
+        study: The study.
         out: The folder of the study, in which every run has a directory.
-        watch: Called with a run's number and the run; returns who watches it, or None.
-        jobs: Runs at a time; None measures the first one and chooses what ends sooner. The results are the same.
-        say: Is told in a sentence how the runs use the cores.
-        runner: Runs a configuration in the place of the simulation (on real nodes); runs then go one after another.
+        watch: Function of a run's number and the run; returns its listener, or None.
+        jobs: Number of simultaneous runs, at least 1; None: chosen by the time of the first run. Results are the same.
+        say: Function that receives a sentence about the use of the cores.
+        runner: Function that runs a configuration in place of the simulation (on real nodes), one run after another.
 
     The plan of a study must be registered in the folder first (`fedreuse.lab.plans.registration`). Complete runs stay
-    as they are, those of an export too: a copy of a partial export is a study that goes on. A study may have got more
-    runs (other seeds, other labels) since its folder was begun; it may not have lost one that is there.
+    as they are, also those of an export: a copy of a partial export can be completed. A study may have gained runs
+    (other seeds, other labels) since its folder was made, but must still contain every run there.
 
     Yields:
         The outcome of each run: its number, its directory, and the error if it failed.
@@ -97,7 +97,7 @@ def run_study(
     for number, planned in enumerate(study.runs, start=1):
         directory = RunDirectory(place / planned.folder)
         if directory.is_complete:
-            run(planned.config, directory.path, resume=True)  # looks whether it is the same configuration
+            run(planned.config, directory.path, resume=True)  # checks that the configuration is the same
             yield Outcome(number, planned, directory, was_complete=True)
         else:
             waiting.append(RunJob(number, planned.config, directory))
@@ -111,11 +111,11 @@ def run_study(
 
 
 def require_own(study: Study, place: Path) -> None:
-    """Refuse a folder with runs or a plan of another study, whose list of runs this one would replace."""
+    """Refuse a folder with runs or a plan of another study, because its list of runs would be replaced."""
     plans = registered_plans(place)
     if plans and study.plan is None:
         raise RunDirectoryError(
-            f"{place} belongs to {_name_there(place)}, which has a plan ({plans[-1]['digest'][:12]} in "
+            f"{place} belongs to {_stored_name(place)}, which has a plan ({plans[-1]['digest'][:12]} in "
             f"{place / PLAN_FILE}), and study '{study.name}' has none; choose another `out`"
         )
     if plans:
@@ -124,8 +124,8 @@ def require_own(study: Study, place: Path) -> None:
     foreign = [folder for folder in _listed(place) if folder not in own and (place / folder / "config.yaml").exists()]
     if foreign:
         raise RunDirectoryError(
-            f"{place} belongs to {_name_there(place)}: {len(foreign)} of the runs there (such as {foreign[0]}) are "
-            f"none of study '{study.name}' as it is now, and would no longer be found; choose another `out`, or "
+            f"{place} belongs to {_stored_name(place)}: {len(foreign)} of the runs there (such as {foreign[0]}) are "
+            f"not in study '{study.name}' as it is now, and would no longer be found; choose another `out`, or "
             "move that folder away"
         )
 
@@ -134,10 +134,10 @@ def _listed(place: Path) -> list[str]:
     try:
         return [str(entry["folder"]) for entry in read_study(place)["runs"]]
     except RunDirectoryError:
-        return []  # there is none, or what bears its name is no such list: `Study.write` refuses somebody else's file
+        return []  # no list, or a foreign file of its name, which `Study.write` refuses
 
 
-def _name_there(place: Path) -> str:
+def _stored_name(place: Path) -> str:
     try:
         return f"study '{read_study(place).get('study', '?')}'"
     except RunDirectoryError:
@@ -147,12 +147,12 @@ def _name_there(place: Path) -> str:
 def _run_waiting(
     study: Study, waiting: list[RunJob], watch: Watch, jobs: int | None, say: Callable[[str], object]
 ) -> Iterator[Outcome]:
-    # a process for a run takes seconds to start, so that short ones are done sooner here
-    took = 0.0
-    while waiting and jobs is None and took < _SHORT_SECONDS:
+    # a process takes seconds to start, so short runs end sooner in this one
+    seconds = 0.0
+    while waiting and jobs is None and seconds < _SHORT_SECONDS:
         began = monotonic()
         yield _run_here(waiting.pop(0), study, watch)
-        took = monotonic() - began
+        seconds = monotonic() - began
     if not waiting:
         return
     cores = len(os.sched_getaffinity(0))
@@ -168,7 +168,7 @@ def _run_waiting(
 
 
 def _num_beside(waiting: Sequence[RunJob], cores: int) -> int:
-    """How many of the next runs go side by side; the last few may end sooner if their rounds are split."""
+    """Return how many of the next runs go side by side; the last few may end sooner split over the cores."""
     if not all(fits_one_core(task.config.executor) for task in waiting):
         return 0
     cohort = min(task.config.rounds.cohort for task in waiting)
@@ -177,15 +177,15 @@ def _num_beside(waiting: Sequence[RunJob], cores: int) -> int:
 
 
 def _choice(num_beside: int, rest: Sequence[RunJob], num_processes: int, cores: int) -> str:
-    """How the runs that are left use the cores."""
+    """Describe how the remaining runs use the cores."""
     beside = f"{num_beside} runs side by side, {num_processes} at a time on one core each"
-    one = f"{len(rest)} {'run' if len(rest) == 1 else 'runs one after another'}{_cores_told(rest, cores)}"
+    one = f"{len(rest)} {'run' if len(rest) == 1 else 'runs one after another'}{_cores_of(rest, cores)}"
     parts = [text for number, text in ((num_beside, beside), (len(rest), one)) if number]
     return f"to go: {'; then '.join(parts)}"
 
 
-def _cores_told(jobs: Sequence[RunJob], cores: int) -> str:
-    """What each of these runs takes; nothing is said where their executors differ, or are on other machines."""
+def _cores_of(jobs: Sequence[RunJob], cores: int) -> str:
+    """Describe the cores of each run; empty where executors differ or are on other machines."""
     if all(isinstance(job.config.executor, Serial) for job in jobs):
         return " on one core"
     return f", rounds split over {cores} cores" if all(isinstance(job.config.executor, Pool) for job in jobs) else ""

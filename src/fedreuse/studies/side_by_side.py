@@ -1,6 +1,6 @@
-"""Whole runs side by side, one process and one core each: nothing to wait for at the end of a round.
+"""Runs side by side, one process and one core each, without waiting at the end of a round.
 
-Processes stay for the next run. They end when this one does, however it ends; what they were at goes on from its last
+A process serves one run after another. It ends with this process, however that ends; its run resumes from its last
 checkpoint when the study is run again.
 """
 
@@ -39,7 +39,7 @@ _SPLIT_EFFICIENCY = 0.95
 
 @dataclass(frozen=True)
 class RunJob:
-    """A run to be done: its number in the study, its configuration, its directory."""
+    """Run to be done: its number in the study, its configuration, its directory."""
 
     number: int
     config: RunConfig
@@ -47,15 +47,15 @@ class RunJob:
 
 
 def fits_one_core(executor: ExecutorConfig) -> bool:
-    """Whether the configuration leaves open how many cores a run takes, or wants one only."""
+    """Return True if an executor uses one core, or leaves the number open."""
     return isinstance(executor, Serial) or executor == Pool()
 
 
 def pays(num_runs: int, num_cores: int, cohort: int) -> bool:
-    """Whether so many runs end sooner side by side than one after another, each split over all cores.
+    """Return True if runs end sooner side by side than one after another, each split over all cores.
 
-    Side by side they take ceil(runs / cores) times one run. Split, each takes one run / cores, more if the cohort does
-    not divide by the cores and somebody waits at the end of every round.
+    Side by side they take ceil(runs / cores) times one run. Split, each takes one run / cores, or more if the cohort is
+    not a multiple of the cores, because some of them then wait at the end of every round.
     """
     if num_cores < 2 or num_runs < 2:
         return False
@@ -66,7 +66,7 @@ def pays(num_runs: int, num_cores: int, cohort: int) -> bool:
 def run_side_by_side(
     tasks: Sequence[RunJob], num_processes: int, watch: Callable[[RunJob], Listener | None]
 ) -> Iterator[tuple[RunJob, str]]:
-    """Every task and, if it failed, why, in the order in which they end."""
+    """Yield every task as it ends, with the error if it failed."""
     waiting = list(tasks)
     at_work: dict[Connection, tuple[Process, RunJob, Listeners]] = {}
     free: list[Process] = []
@@ -80,8 +80,8 @@ def run_side_by_side(
                 _give(process, task)
             for connection in wait(list(at_work)):
                 assert isinstance(connection, Connection)
-                process, task, heard = at_work[connection]
-                end = _hear(process, task, heard)
+                process, task, audience = at_work[connection]
+                end = _receive(process, task, audience)
                 if end is None:
                     continue
                 del at_work[connection]
@@ -95,7 +95,7 @@ def run_side_by_side(
 
 @dataclass(frozen=True)
 class _End:
-    """Of a run: why it failed, if it did, and whether its process can take another."""
+    """End of a run: the error if it failed, and whether its process can take another run."""
 
     error: str = ""
     is_alive: bool = True
@@ -104,59 +104,59 @@ class _End:
 def _give(process: Process, task: RunJob) -> None:
     # one core for each run: as many are at work as there are cores
     alone = replace(task.config, executor=task.config.executor if task.config.executor != Pool() else Serial())
-    with suppress(OSError):  # a dead process is noticed when it is listened to
+    with suppress(OSError):  # a dead process is noticed when its messages are awaited
         process.connection.send(("run", (alone.to_plain(), task.directory.path)))
 
 
-def _hear(process: Process, task: RunJob, heard: Listeners) -> _End | None:
-    """What a process says of its run; None while it goes on."""
+def _receive(process: Process, task: RunJob, audience: Listeners) -> _End | None:
+    """Handle a message of a process; None while its run continues."""
     try:
         kind, content = process.connection.recv()
     except (EOFError, OSError):
         process.end(at_once=True)
         why = f"its process ended (exit code {process.exit_code()}; -9 often means out of memory)"
-        heard.tell(Failed(RunError(why)))
-        return _End(f"{why}; the same command goes on from its last checkpoint", is_alive=False)
+        audience.tell(Failed(RunError(why)))
+        return _End(f"{why}; the same command resumes from its last checkpoint", is_alive=False)
     if kind == "failed":
-        heard.tell(Failed(RunError(content.error) if isinstance(content.error, str) else content.error))
+        audience.tell(Failed(RunError(content.error) if isinstance(content.error, str) else content.error))
         if isinstance(content.error, str | RunError):
             return _End(str(content.error))
         raise content.error
     if kind == "done":
         return _End()
-    heard.tell(content if kind == "event" else Started(task.config, task.directory, content))
+    audience.tell(content if kind == "event" else Started(task.config, task.directory, content))
     with suppress(OSError):
-        process.connection.send(("answer", heard.stop))
+        process.connection.send(("answer", audience.stop))
     return None
 
 
 class _Reporter(Listener):
-    """Tells another process, and stops the run if somebody there asks for it.
+    """Listener that passes events to the parent process, and stops the run if a listener there asks for it.
 
-    It waits for an answer to every event, so that a run stops after the same round wherever it runs.
+    It waits for an answer to every event, so that a run stops after the same round in any process.
     """
 
     def __init__(self, connection: Connection, answers: SimpleQueue[Stop | None]) -> None:
         self._connection, self._answers = connection, answers
 
     def started(self, event: Started) -> Stop | None:
-        """Configuration and directory are known there."""
+        """Pass on the first round; the parent has configuration and directory."""
         return self._ask("started", event.first_round)
 
     def evaluated(self, event: Evaluated) -> Stop | None:
-        """Pass it on."""
+        """Pass the event on."""
         return self._ask("event", event)
 
     def round_done(self, event: RoundDone) -> Stop | None:
-        """Pass it on."""
+        """Pass the event on."""
         return self._ask("event", event)
 
     def finished(self, event: Finished) -> None:
-        """Pass it on."""
+        """Pass the event on."""
         self._ask("event", event)
 
     def stopped(self, event: Stopped) -> None:
-        """Pass it on."""
+        """Pass the event on."""
         self._ask("event", event)
 
     def _ask(self, kind: str, content: object) -> Stop | None:
@@ -165,7 +165,7 @@ class _Reporter(Listener):
 
 
 def _serve(connection: Connection) -> None:
-    """A process's life: one run after another, until left alone; then it ends at once, whatever it is at."""
+    """Serve one run after another until the parent is gone, then exit at once."""
     tasks: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
     answers: SimpleQueue[Stop | None] = SimpleQueue()
 
@@ -174,7 +174,7 @@ def _serve(connection: Connection) -> None:
             while True:
                 kind, content = connection.recv()
                 (tasks if kind == "run" else answers).put(content)
-        os._exit(1)  # a run can be killed anywhere: its checkpoint holds
+        os._exit(1)  # safe at any moment: a run resumes from its checkpoint
 
     threading.Thread(target=listen, daemon=True).start()
     while True:

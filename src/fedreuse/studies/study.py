@@ -1,13 +1,13 @@
-"""A study: a base configuration plus axes, expanded and parsed before anything starts.
+"""Studies: a base configuration plus axes, expanded and parsed before the first run starts.
 
 base: digits.yaml                       # a mapping, or a file beside the study
 changes: {rounds.count: 20}             # optional: to the base, by dotted key
 axes:
-  method:                               # labels and what each changes
+  method:                               # labels, with the changes of each
     dense FedAvg: {method: fedavg}
     Top-K: {uplink: {update: {name: top_k, ratio: 0.2}}}
-  seed: [101, 202]                      # or values of one dotted key
-rank: test                              # optional: how the table is sorted
+  seed: [101, 202]                      # or a list of values of one dotted key
+rank: test                              # optional: score by which tables are sorted
 plan: {contrasts: [...]}                # optional: claims to test (see `fedreuse.lab.plans`)
 
 An axis may start from that of another study: `method: {from: other.yaml, Top-K: {uplink.update.ratio: 0.1}}`.
@@ -42,39 +42,38 @@ _SEED_AXIS = "seed"
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One point of the axes: its labels, and the configuration they make of the base."""
+    """One point of the axes: its labels and its configuration."""
 
     labels: Mapping[str, str]
     config: RunConfig
 
     @property
     def variant(self) -> str:
-        """The labels of all axes but the seed: runs of one variant are averaged."""
+        """Labels of all axes but the seed; runs of one variant are averaged."""
         named = ", ".join(label for axis, label in self.labels.items() if axis != _SEED_AXIS)
         return named or str(self.config.to_plain()["method"]["name"])
 
     @property
     def title(self) -> str:
-        """The variant and the seed, for people."""
+        """Variant and seed, for display."""
         return f"{self.variant}, seed {self.config.seed}"
 
     @property
     def folder(self) -> str:
-        """The run directory's name: readable, and never that of another configuration."""
+        """Name of the run directory: readable, and unique to the configuration."""
         slug = re.sub(r"[^a-z0-9.]+", "-", f"{self.variant} s{self.config.seed}".lower()).strip("-.")
         return f"{slug[:60]}-{self.config.run_id}"
 
 
 @dataclass(frozen=True)
 class Study:
-    """A name and every run, known before the first one starts.
+    """Set of runs that is listed in full before the first one starts.
 
     Args:
-        name: What the study is called.
-        runs: Its runs: labels and configuration of each.
-        rank: By which score a table sorts them, `test` or `validation`; None: in the order of the axes.
-        plan: Claims registered before the runs, as the file states them; `fedreuse.lab.plans` reads and answers them.
-            None: without a plan.
+        name: Name of the study.
+        runs: Labels and configuration of each run.
+        rank: Score by which tables are sorted, `test` or `validation`; None: in the order of the axes.
+        plan: Hypotheses to test, as written in the file; `fedreuse.lab.plans` reads them. None: no plan.
 
     Example:
         >>> from pathlib import Path
@@ -101,10 +100,10 @@ class Study:
         return labels
 
     def frame(self, out: str | Path) -> Any:
-        """The study's runs in a folder as a pandas table with a row per run.
+        """Return the study's runs in a folder as a pandas table with a row per run.
 
         Args:
-            out: The folder of the runs, as `fedreuse compare --out` named it.
+            out: The folder of the runs (`fedreuse compare --out`).
 
         Returns:
             A `pandas.DataFrame` with the label of every axis, `seed`, `folder`, `is_complete`, and, where a run is
@@ -125,7 +124,7 @@ class Study:
         return pd.DataFrame(rows)
 
     def write(self, out: Path) -> None:
-        """The list of runs, by which a report finds them and knows their names."""
+        """Write the list of runs, from which a report takes their folders and names."""
         entries = [
             {"folder": run_.folder, "variant": run_.variant, "labels": dict(run_.labels), "run_id": run_.config.run_id}
             for run_ in self.runs
@@ -144,10 +143,10 @@ class Study:
 
 
 def load_study(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequence[str | Path] = ()) -> Study:
-    """Read a study: a base configuration and axes, whose every combination is one run.
+    """Read a study: a base configuration and axes, with one run for each combination.
 
     Args:
-        path: A YAML file with `base`, `axes` and perhaps `changes`, `rank` and `plan`.
+        path: A YAML file with `base` and `axes`, optionally `changes`, `rank` and `plan`.
         overrides: Changes in the form `key=value` to the base, or `axes.key=value` to an axis.
         allow: Modules, packages or folders whose code the study may name, as in `load`.
 
@@ -155,7 +154,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequen
         The study, with every configuration parsed.
 
     Raises:
-        ConfigError: A mistake in the file or in one of the configurations; the message names the axis and the label.
+        ConfigError: An error in the file or in one of the configurations; the message names the axis and the label.
 
     Example:
         >>> from pathlib import Path
@@ -171,7 +170,7 @@ def load_study(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequen
 
 
 def expand(plain: Mapping[str, Any], name: str, folder: Path = Path(), overrides: Sequence[str] = ()) -> Study:
-    """Every combination of the axes as a parsed configuration; a mistake names its axis and label."""
+    """Expand every combination of the axes to a parsed configuration; an error names its axis and label."""
     plain = with_overrides(plain, [override for override in overrides if override.startswith(_AXES)])
     axes = _axes(plain, name, folder)
     for key in plain:
@@ -233,15 +232,15 @@ def _axes(plain: Mapping[str, Any], name: str, folder: Path) -> dict[str, dict[s
             f"study {name}: axes: at least one expected, for example {{seed: [101, 202]}}; got {axes!r} "
             "(a configuration of one run is started with `fedreuse run`)"
         )
-    found = {}
+    labelled = {}
     for axis, given in axes.items():
         where = f"study {name}, axes.{axis}"
-        found[str(axis)] = points(str(axis), _continued(str(axis), given, folder, where), where)
-    return found
+        labelled[str(axis)] = points(str(axis), _continued(str(axis), given, folder, where), where)
+    return labelled
 
 
 def _continued(axis: str, given: Any, folder: Path, where: str) -> Any:
-    """An axis with a `from`: the labels of the other study's axis, where one of ours does not replace its namesake."""
+    """Resolve `from` in an axis: labels of the other study's axis, replaced or extended by the ones given here."""
     if not isinstance(given, Mapping) or _FROM not in given:
         return given
     if not isinstance(given[_FROM], str):

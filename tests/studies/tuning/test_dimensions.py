@@ -23,17 +23,17 @@ def test_a_bound_follows_what_was_chosen_above(start: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "message"),
     [
         ({}, "dimensions expected"),
         ({"a": {"real": [1, 2]}}, "one of choice, int, float, log"),
         ({"a": {"float": [1]}}, "two bounds expected"),
-        ({"a": {"float": [0, "b"]}}, "dimensions above it .there are none."),
+        ({"a": {"float": [0, "b"]}}, "dimensions above it .none."),
         ({"a": {"float": [0, "__import__('os').getpid()"]}}, "neither a number nor an expression"),
     ],
 )
-def test_what_is_no_dimension(given: Any, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_what_is_no_dimension(given: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         parse_dimensions(given, "space")
 
 

@@ -32,6 +32,6 @@ def test_the_choice_is_a_configuration_that_runs(tmp_path: Path) -> None:
 
 
 def test_trials_are_written_though_none_may_be_chosen(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="no trial may be chosen"):
+    with pytest.raises(RunError, match="no trial can be chosen"):
         conclude(load_space(SPACE), [Trial(0, {"method.mu": 0.0}, "failed", error="why")], tmp_path)
     assert json.loads((tmp_path / OUTCOME_FILE).read_text())["trials"][0]["error"] == "why"

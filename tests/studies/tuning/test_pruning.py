@@ -36,5 +36,7 @@ def test_the_mean_of_all_runs_decides_when_the_last_one_has_come_so_far(study: o
 
 def test_stored_rounds_count_when_a_run_goes_on(study: optuna.Study) -> None:
     shared = Pruning(study).of_trial(5, 1)
-    TrialListener(shared, "run").hear([{"round": 1, "validation_score": 0.1}, {"round": 2, "validation_score": None}])
+    TrialListener(shared, "run").add_rounds(
+        [{"round": 1, "validation_score": 0.1}, {"round": 2, "validation_score": None}]
+    )
     assert shared.is_over

@@ -33,7 +33,7 @@ def test_smallest_bytes_that_keep_98_percent_in_the_worst_dataset() -> None:
     trials = [cells(0, 0.80, 0.50, 9), cells(1, 0.80, 0.49, 3), cells(2, 0.80, 0.48, 1), cells(3, 0.79, 0.50, 4)]
     assert numbers(Rule("retention", reference={"r": 0}), trials, UP) == [1]
     assert numbers(Rule("retention", share=0.985, reference={"r": 0}), trials, UP) == [3]
-    with pytest.raises(RunError, match="which others are held against, is not complete"):
+    with pytest.raises(RunError, match=r"reference trial .* is not complete"):
         Rule("retention", reference={"r": 7}).choose(trials, UP)
 
 
@@ -45,7 +45,7 @@ def test_sums_and_fronts() -> None:
 
 
 def test_nothing_to_choose_and_rules_that_lack_something() -> None:
-    with pytest.raises(RunError, match="no trial may be chosen by the rule best: of 1, 0 are complete"):
+    with pytest.raises(RunError, match="rule best: of 1, 0 are complete"):
         Rule().choose([trial(0, state="failed")], UP)
     with pytest.raises(ConfigError, match="reference belongs to retention"):
         Rule("retention")

@@ -51,12 +51,12 @@ def test_runs_of_trials_are_sealed_and_no_development_seed_can_test_the_choice(t
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
-        ({"rule": None}, "rule: how the winner is chosen must stand here before the first trial"),
+        ({"rule": None}, "rule: .*before the first trial"),
         ({"final_seed": 2}, "final_seed: 2 is a development seed"),
-        ({"seeds": []}, "seeds: whole numbers from 0 on expected"),
-        ({"objectives": [{}, {"metric": "flops"}]}, "rule: best looks at one objective"),
+        ({"seeds": []}, "seeds: integers"),
+        ({"objectives": [{}, {"metric": "flops"}]}, "rule: best .*one objective"),
         ({"sampler": "grid", "space": {"seed": {"int": [1, 2]}}}, "grid needs dimensions of the kind choice"),
         ({"rule": {"name": "scalarised", "weights": [1, 2]}}, "rule.weights: 1 expected"),
         ({"constraints": [{"metric": "flops"}]}, "one of at_most and at_least"),
@@ -64,12 +64,12 @@ def test_runs_of_trials_are_sealed_and_no_development_seed_can_test_the_choice(t
         ({"space": {"method.mu": {"choice": [1]}}}, "mu"),
     ],
 )
-def test_mistakes_name_their_place(changes: dict[str, Any], told: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_mistakes_name_their_place(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=message):
         load_space(write(tmp_path, **changes))
 
 
 @pytest.mark.parametrize("key", ["trials", "batch"])
 def test_numbers_of_trials_are_whole(tmp_path: Path, key: str) -> None:
-    with pytest.raises(ConfigError, match=f"{key}: a whole number expected, got 'many'"):
+    with pytest.raises(ConfigError, match=f"{key}: .*'many'"):
         load_space(write(tmp_path, **{key: "many"}))

@@ -51,5 +51,5 @@ def test_another_definition_than_the_digest_says_is_refused(tmp_path: Path) -> N
         read_space(tmp_path)
     del content["check"]
     (tmp_path / SPACE_FILE).write_text(json.dumps(content))
-    with pytest.raises(RunDirectoryError, match="does not have its digest"):
+    with pytest.raises(RunDirectoryError, match="does not match its digest"):
         read_space(tmp_path).space()

@@ -1,1 +1,1 @@
-"""Tuning: settings chosen on validation data by a rule that stands in the file before the first trial."""
+"""Tuning: search for settings on validation data, with a selection rule that is fixed before the first trial."""

@@ -1,4 +1,4 @@
-"""The dimensions of a search space: one setting each, with bounds that may depend on settings above it."""
+"""Dimensions of a search space: one setting each, with bounds that may depend on settings above it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"min": min, "max": max}
 
 @dataclass(frozen=True)
 class Dimension:
-    """One setting of a configuration that is searched.
+    """Setting of a configuration that is searched.
 
     Args:
         key: The dotted key, such as `method.gate.tau_start`.
@@ -39,11 +39,11 @@ class Dimension:
 
     @property
     def name(self) -> str:
-        """What expressions call it."""
+        """Name of the dimension in expressions."""
         return self.key.rpartition(".")[2]
 
     def suggest(self, trial: optuna.Trial, chosen: Mapping[str, Any]) -> Any:
-        """A value for a trial; `chosen` are the values of the dimensions above, by name."""
+        """Return a value for a trial; `chosen` holds the values of the dimensions above, by name."""
         if self.kind == "choice":
             return trial.suggest_categorical(self.key, self.values)
         low, high = (_evaluate(bound, chosen, self.key) for bound in self.values)
@@ -55,10 +55,10 @@ class Dimension:
 
 
 def parse_dimensions(given: object, where: str) -> tuple[Dimension, ...]:
-    """The dimensions in the order of the file: `key: {float: [0.1, 0.9]}`."""
+    """Parse dimensions such as `key: {float: [0.1, 0.9]}`, in the order of the file."""
     if not isinstance(given, Mapping) or not given:
         raise ConfigError(f"{where}: dimensions expected, such as {{method.mu: {{log: [1e-5, 1e-2]}}}}; got {given!r}")
-    found: list[Dimension] = []
+    dimensions: list[Dimension] = []
     for key, spec in given.items():
         at = f"{where}.{key}"
         if not isinstance(spec, Mapping) or len(spec) != 1 or next(iter(spec)) not in _KINDS:
@@ -68,11 +68,11 @@ def parse_dimensions(given: object, where: str) -> tuple[Dimension, ...]:
             raise ConfigError(f"{at}.{kind}: {'two bounds' if kind != 'choice' else 'a list'} expected, got {values!r}")
         dimension = Dimension(str(key), kind, tuple(values))
         if kind != "choice":
-            known = {one.name: 1.0 for one in found}
+            known = {above.name: 1.0 for above in dimensions}
             for bound in dimension.values:
                 _evaluate(bound, known, at)
-        found.append(dimension)
-    return tuple(found)
+        dimensions.append(dimension)
+    return tuple(dimensions)
 
 
 def _evaluate(bound: Any, chosen: Mapping[str, Any], where: str) -> float:
@@ -83,12 +83,12 @@ def _evaluate(bound: Any, chosen: Mapping[str, Any], where: str) -> float:
     except (SyntaxError, TypeError, ValueError, ZeroDivisionError, KeyError) as error:
         raise ConfigError(
             f"{where}: the bound {bound!r} is neither a number nor an expression of + - * / min max and dimensions "
-            f"above it ({', '.join(chosen) or 'there are none'}): {error}"
+            f"above it ({', '.join(chosen) or 'none'}): {error}"
         ) from None
 
 
 def _value(node: ast.expr, chosen: Mapping[str, Any]) -> Any:
-    """An expression, walked by hand: nothing of it is executed."""
+    """Evaluate an expression node by node, without executing it as code."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Name):
@@ -98,5 +98,5 @@ def _value(node: ast.expr, chosen: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         return _OPERATORS[type(node.op)](_value(node.left, chosen), _value(node.right, chosen))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
-        return _FUNCTIONS[node.func.id](*(_value(one, chosen) for one in node.args))
+        return _FUNCTIONS[node.func.id](*(_value(argument, chosen) for argument in node.args))
     raise ValueError(f"{ast.unparse(node)} is not allowed")

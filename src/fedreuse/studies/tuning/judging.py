@@ -1,4 +1,4 @@
-"""What the runs of one trial come to: objectives, constraints, and the numbers of every cell."""
+"""Evaluation of a trial by its runs: objectives, constraints, and means of every cell."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Judgement", "judge"]
 
 @dataclass(frozen=True)
 class Judgement:
-    """Objectives in the order of the space, by how much each constraint is broken, and means by cell."""
+    """Objectives in the order of the space, the violation of each constraint (above 0: violated), and means by cell."""
 
     values: tuple[float, ...]
     excess: tuple[float, ...]
@@ -27,14 +27,14 @@ class Judgement:
 
 
 def judge(space: Space, runs: Mapping[str, Sequence[RunDirectory]]) -> Judgement:
-    """Judge a trial by its complete runs, given by cell."""
+    """Evaluate a trial from its complete runs, given by cell."""
     flat, rule = list(chain.from_iterable(runs.values())), space.rule
     cells = {
         cell: {
-            "validation": Measure("validation").of(those),
-            "bytes": fmean(bytes_of(one, rule.boundary, rule.direction) for one in those),
+            "validation": Measure("validation").of(of_cell),
+            "bytes": fmean(bytes_of(run, rule.boundary, rule.direction) for run in of_cell),
         }
-        for cell, those in runs.items()
+        for cell, of_cell in runs.items()
     }
     values = tuple(measure.of(flat) for measure in space.objectives)
-    return Judgement(values, tuple(one.excess(flat) for one in space.constraints), cells)
+    return Judgement(values, tuple(constraint.excess(flat) for constraint in space.constraints), cells)

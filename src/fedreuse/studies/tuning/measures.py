@@ -1,4 +1,4 @@
-"""What a trial is judged by: numbers of its runs, none of which looks at the test split."""
+"""Measures of a trial: numbers of its runs, none of which uses the test split."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LARGER = ("validation", "best_validation", "saving")
 
 @dataclass(frozen=True)
 class Measure:
-    """One number of a run; a trial's is the mean over its runs.
+    """Number of a run; the number of a trial is the mean over its runs.
 
     Args:
         metric: `validation` (the score of the run's model), `best_validation` (of any round), `bytes` or `saving` (of
-            `boundary` and `direction`), `flops`, `bytes_to_target`, `active_fraction` (of selected clients, those that
-            trained).
-        boundary: Which bytes.
+            `boundary` and `direction`), `flops`, `bytes_to_target`, `active_fraction` (share of selected clients
+            that trained).
+        boundary: Name of the boundary, which says which bytes are counted.
         direction: `up`, `down` or `both`.
-        target: A validation score, for `bytes_to_target`; infinite if a run never gets there.
+        target: Validation score, for `bytes_to_target`; the measure is infinite if a run never reaches it.
 
     Example:
         objectives: [{metric: validation}, {metric: bytes, boundary: messages}]
@@ -45,7 +45,7 @@ class Measure:
     target: float | None = None
 
     def __post_init__(self) -> None:
-        """Check what belongs together."""
+        """Check the boundary, and that `target` is given exactly with `bytes_to_target`."""
         known = [*modelled(), *measured()]
         if self.boundary not in known:
             raise ConfigError(f"boundary: unknown; {suggest(self.boundary, known)}")
@@ -54,11 +54,11 @@ class Measure:
 
     @property
     def goal(self) -> Literal["maximize", "minimize"]:
-        """Which way is better."""
+        """Direction of improvement."""
         return "maximize" if self.metric in _LARGER else "minimize"
 
     def of(self, runs: Iterable[RunDirectory]) -> float:
-        """The mean over runs."""
+        """Return the mean over runs."""
         return fmean(self._of_run(run) for run in runs)
 
     def _of_run(self, run: RunDirectory) -> float:
@@ -71,14 +71,14 @@ class Measure:
             return bytes_of(run, self.boundary, self.direction)
         if self.metric == "flops":
             return float(read_run(run).work["flops"])
-        found = (
+        value = (
             validation_score(run)
             if self.metric == "validation"
             else getattr(read_run(run).savings[self.boundary], self.direction)
         )
-        if found is None:
+        if value is None:
             raise ConfigError(f"{run.path} has no {self.metric}, which the space asks for; set task.validation")
-        return float(found)
+        return float(value)
 
     def _of_rounds(self, run: RunDirectory) -> float:
         rows = run.metrics()
@@ -86,13 +86,13 @@ class Measure:
         if self.metric == "best_validation":
             return float(max(scores))
         assert self.target is not None
-        arrived = next((at for at, score in enumerate(scores, start=1) if score >= self.target), None)
-        return inf if arrived is None else bytes_of(run, self.boundary, self.direction, arrived)
+        reached = next((at for at, score in enumerate(scores, start=1) if score >= self.target), None)
+        return inf if reached is None else bytes_of(run, self.boundary, self.direction, reached)
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """What a trial must keep to be chosen: a measure, and one bound."""
+    """Bound on a measure that a trial must satisfy to be chosen."""
 
     measure: Measure
     at_most: float | None = None
@@ -103,12 +103,12 @@ class Constraint:
         require((self.at_most is None) != (self.at_least is None), "one of at_most and at_least expected", None)
 
     def excess(self, runs: Iterable[RunDirectory]) -> float:
-        """By how much it is broken; kept if not above 0."""
+        """Return the violation of the bound; satisfied if not above 0."""
         number = self.measure.of(runs)
         return number - self.at_most if self.at_most is not None else (self.at_least or 0.0) - number
 
 
 def bytes_of(run: RunDirectory, boundary: str, direction: str, rounds: int | None = None) -> float:
-    """Bytes of the first so many rounds, or all."""
+    """Return the bytes of the first `rounds` rounds, or of all."""
     ways = ("up", "down") if direction == "both" else (direction,)
     return float(sum(row[f"{way}_bytes ({boundary})"] for row in run.metrics()[:rounds] for way in ways))

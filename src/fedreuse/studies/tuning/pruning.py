@@ -1,4 +1,4 @@
-"""Stopping trials that fall behind, through the listeners of their runs; Optuna's pruner decides."""
+"""Pruning: stops bad trials through the listeners of their runs, as decided by Optuna's pruner."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ __all__ = ["Pruning", "TrialListener", "TrialScores"]
 
 
 class Pruning:
-    """Decides against the trials of earlier batches alone, so that it does not depend on which run is faster."""
+    """Pruner that compares with trials of earlier batches only, so that the speed of runs does not matter."""
 
     def __init__(self, study: optuna.Study, pruner: optuna.pruners.BasePruner | None = None) -> None:
-        """The median of complete trials, once there are five."""
+        """By default, prune below the median of complete trials, once there are five."""
         self._study, self._pruner = study, pruner or optuna.pruners.MedianPruner()
 
     def of_trial(self, number: int, num_runs: int) -> TrialScores:
-        """The scores of one trial, whose runs may go on side by side."""
+        """Return the scores of one trial, shared by the listeners of its runs."""
         return TrialScores(self, number, num_runs)
 
     def is_behind(self, number: int, scores: Mapping[int, float]) -> bool:
-        """Whether a trial with these scores by round is to be stopped."""
+        """Return True if a trial with these scores by round should stop."""
         frozen = self._study.get_trials(deepcopy=True)[number]
         frozen.intermediate_values = dict(scores)
         return bool(self._pruner.prune(self._study, frozen))
@@ -38,7 +38,7 @@ class Pruning:
 
 @dataclass
 class TrialScores:
-    """Mean validation scores of a trial by round, as far as all its runs have come."""
+    """Mean validation scores of a trial, for the rounds that all its runs have reached."""
 
     pruning: Pruning
     number: int
@@ -48,7 +48,7 @@ class TrialScores:
     is_over: bool = False
 
     def note(self, run_id: str, round_number: int, score: float) -> None:
-        """A score of one run; the decision falls when the last run has come so far."""
+        """Add a score of one run; the decision is made when all runs have reached the round."""
         here = self.by_round.setdefault(round_number, {})
         here[run_id] = score
         if len(here) == self.num_runs and round_number not in self.means:
@@ -57,25 +57,25 @@ class TrialScores:
 
 
 class TrialListener(Listener):
-    """Hears one run of a trial, and stops it once the trial is over."""
+    """Listener of one run of a trial, which stops it once the trial is pruned."""
 
     def __init__(self, scores: TrialScores, run_id: str) -> None:
         """Several listeners share the scores of their trial."""
         self._scores, self._run_id = scores, run_id
 
-    def hear(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Take in rounds that are stored."""
+    def add_rounds(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Add the scores of stored rounds."""
         for row in rows:
             if row["validation_score"] is not None:
                 self._scores.note(self._run_id, row["round"], row["validation_score"])
 
     def started(self, event: Started) -> Stop | None:
-        """A resumed run tells what it had."""
-        self.hear(event.directory.metrics())
+        """Add the stored rounds of a resumed run."""
+        self.add_rounds(event.directory.metrics())
         return self._answer()
 
     def evaluated(self, event: Evaluated) -> Stop | None:
-        """Compare."""
+        """Add a score."""
         self._scores.note(self._run_id, event.round_number, event.scores["validation_score"])
         return self._answer()
 

@@ -1,7 +1,7 @@
-"""A search at work: trials asked of Optuna in batches, run sealed, told when their batch is over.
+"""Execution of a search: Optuna proposes trials in batches; their runs keep the test split sealed.
 
-What a trial tries depends on the space, its number and the batches before alone: a search that was killed goes on with
-the same trials, on any number of cores.
+The settings of a trial depend only on the space, its number and the batches before it. A search that was killed
+therefore continues with the same trials, on any number of cores.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _STATES = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialSt
 
 
 def search(space: Space, out: Path, jobs: int = 1, say: Callable[[str], object] = str) -> list[Trial]:
-    """Run every trial that is left; all of them, in the order of their numbers.
+    """Run the remaining trials, and return all in the order of their numbers.
 
     Args:
-        space: What is searched.
+        space: The search space.
         out: The folder of the search.
-        jobs: Runs at a time, one core each; the trials are the same.
-        say: Is told in a sentence how each trial ended.
+        jobs: Number of simultaneous runs, one core each, at least 1; trials do not depend on it.
+        say: Function that receives a sentence about the end of each trial.
 
     Raises:
         RunDirectoryError: The folder belongs to another space, or another process searches there.
@@ -59,14 +59,14 @@ def search(space: Space, out: Path, jobs: int = 1, say: Callable[[str], object] 
         while True:
             batch = _ask(space, study)
             if not batch:
-                return [_read(one) for one in study.get_trials(deepcopy=False)]
+                return [_read(trial) for trial in study.get_trials(deepcopy=False)]
             _play(space, study, batch, out, jobs)
             for trial in batch:
-                told = _read(study.get_trials(deepcopy=False)[trial.number])
-                pairs = zip(space.objectives, told.values, strict=False)  # a trial that failed has no values
+                ended = _read(study.get_trials(deepcopy=False)[trial.number])
+                pairs = zip(space.objectives, ended.values, strict=False)  # a failed trial has no values
                 values = "".join(f", {measure.metric} {value:.6g}" for measure, value in pairs)
-                why = f": {told.error}" if told.error else ""
-                say(f"trial {trial.number} ({trial.number + 1} of {space.size}) {told.state}{values}{why}")
+                why = f": {ended.error}" if ended.error else ""
+                say(f"trial {trial.number} ({trial.number + 1} of {space.size}) {ended.state}{values}{why}")
     finally:
         folder.release()
 
@@ -77,17 +77,17 @@ def _study(space: Space, path: Path) -> optuna.Study:
         content = path.read_bytes()
         os.truncate(path, content.rfind(b"\n") + 1)
     for left in path.parent.glob(f"{path.name}.lock*"):
-        left.unlink()  # of a process that was killed; the folder is ours alone
+        left.unlink()  # of a process that was killed; we hold the lock of the folder
     storage = JournalStorage(JournalFileBackend(str(path), lock_obj=JournalFileOpenLock(str(path))))
     directions = [measure.goal for measure in space.objectives]
     return optuna.create_study(storage=storage, study_name=space.name, directions=directions, load_if_exists=True)
 
 
 def _ask(space: Space, study: optuna.Study) -> list[optuna.Trial]:
-    """The batch at hand, begun by an earlier process or not."""
+    """Return the unfinished trials of the current batch, which an earlier process may have begun."""
     known = study.get_trials(deepcopy=False)
-    ended = sum(one.state.is_finished() for one in known)
-    first = min(one.number for one in known if not one.state.is_finished()) if ended < len(known) else ended
+    ended = sum(trial.state.is_finished() for trial in known)
+    first = min(trial.number for trial in known if not trial.state.is_finished()) if ended < len(known) else ended
     first -= first % space.batch
     numbers = range(first, min(first + space.batch, space.size))
     batch = []
@@ -109,7 +109,7 @@ def _ask(space: Space, study: optuna.Study) -> list[optuna.Trial]:
 
 
 def _sampler(space: Space, number: int, key: str = "") -> optuna.samplers.BaseSampler:
-    """A sampler whose randomness follows from the space, the trial and the dimension: resumed, it draws the same."""
+    """Return a sampler seeded by the space, the trial and the dimension, so that a resumed search draws the same."""
     seed = int.from_bytes(sha256(f"{space.digest} {number} {key}".encode()).digest()[:4], "little")
     if space.sampler == "tpe":
         return optuna.samplers.TPESampler(seed=seed)
@@ -119,7 +119,7 @@ def _sampler(space: Space, number: int, key: str = "") -> optuna.samplers.BaseSa
 
 
 def _play(space: Space, study: optuna.Study, batch: list[optuna.Trial], out: Path, jobs: int) -> None:
-    """Run a batch and tell its trials, in their order, when all of it is over."""
+    """Run a batch, then report its trials to Optuna in their order."""
     pruning = Pruning(study) if space.prune == "median" else None
     planned = {trial.number: space.runs(trial.params) for trial in batch}
     waiting: dict[str, tuple[RunJob, TrialListener | None]] = {}
@@ -130,16 +130,16 @@ def _play(space: Space, study: optuna.Study, batch: list[optuna.Trial], out: Pat
             directory = _directory(out, config)
             listener = None if shared is None else TrialListener(shared, config.run_id)
             if directory.is_complete and listener is not None:
-                listener.hear(directory.metrics())
+                listener.add_rounds(directory.metrics())
             elif not directory.is_complete:
                 waiting.setdefault(config.run_id, (RunJob(len(waiting), config, directory), listener))
     errors = _run(waiting, jobs)
     for trial in batch:
-        _tell(space, study, trial, planned[trial.number], out, errors)
+        _report(space, study, trial, planned[trial.number], out, errors)
 
 
 def _run(waiting: Mapping[str, tuple[RunJob, TrialListener | None]], jobs: int) -> dict[str, str]:
-    """Run what is not complete; why runs failed, by run id."""
+    """Run the incomplete runs, and return the errors of failed ones by run id."""
     tasks = [task for task, _ in waiting.values()]
     if jobs > 1 and len(tasks) > 1:
         ended = run_side_by_side(tasks, jobs, lambda task: waiting[task.config.run_id][1])
@@ -153,7 +153,7 @@ def _run(waiting: Mapping[str, tuple[RunJob, TrialListener | None]], jobs: int) 
     return errors
 
 
-def _tell(
+def _report(
     space: Space,
     study: optuna.Study,
     trial: optuna.Trial,
@@ -163,35 +163,35 @@ def _tell(
 ) -> None:
     runs = {cell: [_directory(out, config) for config in configs] for cell, configs in cells.items()}
     flat = list(chain.from_iterable(runs.values()))
-    trial.set_user_attr("runs", [one.path.name for one in flat])
-    failed = [errors[one.path.name] for one in flat if one.path.name in errors]
+    trial.set_user_attr("runs", [run.path.name for run in flat])
+    failed = [errors[run.path.name] for run in flat if run.path.name in errors]
     if failed:
         trial.set_user_attr("error", failed[0])
         study.tell(trial, state=TrialState.FAIL)
         return
-    if not all(one.is_complete for one in flat):
+    if not all(run.is_complete for run in flat):
         study.tell(trial, state=TrialState.PRUNED)
         return
-    found = judge(space, runs)
+    judgement = judge(space, runs)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a trial that was killed right here has some of these, with the same values
+        warnings.simplefilter("ignore")  # after a kill at this point, some are set already, to the same values
         for number, score in _scores(flat).items() if space.prune == "median" else ():
             trial.report(score, number)
-        for at, broken_by in enumerate(found.excess):
-            trial.set_constraint(str(at), broken_by)
-    trial.set_user_attr("excess", list(found.excess))
-    trial.set_user_attr("cells", found.cells)
-    study.tell(trial, list(found.values))
+        for at, violation in enumerate(judgement.excess):
+            trial.set_constraint(str(at), violation)
+    trial.set_user_attr("excess", list(judgement.excess))
+    trial.set_user_attr("cells", judgement.cells)
+    study.tell(trial, list(judgement.values))
 
 
 def _scores(runs: list[RunDirectory]) -> dict[int, float]:
-    """The mean validation score of a trial's runs by round."""
+    """Return the mean validation score of a trial's runs by round."""
     by_round: dict[int, list[float]] = {}
-    for one in runs:
-        for row in one.metrics():
+    for run_ in runs:
+        for row in run_.metrics():
             if row["validation_score"] is not None:
                 by_round.setdefault(row["round"], []).append(row["validation_score"])
-    return {number: fmean(found) for number, found in by_round.items() if len(found) == len(runs)}
+    return {number: fmean(scores) for number, scores in by_round.items() if len(scores) == len(runs)}
 
 
 def _directory(out: Path, config: RunConfig) -> RunDirectory:

@@ -1,4 +1,4 @@
-"""A search space: what is searched, how it is judged, and by which rule the winner is chosen; read from one file."""
+"""Search spaces: dimensions, objectives, constraints and selection rule, read from one file."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ _KEYS = ("from", "base", "changes", "axes", "seeds", "final_seed", "space", "sam
 
 @dataclass(frozen=True)
 class Space:
-    """A search, fixed before its first trial.
+    """Definition of a search, fixed before its first trial.
 
     Attributes:
-        name: What it is called.
+        name: Name of the space.
         base: The configuration that trials change.
-        axes: Every trial runs at each point of these (datasets, methods), and its numbers are means over them.
+        axes: Datasets, methods and the like; every trial runs at each point, and its numbers are means over them.
         seeds: Development seeds; every trial runs with each.
         final_seed: The seed of the configuration that is written at the end.
-        dimensions: What is searched.
+        dimensions: Settings that are searched.
         sampler: `tpe`, `random`, `grid` (of choices) or `nsga2` (several objectives).
-        trials: How many; for `grid` all points.
-        batch: Trials that are asked for before one of them ends: they may run side by side, and what they are does
-            not depend on how many cores there are.
-        prune: `median` stops a trial whose validation score is below the median of earlier trials in that round.
-        objectives: What counts; the first one most.
-        constraints: What a trial must keep to be chosen.
-        rule: How the winner is chosen.
-        plain: What the file says beside the base.
-        digest: SHA-256 of base and file: another rule is another space.
+        trials: Number of trials, at least 1; `grid` takes all points.
+        batch: Number of trials that are drawn together, at least 1. They may run side by side, and do not depend on
+            the number of cores.
+        prune: `median` stops a trial whose validation score is below the median of earlier trials in that round;
+            `none` stops no trial.
+        objectives: Measures to optimise; the first is the main one.
+        constraints: Bounds that a trial must satisfy to be chosen.
+        rule: Selection rule.
+        plain: Content of the file without the base.
+        digest: SHA-256 of base and file; it changes with the rule.
     """
 
     name: str
@@ -67,38 +68,38 @@ class Space:
     digest: str
 
     def cells(self) -> dict[str, Mapping[str, Any]]:
-        """The points of the axes: a name, and what each changes."""
-        found: dict[str, Mapping[str, Any]] = {}
+        """Return the points of the axes: the changes of each, by name."""
+        cells: dict[str, Mapping[str, Any]] = {}
         for point in product(*(axis.items() for axis in self.axes.values())):
             changes: Any = {}
             for _, change in point:
                 changes = with_changes(changes, change)
-            found[", ".join(label for label, _ in point) or "all"] = changes
-        return found
+            cells[", ".join(label for label, _ in point) or "all"] = changes
+        return cells
 
     def runs(self, params: Mapping[str, Any]) -> dict[str, list[RunConfig]]:
-        """The sealed runs of one trial, by cell."""
+        """Return the configurations of one trial by cell, with the test split sealed."""
         return {
             cell: [self._config(params, changes, {"seed": seed, "test": "sealed"}) for seed in self.seeds]
             for cell, changes in self.cells().items()
         }
 
     def frozen(self, params: Mapping[str, Any]) -> RunConfig:
-        """The configuration of a choice, which no development seed may run."""
+        """Return the final configuration of a trial, which refuses to run with a development seed."""
         return self._config(params, {}, {"seed": self.final_seed, "development_seeds": list(self.seeds)})
 
     @property
     def size(self) -> int:
-        """How many trials there are."""
+        """Number of trials."""
         return len(self.grid()) if self.sampler == "grid" else self.trials
 
     def grid(self) -> list[dict[str, Any]]:
-        """Every combination of the choices."""
-        keys = [dimension.key for dimension in self.dimensions]
-        return [dict(zip(keys, point, strict=True)) for point in product(*(one.values for one in self.dimensions))]
+        """Return every combination of the choices."""
+        keys, choices = zip(*((dimension.key, dimension.values) for dimension in self.dimensions), strict=True)
+        return [dict(zip(keys, point, strict=True)) for point in product(*choices)]
 
     def _config(self, params: Mapping[str, Any], changes: Mapping[str, Any], last: Mapping[str, Any]) -> RunConfig:
-        # a cell with another method drops what is searched of this one
+        # changes of the cell come last: one with another method drops the searched settings of this method
         plain = with_changes(with_changes(self.base, tree_of(params.items(), "space.")), changes)
         return load({**plain, **last})
 
@@ -107,12 +108,12 @@ def load_space(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequen
     """Read a search space.
 
     Args:
-        path: A YAML file; `from: OTHER` takes all keys of another file beside it that this one does not give.
+        path: A YAML file; `from: OTHER` takes missing keys from another file in the same folder.
         overrides: Changes `key=value` to the base; with `tune.` before the key to the space, such as `tune.trials=4`.
         allow: Modules, packages or folders whose code the space may name, as in `load`.
 
     Raises:
-        ConfigError: A mistake in the file; development seeds that are final seeds; a rule or sampler that does not fit.
+        ConfigError: An error in the file; a final seed that is a development seed; a rule or sampler that does not fit.
 
     Example:
         >>> load_space("configs/tune/digits/gate.yaml").rule.name
@@ -120,7 +121,7 @@ def load_space(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequen
     """
     allow_imports(allow)
     file = Path(path)
-    changes = [one.removeprefix("tune.") for one in overrides if one.startswith("tune.")]
+    changes = [override.removeprefix("tune.") for override in overrides if override.startswith("tune.")]
     plain = with_overrides(_continued(file), changes)
     for key in plain:
         if key not in _KEYS:
@@ -130,11 +131,11 @@ def load_space(path: str | Path, overrides: Sequence[str] = (), *, allow: Sequen
     if not isinstance(base, Mapping):
         raise ConfigError(f"{file}: base: a configuration, or the path of one beside the space, expected; got {base!r}")
     base = with_changes(base, tree_of((plain.get("changes") or {}).items(), "changes."))
-    base = with_overrides(base, [one for one in overrides if not one.startswith("tune.")])
+    base = with_overrides(base, [override for override in overrides if not override.startswith("tune.")])
     try:
         own = {key: plain[key] for key in plain if key not in ("from", "base", "changes")}
         space = make_space(file.stem, base, own)
-        first = {one.key: one.values[0] for one in space.dimensions if one.kind == "choice"}
+        first = {choice.key: choice.values[0] for choice in space.dimensions if choice.kind == "choice"}
         space.frozen(first)
         space.runs(first)
     except ConfigError as error:
@@ -150,15 +151,15 @@ def _continued(file: Path) -> dict[str, Any]:
 
 
 def digest_of(base: Mapping[str, Any], plain: Mapping[str, Any]) -> str:
-    """The digest of a space: the same for what a file says and for what JSON kept of it."""
+    """Return the digest of a space; it is the same after a round trip through JSON."""
     return sha256(json.dumps([base, plain], sort_keys=True, default=str).encode()).hexdigest()
 
 
 def make_space(name: str, base: Mapping[str, Any], plain: Mapping[str, Any]) -> Space:
-    """A space from its base and what its file says beside it.
+    """Build a space from its base and the rest of its file.
 
     Raises:
-        ConfigError: A mistake in one of them.
+        ConfigError: An error in one of them.
     """
     dimensions = parse_dimensions(plain.get("space"), "space")
     sampler: Any = plain.get("sampler", "tpe")
@@ -184,44 +185,44 @@ def _check(space: Space) -> None:
     several = len(space.objectives) > 1
     if space.final_seed in space.seeds:
         raise ConfigError(
-            f"final_seed: {space.final_seed} is a development seed, with which settings are chosen, so it cannot test "
-            "them; take another one"
+            f"final_seed: {space.final_seed} is a development seed, on which settings are chosen, so it cannot test "
+            "them; use another one"
         )
     if space.trials < 1 or space.batch < 1:
         raise ConfigError(f"trials and batch must be at least 1, got {space.trials} and {space.batch}")
-    if space.sampler == "grid" and any(one.kind != "choice" for one in space.dimensions):
-        raise ConfigError("sampler: grid needs dimensions of the kind choice; write the values out, or take tpe")
+    if space.sampler == "grid" and any(dimension.kind != "choice" for dimension in space.dimensions):
+        raise ConfigError("sampler: grid needs dimensions of the kind choice; list the values, or use tpe")
     if several and space.prune != "none":
         raise ConfigError("prune: median compares one objective, but there are several; write prune: none")
     if several and space.rule.name == "best":
-        raise ConfigError("rule: best looks at one objective, but there are several; take pareto or scalarised")
+        raise ConfigError("rule: best uses one objective, but there are several; use pareto or scalarised")
     if space.rule.name == "scalarised" and len(space.rule.weights) != len(space.objectives):
         raise ConfigError(f"rule.weights: {len(space.objectives)} expected, got {list(space.rule.weights)}")
 
 
 def _no_rule() -> Rule:
-    raise ConfigError("rule: how the winner is chosen must stand here before the first trial, such as {name: best}")
+    raise ConfigError("rule: missing; it must be fixed before the first trial, for example {name: best}")
 
 
 def _constraint(given: object, where: str) -> Constraint:
     if not isinstance(given, Mapping):
         raise ConfigError(f"{where}: such as {{metric: active_fraction, at_most: 0.7}} expected, got {given!r}")
     bounds = {key: float(given[key]) for key in ("at_most", "at_least") if key in given}
-    measure: Measure = parse(Measure, {key: one for key, one in given.items() if key not in bounds}, where)
+    measure: Measure = parse(Measure, {key: value for key, value in given.items() if key not in bounds}, where)
     try:
         return Constraint(measure, **bounds)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 
 
-def _count(plain: Mapping[str, Any], key: str, usual: int) -> int:
-    given = plain.get(key, usual)
+def _count(plain: Mapping[str, Any], key: str, default: int) -> int:
+    given = plain.get(key, default)
     if type(given) is not int:
-        raise ConfigError(f"{key}: a whole number expected, got {given!r}")
+        raise ConfigError(f"{key}: an integer expected, got {given!r}")
     return given
 
 
 def _whole(given: object, where: str) -> tuple[int, ...]:
-    if isinstance(given, list) and given and all(type(one) is int and one >= 0 for one in given):
+    if isinstance(given, list) and given and all(type(number) is int and number >= 0 for number in given):
         return tuple(given)
-    raise ConfigError(f"{where}: whole numbers from 0 on expected, such as [1, 2]; got {given!r}")
+    raise ConfigError(f"{where}: integers of at least 0 expected, such as [1, 2]; got {given!r}")
