@@ -17,7 +17,7 @@ def test_every_dataset_is_listed(invoke: Invoke, tmp_path: Path) -> None:
     assert told["digits"]["is_here"]
     assert not told["mnist"]["is_here"]
     assert told["mnist"]["examples"] == {"train": 60_000, "test": 10_000}
-    assert len(told["mnist"]["sources"]) >= 2
+    assert told["mnist"]["sources"][0].startswith("https://")
     shown = invoke("data", "list", "--folder", tmp_path)
     assert "comes with scikit-learn" in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) <= 100
@@ -49,13 +49,10 @@ def test_absent_damaged_or_unknown(invoke: Invoke, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_to_fetch_and_no_such_source(invoke: Invoke) -> None:
+def test_nothing_to_fetch(invoke: Invoke) -> None:
     shown = invoke("data", "fetch", "digits")
     assert shown.exit_code == 2
     assert "comes with scikit-learn" in shown.stderr
-    shown = invoke("data", "fetch", "mnist", "--source", "offical")
-    assert shown.exit_code == 2
-    assert "did you mean 'official'?" in shown.stderr
 
 
 @pytest.mark.slow
@@ -64,14 +61,14 @@ def test_a_fetch_tells_what_it_gets_and_what_it_got(
 ) -> None:
     from fedreuse.learning.datasets import fetch as module
 
-    def fetch(name: str, folder: Path, progress: Any, source: str) -> Path:
-        assert (name, folder, source) == ("digits", tmp_path, "official")
+    def fetch(name: str, folder: Path, progress: Any) -> Path:
+        assert (name, folder) == ("digits", tmp_path)
         progress("digits.zip", 10, 100)
         progress("digits.zip", 100, 100)
         return folder / name
 
     monkeypatch.setattr(module, "fetch", fetch)
-    words = ("data", "fetch", "digits", "--folder", tmp_path, "--source", "official")
+    words = ("data", "fetch", "digits", "--folder", tmp_path)
     shown = invoke(*words)
     assert shown.stdout == f"fetching digits.zip\ndigits: train 1,442, test 355 in {tmp_path / 'digits'}\n"
     asked = invoke(*words, "--json")

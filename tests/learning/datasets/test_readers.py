@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.datasets.readers import read_cifar_binary, read_cifar_python, read_idx, read_medmnist
+from fedreuse.learning.datasets.readers import read_cifar_binary, read_idx, read_medmnist
 
 Write = Callable[[Path, np.ndarray], None]
 
@@ -62,13 +61,6 @@ def test_cifar_binary_record(tmp_path: Path) -> None:
     assert split.labels.tolist() == [8]
     assert split.inputs[0, :, 0, 0].tolist() == [0, 1, 2]
     assert split.inputs[0, 2, 31, 31] == 9
-
-
-def test_cifar_python_wants_numbers_for_labels(tmp_path: Path) -> None:
-    batch = {"data": np.zeros((2, 3072), np.uint8), "labels": [1, "2"]}
-    (tmp_path / "batch").write_bytes(pickle.dumps(batch, 2))
-    with pytest.raises(DataError, match="batch: labels holds something that is not a number"):
-        read_cifar_python(tmp_path / "batch", 2, "labels")
 
 
 @pytest.mark.parametrize("content", [b"", b"not an archive", b"PK\x03\x04 nor this"])

@@ -35,6 +35,8 @@ class Facts:
     """Folders, below the one that holds all datasets, where other tools put these files."""
     is_balanced: bool = False
     is_augmented: bool = False
+    pickled: tuple[str, ...] = ()
+    """Files of a published form that is refused, because reading pickles can run code."""
     digest: str | None = None
     """Of all arrays; None where the published files were out of reach and the digest is not pinned."""
     array_digests: tuple[str, ...] = ()
@@ -53,8 +55,6 @@ def _idx(train: str, test: str) -> Files:
 def _batches(train: tuple[str, ...], test: str) -> Files:
     return Files(train, train, (test,), (test,))
 
-
-_CIFAR_10 = tuple(f"data_batch_{number}" for number in range(1, 6))
 
 FACTS: dict[str, Facts] = {
     "digits": Facts(
@@ -129,11 +129,9 @@ FACTS: dict[str, Facts] = {
         examples={"train": 50_000, "test": 10_000},
         mean=(0.4914, 0.4822, 0.4465),
         std=(0.2470, 0.2435, 0.2616),
-        forms=(
-            _batches(tuple(f"{name}.bin" for name in _CIFAR_10), "test_batch.bin"),
-            _batches(_CIFAR_10, "test_batch"),
-        ),
+        forms=(_batches(tuple(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin"),),
         layouts=("cifar-10-batches-bin", "cifar-10-batches-py"),
+        pickled=("data_batch_1", "test_batch"),
         is_balanced=True,
         is_augmented=True,
         digest="e6216b9018fcebdb2fc8d67681111ecdcbcb1599320d6cfc1c4f6ff4b91839a8",
@@ -150,8 +148,9 @@ FACTS: dict[str, Facts] = {
         examples={"train": 50_000, "test": 10_000},
         mean=(0.5071, 0.4866, 0.4409),
         std=(0.2673, 0.2564, 0.2762),
-        forms=(_batches(("train.bin",), "test.bin"), _batches(("train",), "test")),
+        forms=(_batches(("train.bin",), "test.bin"),),
         layouts=("cifar-100-binary", "cifar-100-python"),
+        pickled=("train", "test"),
         is_balanced=True,
         is_augmented=True,
     ),

@@ -1,30 +1,34 @@
-"""Getting a dataset from its official place or a registry: verified, then put where `load` looks."""
+"""Datasets from their published addresses: downloaded by pooch, verified, then moved to where `load` reads them."""
 
 from __future__ import annotations
 
 import fcntl
 import shutil
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from fedreuse.core.errors import ConfigError, DataError
+from fedreuse.core.errors import ConfigError, DataError, shortened
+from fedreuse.core.extras import needs_package
 from fedreuse.learning.data import datasets, digest_of
+from fedreuse.learning.datasets.archives import take_out
 from fedreuse.learning.datasets.facts import FACTS
 from fedreuse.learning.datasets.folder import data_home, find
 from fedreuse.learning.datasets.sources import SOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fedreuse.learning.data import Data
-    from fedreuse.learning.datasets.download import Progress
-    from fedreuse.learning.datasets.sources import Offer
 
-__all__ = ["Checked", "Choice", "available", "check", "fetch", "sources"]
+__all__ = ["Checked", "Progress", "available", "check", "fetch", "sources"]
 
-Choice = Literal["auto", "official", "registry"]
+Progress = Callable[[str, int, int | None], None]
+"""Callback of a download: name of the file, bytes so far, bytes in all (None: unknown)."""
+
+_TIMEOUT_SECONDS, _RETRIES, _CHUNK_BYTES = 30, 2, 1 << 18
 _OWN = ("files", "text")
 _WITHOUT_FILES = {
     "digits": "comes with scikit-learn",
@@ -36,38 +40,48 @@ _WITHOUT_FILES = {
 
 @dataclass(frozen=True)
 class Checked:
-    """What a loaded and verified dataset holds."""
+    """Contents of a loaded and verified dataset."""
 
     name: str
     examples: dict[str, int]
     num_classes: int
     digest: str
     is_pinned: bool
-    """Whether the digest was compared with the published data's; otherwise counts and classes were."""
+    """True if the digest was compared with the published data's; otherwise counts and classes were."""
     array_digests: tuple[str, ...] = ()
     """Of train inputs, train labels, test inputs, test labels."""
 
 
-def fetch(
-    name: str,
-    folder: Path | None = None,
-    progress: Progress = lambda *_: None,
-    source: Choice = "auto",
-    offered: Sequence[Offer] | None = None,
-) -> Path:
-    """Get a dataset into the folder of all datasets and return its place; a good copy there is kept."""
-    _require_fetchable(name)
+def fetch(name: str, folder: Path | None = None, progress: Progress = lambda *_: None) -> Path:
+    """Download a dataset into the folder of all datasets, verify it, and return its folder; a good copy is kept.
+
+    Raises:
+        ConfigError: There is no such dataset, or it has no files to fetch.
+        DataError: A download failed, a checksum or the arrays are not those of the published data, or another fetch
+            of the same dataset is running.
+        MissingPackage: pooch is not installed.
+    """
+    datasets.get(name, "datasets")
+    if name not in SOURCES:
+        raise ConfigError(f"{name}: nothing to fetch, it {sources(name)[0]}")
     home = data_home(folder)
-    places = _choose(name, source, offered)
     with _work_folder(name, home) as work:
         if (there := _verified(name, folder)) is not None:
             return there
-        _put_in_place(_fetch_first(name, places, work, progress), home / name)
+        try:
+            ready = _download(name, work, progress)
+            _load_from(name, ready)
+        except (DataError, OSError, ValueError) as error:  # requests raises OSError; pooch ValueError for a checksum
+            raise DataError(
+                f"{name}: could not be fetched from {SOURCES[name].base}: {shortened(str(error))}; run the command "
+                "again later, or get the files by other means and set task.path to their folder"
+            ) from None
+        _put_in_place(ready, home / name)
     return home / name
 
 
 def check(name: str, folder: Path | None = None) -> Checked:
-    """Load and verify a dataset, and say what it holds."""
+    """Load and verify a dataset, and return counts and digests."""
     if name in _OWN:
         raise ConfigError(f"{name}: these are your own data; `fedreuse data show CONFIG` reads and describes them")
     data = datasets.parse(name, "datasets").load(folder)
@@ -78,55 +92,56 @@ def check(name: str, folder: Path | None = None) -> Checked:
 
 
 def available(name: str, folder: Path | None = None) -> bool:
-    """Whether a dataset needs no files or has all of them; they are not read."""
+    """Return True if a dataset needs no files or has all of them; they are not read."""
     datasets.get(name, "datasets")
     return name not in SOURCES or find(name, folder=folder) is not None
 
 
 def sources(name: str) -> list[str]:
-    """The places a dataset comes from, in the order they are tried."""
+    """Return the address a dataset comes from, or a phrase where it has no files to fetch."""
     datasets.get(name, "datasets")
     if name not in SOURCES:
         return [_WITHOUT_FILES.get(name, "comes with the code that defines it")]
-    return [f"{place.kind}: {place.title}" for place in SOURCES[name]]
+    return [SOURCES[name].title]
 
 
-def _require_fetchable(name: str) -> None:
-    datasets.get(name, "datasets")
-    if name not in SOURCES:
-        raise ConfigError(f"{name}: nothing to fetch, it {sources(name)[0]}")
+class _Bar:
+    """A progress bar as pooch calls it, which reports to a callback."""
+
+    def __init__(self, name: str, progress: Progress) -> None:
+        self._name, self._progress = name, progress
+        self.total = self._done = 0
+
+    def update(self, count: int) -> None:
+        self._done = min(self._done + count, self.total) if self.total else self._done + count
+        self._progress(self._name, self._done, self.total or None)
+
+    def reset(self) -> None:
+        self._done = 0
+
+    def close(self) -> None:
+        """Do nothing: the callback has seen the last byte."""
 
 
-def _choose(name: str, source: Choice, offered: Sequence[Offer] | None) -> list[Offer]:
-    if source not in ("auto", "official", "registry"):
-        raise ConfigError(f"source must be auto, official or registry, got {source!r}")
-    known = SOURCES[name] if offered is None else tuple(offered)
-    chosen = [place for place in known if source in ("auto", place.kind)]
-    if not chosen:
-        raise DataError(f"{name}: no {source} source is known; the known ones are {'; '.join(sources(name))}")
-    return chosen
-
-
-def _fetch_first(name: str, places: list[Offer], work: Path, progress: Progress) -> Path:
-    """The files of the first place that has them whole."""
+def _download(name: str, work: Path, progress: Progress) -> Path:
+    """Download the files of a dataset into `work` and take what `load` reads into a folder of its own."""
+    with needs_package("fetching a dataset"):
+        import pooch
+    pooch.get_logger().setLevel("ERROR")  # the callback reports instead
+    source = SOURCES[name]
+    registry = {file: f"md5:{digest}" for file, digest in source.files.items()}
+    # files that are whole stay in `work` when a later one fails: the next fetch finds them by their checksums
+    remote = pooch.create(work / "files", f"{source.base}/", registry=registry, retry_if_failed=_RETRIES)
     wanted = frozenset(file + packed for form in FACTS[name].forms for file in form.names() for packed in ("", ".gz"))
-    failures = []
-    for place in places:
-        ready = work / "ready"
-        shutil.rmtree(ready, ignore_errors=True)
-        ready.mkdir(parents=True)
-        try:
-            place.get(wanted, work, ready, progress)
-            _load_from(name, ready)
-        except (DataError, OSError) as error:
-            failures.append(f"{place.title}: {error}")
-        else:
-            return ready
-    reasons = "\n  ".join(failures)
-    raise DataError(
-        f"{name}: could not be fetched; where it was looked for:\n  {reasons}\n"
-        f"get its files by other means and point task.path at their folder"
-    )
+    ready = work / "ready"
+    shutil.rmtree(ready, ignore_errors=True)
+    ready.mkdir(parents=True)
+    for file in source.files:
+        bar = _Bar(file, progress)
+        get = pooch.HTTPDownloader(progressbar=bar, chunk_size=_CHUNK_BYTES, timeout=_TIMEOUT_SECONDS)
+        remote.fetch(file, downloader=get)
+        take_out(work / "files" / file, wanted, ready)
+    return ready
 
 
 def _load_from(name: str, place: Path) -> Data:
@@ -134,10 +149,11 @@ def _load_from(name: str, place: Path) -> Data:
 
 
 def _verified(name: str, folder: Path | None) -> Path | None:
-    found = find(name, folder=folder)
-    if found is None:
+    """Return the folder of a copy that loads, or None."""
+    copy = find(name, folder=folder)
+    if copy is None:
         return None
-    place = next(iter(found.paths.values())).parent
+    place = next(iter(copy.paths.values())).parent
     try:
         _load_from(name, place)
     except DataError:
@@ -146,7 +162,7 @@ def _verified(name: str, folder: Path | None) -> Path | None:
 
 
 def _put_in_place(ready: Path, target: Path) -> None:
-    """A rename: the dataset is there whole or not at all; what was there is kept under another name."""
+    """Rename the folder, so that the dataset is there whole or not at all; an older one keeps another name."""
     if target.exists():
         number = 1
         while (aside := target.with_name(f"{target.name}.replaced-{number}")).exists():
@@ -157,21 +173,20 @@ def _put_in_place(ready: Path, target: Path) -> None:
 
 @contextmanager
 def _work_folder(name: str, home: Path) -> Iterator[Path]:
-    """A folder that `load` never looks at, for one fetch at a time: two would write into one part file."""
+    """Make a folder that `load` never reads, for one fetch at a time."""
     work = home / f".fetch-{name}"
     work.mkdir(parents=True, exist_ok=True)
     with (work / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DataError(f"{name}: another fetch into {home} is under way; wait for it to end") from None
+            raise DataError(f"{name}: another fetch into {home} is running; wait for it to end") from None
         try:
             yield work
         except BaseException:
             shutil.rmtree(work / "ready", ignore_errors=True)
-            if len(list(work.iterdir())) > 1:  # downloads beside the lock are continued next time
-                raise
-            shutil.rmtree(work)
+            if not any(file.is_file() for file in (work / "files").glob("*")):
+                shutil.rmtree(work)
             raise
         shutil.rmtree(work)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import DataError
 from fedreuse.learning.datasets.facts import FACTS, Files
+from fedreuse.learning.datasets.sources import SOURCES
 from fedreuse.learning.datasets.verification import data_of, verify
 
 if TYPE_CHECKING:
@@ -96,9 +97,12 @@ def _on_disk(place: Path, file: str) -> Path | None:
 
 
 def _describe_absence(name: str, path: str | None, folder: Path | None) -> str:
-    """Which files are missing from the place that has most of them."""
+    """Say which files are missing from the folder that has most of them."""
     best: tuple[int, Path, list[str]] | None = None
+    pickled = FACTS[name].pickled
     for place in _places(name, path, folder):
+        if pickled and all((place / file).is_file() for file in pickled):
+            return f"{place} holds pickles, which are never read; the binary version is {SOURCES[name].addresses[0]}"
         for form in FACTS[name].forms:
             missing = [file for file in form.names() if _on_disk(place, file) is None]
             present = len(form.names()) - len(missing)

@@ -25,8 +25,8 @@ class Mnist(Dataset):
     """MNIST: handwritten digits, 60,000 and 10,000 images of 28 x 28, 10 classes.
 
     Args:
-        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
-            puts them, and in the places that `fedreuse data check mnist` lists.
+        path: The folder with the published files, which are verified; null: where `fedreuse data fetch mnist`
+            puts them.
 
     Example: `task: {name: mnist}`.
     """
@@ -34,7 +34,7 @@ class Mnist(Dataset):
     path: str | None = None
 
     def load(self, folder: Path | None) -> Data:
-        """Read and check the four idx files."""
+        """Read and verify the four idx files."""
         return load_files("mnist", self.path, folder, _reader("mnist"))
 
 
@@ -44,8 +44,8 @@ class FashionMnist(Dataset):
     """Fashion-MNIST: pieces of clothing, 60,000 and 10,000 images of 28 x 28, 10 classes.
 
     Args:
-        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
-            puts them, and in the places that `fedreuse data check fashion_mnist` lists.
+        path: The folder with the published files, which are verified; null: where `fedreuse data fetch fashion_mnist`
+            puts them.
 
     Example: `task: {name: fashion_mnist}`.
     """
@@ -53,7 +53,7 @@ class FashionMnist(Dataset):
     path: str | None = None
 
     def load(self, folder: Path | None) -> Data:
-        """Read and check the four idx files."""
+        """Read and verify the four idx files."""
         return load_files("fashion_mnist", self.path, folder, _reader("fashion_mnist"))
 
 
@@ -63,8 +63,8 @@ class EmnistBalanced(Dataset):
     """EMNIST balanced: handwritten letters and digits, 112,800 and 18,800 images of 28 x 28, 47 classes.
 
     Args:
-        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
-            puts them, and in the places that `fedreuse data check emnist_balanced` lists.
+        path: The folder with the published files, which are verified; null: where `fedreuse data fetch emnist_balanced`
+            puts them.
 
     Example: `task: {name: emnist_balanced}`.
     """
@@ -72,7 +72,7 @@ class EmnistBalanced(Dataset):
     path: str | None = None
 
     def load(self, folder: Path | None) -> Data:
-        """Read and check the four idx files, and set the images upright."""
+        """Read and verify the four idx files, and set the images upright."""
         return load_files("emnist_balanced", self.path, folder, _reader("emnist_balanced", is_transposed=True))
 
 

@@ -1,4 +1,4 @@
-"""Readers of the published file formats: idx, MedMNIST npz, CIFAR binary and CIFAR python batches."""
+"""Readers of the published file formats: idx, MedMNIST npz and CIFAR binary."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import numpy as np
 
 from fedreuse.core.errors import DataError
 from fedreuse.learning.data import Split
-from fedreuse.learning.datasets.pickles import read_pickled_batch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["read_cifar_binary", "read_cifar_python", "read_idx", "read_medmnist"]
+__all__ = ["read_cifar_binary", "read_idx", "read_medmnist"]
 
 _IDX_BYTES = b"\0\0\x08"  # the type byte 8 means unsigned bytes
 _CIFAR_SHAPE = (3, 32, 32)
@@ -61,25 +60,6 @@ def read_cifar_binary(path: Path, examples: int, num_label_bytes: int) -> Split:
     records = np.fromfile(path, np.uint8).reshape(examples, record)
     images = np.ascontiguousarray(records[:, num_label_bytes:]).reshape(examples, *_CIFAR_SHAPE)
     return Split(images, records[:, num_label_bytes - 1].astype(np.int64))
-
-
-def read_cifar_python(path: Path, examples: int, label_key: str) -> Split:
-    """One pickled CIFAR batch, read without pickle."""
-    try:
-        batch = read_pickled_batch(path.read_bytes())
-    except DataError as error:
-        raise DataError(f"{path.name}: {error}") from None
-    images, labels = batch.get("data"), batch.get(label_key)
-    if not isinstance(images, np.ndarray) or not isinstance(labels, list):
-        raise DataError(f"{path.name}: holds {', '.join(sorted(batch)) or 'nothing'}, expected data and {label_key}")
-    if images.shape != (examples, _CIFAR_PIXELS) or len(labels) != examples:
-        raise DataError(
-            f"{path.name}: holds {_times(images.shape)} pixels and {len(labels)} labels, "
-            f"expected {_times((examples, _CIFAR_PIXELS))} pixels and {examples} labels"
-        )
-    if not all(type(label) is int for label in labels):
-        raise DataError(f"{path.name}: {label_key} holds something that is not a number")
-    return Split(np.ascontiguousarray(images).reshape(examples, *_CIFAR_SHAPE), np.array(labels, np.int64))
 
 
 def _member(path: Path, key: str, shape: tuple[int, ...]) -> np.ndarray:
