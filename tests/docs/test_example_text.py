@@ -9,7 +9,6 @@ import yaml
 from fedreuse.accounting.dense import dense_reference
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.trainer import initial_network
-from fedreuse.report.results import read_runs
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorials" / "text-and-adapters.md").read_text(encoding="utf-8")
@@ -41,7 +40,7 @@ def test_bytes_of_a_round_under_every_boundary() -> None:
 
 def test_stored_studies_are_those_of_the_files() -> None:
     for name in ("full", "lora"):
-        runs = read_runs(ROOT / "results" / f"text-{name}")
+        runs = runs_of(f"text-{name}")
         axes = study(name)["axes"]
         assert all(run.is_complete and not run.fault for run in runs)
         assert {run.variant for run in runs} == {*axes["method"]}  # type: ignore[index]
