@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from docs.site.stored import runs_of
 from fedreuse.accounting.dense import dense_reference
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.trainer import initial_network
