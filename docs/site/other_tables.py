@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from docs.site import stored
 from docs.site.stored import runs_of
@@ -20,6 +21,7 @@ from fedreuse.lab.paper.published import NAMES, published
 from fedreuse.lab.paper.suites import paper_suites
 from fedreuse.report.results import Result
 from fedreuse.report.tables import Table
+from fedreuse.store.archive import folders_in, opened
 from fedreuse.store.directory import RunDirectory
 from fedreuse.studies.tuning.outcome import read_trials
 from fedreuse.studies.tuning.rules import Trial
@@ -204,7 +206,7 @@ def expected_fresh(chance: float, limit: int, rounds: int) -> float:
 
 def gate(name: str) -> list[Table]:
     """Reliability and validity of the gate's score."""
-    records = read_gates(stored.STORED / name)
+    records = read_gates(stored.place_of(name))
     probes = [probe for record in records for probe in record.probes]
     reliability, _, validity = gate_tables(probes)
     harmful = sum(probe.harm > 0 for probe in probes)
@@ -229,8 +231,8 @@ def gate(name: str) -> list[Table]:
 
 def tuning(name: str) -> list[Table]:
     """Every search of a folder, each audited before it is shown."""
-    place = stored.STORED / name
-    searches = sorted(file.parent for file in place.glob(f"*/{SPACE_FILE}"))
+    place = stored.place_of(name)
+    searches = [inner for inner in folders_in(place) if opened(inner / SPACE_FILE).exists()]
     for search in searches:
         for one in (one for one in audit(search) if one.verdict == "red"):
             reasons = [f"{check.name}: {check.said}" for check in one.checks if check.verdict == "failed"]
@@ -280,12 +282,22 @@ def coding(name: str) -> list[Table]:
     seen = bench.read(stored.BENCH / f"{name}.json")
     ways = [row for row in seen.rows if row["part"] == "coding"]
     rows = [(title, *(format(fmean(way[key]), form) for way in ways)) for title, key, form in _CODED]
+    rows.append(("scales per row cost, % of bytes", *(f"{_of_scales(way)[0]:.1f}" for way in ways)))
+    rows.append(("and keep as much as, % more bytes", *(f"{_of_scales(way)[1]:.1f}" for way in ways)))
     saved = (f"{100 * (1 - fmean(way['entropy_bytes']) / fmean(way['bytes'])):.1f}" for way in ways)
     rows.append(("a coder at the entropy saves, %", *saved))
     measured = " and ".join(f"{len(way['bytes'])} of {way['messages']} messages {way['way']}" for way in ways)
     legend = f"Means of {measured}. Energy kept: 1 - squared error / squared norm, values rounded to nearest."
     headers = ("", *(f"{way['way']}, {way['allowed']:,} B allowed" for way in ways))
     return [Table("Rounding and coding of weights", headers, tuple(rows), legend)]
+
+
+def _of_scales(way: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the price of scales per row, and the price of the same energy in more coordinates, in % of the bytes."""
+    mean = {key: fmean(seen) for key, seen in way.items() if isinstance(seen, list)}
+    slope = (mean["more_energy"] - mean["energy"]) / (mean["more_bytes"] - mean["bytes"])
+    worth = (mean["energy_by_row"] - mean["energy"]) / slope
+    return 100 * mean["row_scale_bytes"] / mean["bytes"], 100 * worth / mean["bytes"]
 
 
 def sums(name: str) -> list[Table]:

@@ -12,12 +12,19 @@ from typing import Any
 from fedreuse.accounting.saving import Saving
 from fedreuse.report.admission import admitted
 from fedreuse.report.results import Result, partial_note, read_runs
+from fedreuse.store.archive import SUFFIX
 from fedreuse.store.openings import openings_behind
 
-__all__ = ["BENCH", "STORED", "evaluations", "is_scores_alone", "note", "runs_of", "scores_alone"]
+__all__ = ["BENCH", "STORED", "evaluations", "is_scores_alone", "note", "place_of", "runs_of", "scores_alone"]
 
 STORED = Path(__file__).parents[2] / "results"
 BENCH = Path(__file__).parents[1] / "bench"
+
+
+def place_of(name: str) -> Path:
+    """Return the archive of a stored study, or its folder if it is not packed."""
+    packed = STORED / f"{name}{SUFFIX}"
+    return packed if packed.exists() else STORED / name
 
 
 def runs_of(name: str) -> list[Result]:
@@ -27,7 +34,7 @@ def runs_of(name: str) -> list[Result]:
         ValueError: A run fails a check, so that nothing of the study may be published.
 
     """
-    return scores_alone(name) if is_scores_alone(name) else _read(STORED / name)
+    return scores_alone(name) if is_scores_alone(name) else _read(place_of(name))
 
 
 @cache
@@ -75,4 +82,4 @@ def note(name: str) -> str:
     """Return what a reader must know of a study: missing runs, or scores without runs; empty if nothing."""
     if is_scores_alone(name):
         return f"Only scores are stored (`docs/bench/{name}.json`), without runs that could be audited."
-    return partial_note(STORED / name)
+    return partial_note(place_of(name))

@@ -144,7 +144,7 @@ def seeds(name: str) -> list[Table]:
 
 
 def _plan(name: str) -> Confirmation:
-    return confirm(stored.STORED / name, runs_of(name))
+    return confirm(stored.place_of(name), runs_of(name))
 
 
 def claims(name: str) -> list[Table]:
@@ -161,8 +161,8 @@ def claims(name: str) -> list[Table]:
     count = len({seed for by_seed in found.values.values() for seed in by_seed})
     legend = (
         f"Plan {entry.digest[:12]}, registered before the runs. Paired t-tests over {count} seeds (TOST for "
-        f"equivalence), alpha {entry.plan.alpha:g}, correction {entry.plan.correction}. `fedreuse show results/{name}` "
-        "prints seeds, bootstrap intervals and detectable differences."
+        f"equivalence), alpha {entry.plan.alpha:g}, correction {entry.plan.correction}. `fedreuse show "
+        f"results/{name}.tar.zst` prints seeds, bootstrap intervals and detectable differences."
     )
     headers = ("claim", f"difference, {unit[0].split(', ')[-1]} (95 %)", "adjusted p", "verdict")
     return [Table("Claims of the plan", headers, rows, legend)]

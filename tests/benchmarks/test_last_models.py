@@ -10,7 +10,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from benchmarks.last_models import main, renew_statistics
-from docs.site.stored import STORED
+from docs.site.stored import place_of
 from fedreuse import load, run
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.lab.bench.results import read
@@ -61,7 +61,7 @@ def test_folders_without_models_are_told(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match="no run directory here"):
         main([str(tmp_path), "--out", str(tmp_path / "seen.json")])
     with pytest.raises(RunDirectoryError, match="kept without its model; use the run directory"):
-        main([str(STORED / "round90_mnist"), "--out", str(tmp_path / "seen.json")])
+        main([str(place_of("round90_mnist")), "--out", str(tmp_path / "seen.json")])
     assert not (tmp_path / "seen.json").exists()
 
 

@@ -1,4 +1,4 @@
-"""`fedreuse compare`: everything is known before anything starts; complete runs stay, the others go on; one table."""
+"""`fedreuse compare`: everything is known before anything starts; complete runs stay, the others are resumed; one table."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_single_runs_in_one_folder_count_the_openings_of_all(
         assert shown.exit_code == 0, shown.stderr
     shutil.rmtree(place / "x1")  # who forgets a run does not undo its look
     shown = invoke("compare", place / "x2")
-    assert "stand 2 openings (2 configurations) of the test split of digits" in " ".join(shown.stdout.split())
+    assert "digits 2 times (2 configurations)" in " ".join(shown.stdout.split())
     assert len(json.loads(invoke("compare", place / "x2", "--json").stdout)["test_openings"]) == 2
     assert [path.name for path in in_folder.iterdir()] == [folder]
 
@@ -92,7 +92,7 @@ def test_variants_that_are_one_method_are_told_aloud(invoke: Invoke, study: Path
     shown = invoke("compare", study, "rounds.count=1", "--out", tmp_path / "out")
     assert shown.exit_code == 0, shown.stderr
     words = " ".join(shown.stdout.split())
-    assert "WARNING: 'fedavg' and 'fed_ef' end with the same model, bit for bit" in words
+    assert "WARNING: 'fedavg' and 'fed_ef' end with bit-identical models" in words
     assert words.count("top_k 0.2") >= 2  # the link that was used is named beside the method
 
 
@@ -190,9 +190,9 @@ def test_a_ranking_fits_the_page(invoke: Invoke, study: Path, tmp_path: Path) ->
     first = shown.stdout.index("Outcome, by validation accuracy (one seed)")
     table = [line for line in shown.stdout[first:].splitlines() if not line.startswith(("run dir", "figure"))]
     assert max(map(len, table)) <= 100
-    assert any(line.split()[:14] == ["variant", *["up", "down", "both"] * 4, "clients"] for line in table)
-    groups = ["update_fields", "symmetric_fields", "all_fields", "messages", "lost"]
-    assert any(line.split()[:5] == groups for line in table)
+    assert any(line.split()[:7] == ["variant", *["up", "down", "both"] * 2] for line in table)
+    groups = {"update_fields", "symmetric_fields", "all_fields", "messages", "lost"}
+    assert any(set(line.split()) >= groups for line in table)
     assert any(line.split()[-1:] == ["links"] for line in table), (
         "beside the numbers, or below where they fill the width"
     )
@@ -228,7 +228,7 @@ def test_stopped_in_the_middle_it_leaves_nobody_and_goes_on(
     _, said = process.communicate(timeout=600)
     if not is_killed:
         assert process.returncode == 130
-        assert "the rounds so far are safe; the same command goes on from there" in said
+        assert "the rounds so far are safe; the same command continues" in said
     until(lambda: not members(process.pid))
     assert len(list((tmp_path / "out").glob("*/COMPLETE"))) < 4
     again = invoke("compare", study, "rounds.count=30", "--out", tmp_path / "out", "--jobs", "1")

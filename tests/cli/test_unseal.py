@@ -16,7 +16,7 @@ def study(invoke: Invoke, tiny: Path, tmp_path: Path) -> Path:
     shown = invoke("compare", file, "test=sealed", "rounds.count=1", "--out", tmp_path / "out")
     assert shown.exit_code == 0, shown.stderr
     assert "test accuracy sealed" in shown.stdout + shown.stderr
-    assert "Behind the test scores" not in shown.stdout
+    assert "Test sets evaluated" not in shown.stdout
     return tmp_path / "out"
 
 
@@ -25,14 +25,14 @@ def test_one_run_then_a_refusal_then_the_count(invoke: Invoke, study: Path) -> N
     first, second = sorted(place.parent for place in study.glob("*/COMPLETE"))
     shown = invoke("unseal", first)
     assert shown.exit_code == 0, shown.stderr
-    assert "1 opening (1 configuration) of the test split of digits" in " ".join(shown.stdout.split())
+    assert "digits once (1 configuration)" in " ".join(shown.stdout.split())
     again = invoke("unseal", study)  # one of the two was opened: neither is now
     assert again.exit_code == 2
     assert "was tested already" in again.stderr
     assert not (second / "test-opened.json").exists()
     assert invoke("unseal", second).exit_code == 0
     told = " ".join(invoke("show", study).stdout.split())
-    assert "Behind the test scores stand 2 openings (1 configuration) of the test split of digits." in told
+    assert "Test sets evaluated: digits 2 times (1 configuration)." in told
 
 
 def test_nothing_to_open(invoke: Invoke, tmp_path: Path) -> None:

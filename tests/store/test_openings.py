@@ -1,4 +1,4 @@
-"""The ledger of test openings: what counts as one, under which folder, and what tables are told."""
+"""The ledger of test openings: what counts as one, under which folder, and the sentence below tables."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fedreuse.store.openings import (
     LEDGER_FILE,
     RECORD_FILE,
     SplitOpening,
+    evaluations_text,
     note_opening,
     openings_behind,
     selection_of,
-    told,
 )
 from tests.tiny import tiny
 
@@ -119,10 +119,10 @@ def test_a_run_without_a_ledger_tells_its_own_opening(tmp_path: Path) -> None:
     assert openings_behind([tmp_path / "absent"]) == []
 
 
-def test_what_tables_are_told() -> None:
+def test_the_sentence_counts_evaluations_and_configurations() -> None:
     one = SplitOpening("digits", "digest", "selection", "id", "run", "model")
     three = [one, replace(one, run_id="other seed"), replace(one, selection="other", run_id="other")]
-    text = told(three)
-    assert text == "Behind the test scores stand 3 openings (2 configurations) of the test split of digits."
-    assert told([one]) == "Behind the test scores stands 1 opening (1 configuration) of the test split of digits."
-    assert told([]) == ""
+    text = evaluations_text(three)
+    assert text == "Test sets evaluated: digits 3 times (2 configurations)."
+    assert evaluations_text([one]) == "Test sets evaluated: digits once (1 configuration)."
+    assert evaluations_text([]) == ""

@@ -1,4 +1,4 @@
-"""`fedreuse compare`: a study from a file to one table and a figure."""
+"""`fedreuse compare`: run a study, and compare its runs in tables and a figure."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = ["AdmitPartial", "Jobs", "compare_command", "finish", "run_all", "show
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", min=1, help="How many runs at a time (default: what ends sooner; the results are the same).",
+        "--jobs", min=1, help="Number of simultaneous runs (default: chosen by time; results do not depend on it).",
         show_default=False,
     ),
 ]  # fmt: skip
 
 
 AdmitPartial = Annotated[
-    bool, typer.Option("--admit-partial", help="Show runs that fail a check too, marked, as far as they can be read.")
+    bool, typer.Option("--admit-partial", help="Also show runs that fail a check, marked, as far as they can be read.")
 ]
 
 
@@ -46,7 +46,7 @@ def compare_command(
         list[str] | None,
         typer.Argument(
             metavar="[KEY=VALUE | RUN]...",
-            help="Changes to the base, such as rounds.count=10; or more run directories",
+            help="Changes to the base, such as rounds.count=10; or more run directories.",
             show_default=False,
         ),
     ] = None,
@@ -56,7 +56,8 @@ def compare_command(
     rank: Annotated[
         bool,
         typer.Option(
-            "--rank", help="Sort by validation score (or as the study says), and show the savings in every direction."
+            "--rank",
+            help="Sort by validation score (or the study's rank), and show savings in every direction.",
         ),
     ] = False,
     jobs: Jobs = None,
@@ -69,10 +70,12 @@ def compare_command(
     """Run every combination of a study's axes, and show them side by side.
 
     STUDY is a YAML file with a `base` configuration and `axes`; each KEY=VALUE changes the base. All configurations are
-    read before the first run starts. Runs that are complete are kept, interrupted ones go on. Given run directories, or
-    folders of them, instead of a study, it compares those and runs nothing.
+    read before the first run starts. Complete runs are kept, interrupted ones are resumed. Given run directories or
+    folders of them instead of a study, it compares those and runs nothing.
     """
-    if study.is_dir():
+    from fedreuse.store.archive import opened
+
+    if opened(study).is_dir():
         places = [study, *map(Path, overrides or [])]
         _compare_runs(places, out, "validation" if rank else None, admit_partial, as_json)
         return
@@ -80,14 +83,14 @@ def compare_command(
     from fedreuse.studies.study import load_study
 
     planned = load_study(study, overrides or [])
-    plan_of(planned)  # a mistake in the plan is reported before anything else
+    plan_of(planned)  # errors in the plan are reported first
     if dry_run:
         tell_costs(of_study(planned), bandwidth, as_json)
         return
     if rank and planned.rank is None:
         planned = replace(planned, rank="validation")
     place = out or Path("runs") / planned.name
-    on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
+    on_interrupt(context, "the rounds so far are safe; the same command continues from there")
     failed = run_all(planned, place, as_json, jobs=jobs)
     finish(planned, place, failed, as_json, admit_partial)
 
@@ -95,14 +98,14 @@ def compare_command(
 def _compare_runs(
     places: Sequence[Path], out: Path | None, rank: str | None, admit_partial: bool, as_json: bool
 ) -> None:
-    """The tables of runs that are there already; with `out` a figure too."""
+    """Show the tables of existing runs; with `out` save a figure too."""
     from fedreuse.report.admission import admitted
     from fedreuse.report.gather import gather
     from fedreuse.report.results import partial_notes
 
-    found, remarks = admitted(gather(places), admit_partial)
+    readable, remarks = admitted(gather(places), admit_partial)
     notes = partial_notes(places)
-    results = [result for result in found if result.is_complete]
+    results = [result for result in readable if result.is_complete]
     figure = _save_figure(results, out, _setting(results)) if results and out is not None else None
     if as_json:
         show_json({"study": None, "rank": rank, "partial": notes, **_to_plain(rank, results, figure)})
@@ -114,13 +117,13 @@ def _compare_runs(
 def finish(
     study: Study, place: Path, failed: Sequence[Outcome], as_json: bool, admit_partial: bool = False
 ) -> list[Result]:
-    """The table, the figure, and a failure if a run failed."""
+    """Show the tables, save the figure, and raise if a run failed."""
     from fedreuse.cli.lab.confirm import evidence_plain, show_evidence
     from fedreuse.report.admission import admitted
     from fedreuse.report.results import read_runs
 
-    found, remarks = admitted(read_runs(place), admit_partial)
-    results = [result for result in found if result.is_complete]
+    readable, remarks = admitted(read_runs(place), admit_partial)
+    results = [result for result in readable if result.is_complete]
     figure = _save_figure(results, place, f"{study.name}: {_setting(results)}") if results else None
     if as_json:
         head = {"study": study.name, "rank": study.rank, "directory": str(place)}
@@ -149,7 +152,7 @@ def run_all(
     jobs: int | None = None,
     runner: Runner | None = None,
 ) -> list[Outcome]:
-    """Run what is incomplete, and tell how it goes; returns the runs that failed."""
+    """Run the incomplete runs of a study with progress output, and return those that failed."""
     from fedreuse.lab.plans.registration import register_plan
     from fedreuse.report.results import read_run
     from fedreuse.report.tables import tested
@@ -189,7 +192,7 @@ def run_all(
 
 
 def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
-    """The tables of a study, and whether its runs may be compared at all."""
+    """Show the tables of a study, with notes on whether its runs are comparable."""
     from fedreuse.report.crossed import crossed
     from fedreuse.report.results import compared_alike, same_models, versions_note
     from fedreuse.report.tables import comparison, links_table
@@ -200,8 +203,8 @@ def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
     show_lines("")
     for seed, names in same_models(results):
         show_warning(
-            f"{' and '.join(repr(name) for name in names)} end with the same model, bit for bit (seed {seed}): what "
-            "tells them apart changes no number; compare their links below."
+            f"{' and '.join(repr(name) for name in names)} end with bit-identical models (seed {seed}): their "
+            "difference has no effect; compare their links below."
         )
     for table in [*comparison(results, rank), links_table(results), *crossed(results)]:
         show_table(table)
@@ -215,7 +218,7 @@ def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
 
 
 def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Path | None:
-    """Accuracy over rounds and over bytes, beside the runs; None if nothing was ever validated."""
+    """Save a figure of accuracy over rounds and over bytes; None without validation scores."""
     from fedreuse.report.figures import accuracy_figure
 
     if all(result.validation_score is None for result in results):
@@ -224,7 +227,7 @@ def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Pat
 
 
 def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
-    """What a comparison comes to, as JSON holds it."""
+    """Return a comparison as plain data, for JSON."""
     from fedreuse.report.results import plain, same_models
     from fedreuse.report.variants import Largest, by_variant, ranked
     from fedreuse.store.openings import openings_behind
@@ -235,13 +238,13 @@ def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) 
         "figure": None if figure is None else str(figure),
         "variants": [variant.plain(largest) for variant in variants],
         "same_models": [{"seed": seed, "variants": list(names)} for seed, names in same_models(results)],
-        "test_openings": [asdict(one) for one in openings_behind([result.directory for result in results])],
+        "test_openings": [asdict(opening) for opening in openings_behind([result.directory for result in results])],
         "runs": [plain(result) for result in results],
     }
 
 
 def _setting(results: Sequence[Result]) -> str:
-    """What the runs have in common, in a few words."""
+    """Describe network, data and seeds of the runs."""
     seeds = sorted({result.seed for result in results})
     data = ", ".join(sorted({result.dataset for result in results}))
     networks = ", ".join(sorted({result.network for result in results}))

@@ -109,8 +109,11 @@ def _cells(entry: Entry, folder: Path) -> tuple[str, ...]:
 
 
 def _entry(result: Result) -> Entry:
-    newest = max(file.stat().st_mtime for file in result.directory.iterdir())
-    return Entry(result, size_of(result.directory), datetime.fromtimestamp(newest, UTC))
+    from fedreuse.store.archive import opened
+
+    folder = opened(result.directory)
+    newest = max(file.stat().st_mtime for file in folder.iterdir())
+    return Entry(result, size_of(folder), datetime.fromtimestamp(newest, UTC))
 
 
 def _matches(entry: Entry, only: Sequence[str]) -> bool:

@@ -103,8 +103,10 @@ def _show_study(folders: Sequence[Path], results: Sequence[Result]) -> None:
     from fedreuse.cli.compare import show_comparison
     from fedreuse.cli.lab.confirm import show_evidence
     from fedreuse.report.results import rank_of, versions_note
+    from fedreuse.store.archive import opened
+    from fedreuse.store.study_file import STUDY_FILE
 
-    if len(folders) == 1 and (folders[0] / "study.json").exists():
+    if len(folders) == 1 and opened(folders[0] / STUDY_FILE).exists():
         complete = [result for result in results if result.is_complete]
         show_comparison(complete, rank_of(folders[0]))
         show_evidence(folders[0], complete)
@@ -117,11 +119,11 @@ def _show_one(result: Result) -> None:
     from fedreuse.report.measured import event_table
     from fedreuse.report.tables import boundary_legend, savings_table
     from fedreuse.store.directory import RunDirectory
-    from fedreuse.store.openings import openings_behind, told
+    from fedreuse.store.openings import evaluations_text, openings_behind
 
     show_pairs(str(result.directory), _outcome(result))
     if result.test_score is not None:
-        show_prose(told(openings_behind([result.directory])), "")
+        show_prose(evaluations_text(openings_behind([result.directory])), "")
     show_pairs("Configuration", _essentials(RunDirectory.open(result.directory).config))
     if result.personal_test is not None:
         show_table(_personal(result.personal_test, result.metric))

@@ -1,4 +1,4 @@
-"""`fedreuse unseal`: the one look at the test split that a sealed run still has before it."""
+"""`fedreuse unseal`: evaluate a sealed run on the test split, once."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ def unseal_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test the models of complete runs that left the test split sealed (`test: sealed`), each once.
+    """Test the models of complete runs with a sealed test split (`test: sealed`), each once.
 
-    Every opening is recorded in the run and in the ledger of its study, and tables say how many there were. Choose what
-    you open by validation scores; runs that were tested already are refused.
+    Every opening is recorded in the run and in its study, and tables give their number. Choose runs to open by their
+    validation scores; runs that were tested already are refused.
     """
     from fedreuse.report.results import plain, read_run
     from fedreuse.report.tables import runs_table
     from fedreuse.runs.unsealing import check_sealed, unseal
     from fedreuse.store.directory import find_runs, no_runs
-    from fedreuse.store.openings import openings_behind, told
+    from fedreuse.store.openings import evaluations_text, openings_behind
 
     directories = [directory for place in runs for directory in find_runs(place)]
     if not directories:
         raise no_runs(*runs)
     for directory in directories:
-        check_sealed(directory)  # all of them or none
+        check_sealed(directory)  # open all of them or none
     results = [read_run(unseal(directory.path)) for directory in directories]
     if as_json:
         show_json([plain(result) for result in results])
         return
     show_table(runs_table(results))
-    show_prose(told(openings_behind([result.directory for result in results])))
+    show_prose(evaluations_text(openings_behind([result.directory for result in results])))

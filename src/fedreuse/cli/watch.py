@@ -1,4 +1,4 @@
-"""`fedreuse watch`: runs as they go on, in the terminal; another process writes them and notices nothing."""
+"""`fedreuse watch`: follow runs of other processes in the terminal, without disturbing them."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ def watch_command(
         list[Path],
         typer.Argument(help="Run directories, studies or folders of runs.", show_default=False, metavar="RUN..."),
     ],
-    every: Annotated[float, typer.Option("--every", min=0.1, help="Seconds between two looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Show the state of this moment, and end.")] = False,
+    every: Annotated[float, typer.Option("--every", min=0.1, help="Seconds between two updates.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Show the current state, and exit.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Follow runs until all are complete: rounds, score, bytes against dense FedAvg, lost replies, time left.
 
-    On a terminal the view refreshes in place; elsewhere a line tells each change. Nothing is locked or written, so that
-    it works beside any run, a study or a deployment, and over ssh.
+    On a terminal the view refreshes in place; elsewhere each change is a line. Nothing is locked or written, so it
+    works beside any run, study or deployment, and over ssh.
     """
-    on_interrupt(context, "you stopped watching; the runs go on")
+    on_interrupt(context, "stopped watching; the runs continue")
     if as_json:
-        show_json([{"run": name, **vars(one)} for name, one in standings(runs).items()])
+        show_json([{"run": name, **vars(standing)} for name, standing in standings(runs).items()])
     elif once or not sys.stdout.isatty():
-        _tell(runs, every, once)
+        _print(runs, every, once)
     else:
         _follow(runs, every)
 
 
 def standings(places: Sequence[Path]) -> dict[str, Standing]:
-    """Where every run of some places stands, by its name; a run that has no configuration yet is not there yet.
+    """Return the state of every run in some folders, by name; runs without a configuration file are left out.
 
     Raises:
-        RunDirectoryError: A place that does not exist, or a damaged run.
+        RunDirectoryError: A folder does not exist, or a run is damaged.
     """
     from fedreuse.store.standing import standing_of
 
@@ -63,29 +63,30 @@ def standings(places: Sequence[Path]) -> dict[str, Standing]:
 
 
 def _named(place: Path) -> Iterable[tuple[str, Any]]:
-    """The runs of a place: those of a study by seed and variant, others by their folder."""
+    """Yield the runs of a folder: those of a study by seed and variant, others by their folder."""
+    from fedreuse.store.archive import opened
     from fedreuse.store.directory import find_runs
     from fedreuse.store.study_file import STUDY_FILE, read_study
 
     titles: Mapping[str, str] = {}
-    if (place / STUDY_FILE).exists():
-        titles = {one["folder"]: one["variant"] for one in read_study(place)["runs"]}
+    if opened(place / STUDY_FILE).exists():
+        titles = {entry["folder"]: entry["variant"] for entry in read_study(place)["runs"]}
     for directory in find_runs(place):
         title = titles.get(directory.path.name)
         # the seed first: a narrow terminal cuts names at their end
         yield (f"s{directory.config['seed']} {title}" if title else directory.path.name), directory
 
 
-def _tell(runs: Sequence[Path], every: float, once: bool) -> None:
-    told: dict[str, str] = {}
+def _print(runs: Sequence[Path], every: float, once: bool) -> None:
+    printed: dict[str, str] = {}
     while True:
-        found = standings(runs)
-        for name, one in found.items():
-            line = f"{name}: {line_of(one)}"
-            if told.get(name) != line:
-                told[name] = line
+        current = standings(runs)
+        for name, standing in current.items():
+            line = f"{name}: {line_of(standing)}"
+            if printed.get(name) != line:
+                printed[name] = line
                 say(line)
-        if once or _are_over(found.values()):
+        if once or _are_over(current.values()):
             return
         sleep(every)
 
@@ -94,20 +95,20 @@ def _follow(runs: Sequence[Path], every: float) -> None:
     place = console()
     with Live(console=place, auto_refresh=False, vertical_overflow="ellipsis") as live:
         while True:
-            found = standings(runs)
-            live.update(draw(found), refresh=True)
-            if _are_over(found.values()):
+            current = standings(runs)
+            live.update(draw(current), refresh=True)
+            if _are_over(current.values()):
                 return
             sleep(every)
 
 
-def _are_over(found: Iterable[Standing]) -> bool:
-    states = [one.state for one in found]
+def _are_over(runs: Iterable[Standing]) -> bool:
+    states = [run.state for run in runs]
     return bool(states) and all(state == "complete" for state in states)
 
 
 def line_of(one: Standing) -> str:
-    """A run in a line."""
+    """Describe a run in one line."""
     from fedreuse.report.tables import score
 
     parts = [f"{one.state}, round {one.rounds}/{one.planned_rounds}"]
@@ -119,7 +120,7 @@ def line_of(one: Standing) -> str:
 
 
 def draw(found: Mapping[str, Standing]) -> Group:
-    """The view of a terminal of 80 columns or more."""
+    """Return the view for a terminal of at least 80 columns."""
     from fedreuse.report.tables import score
 
     table = RichTable(box=None, pad_edge=False, expand=True)
@@ -140,12 +141,12 @@ def draw(found: Mapping[str, Standing]) -> Group:
 
 
 def sparkline(scores: Sequence[float]) -> str:
-    """The last scores as bars from the lowest to the highest of all."""
+    """Draw the last scores as bars, scaled from the lowest to the highest of all."""
     if not scores:
         return ""
     low, high = min(scores), max(scores)
     step = (high - low) / (len(_BARS) - 1) or 1.0
-    return "".join(_BARS[round((one - low) / step)] for one in scores[-_SPARKS:])
+    return "".join(_BARS[round((score - low) / step)] for score in scores[-_SPARKS:])
 
 
 def _megabytes(one: Standing) -> str:

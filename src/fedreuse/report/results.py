@@ -12,6 +12,7 @@ from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.saving import Saving
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.history import History
+from fedreuse.store.archive import name_of, opened
 from fedreuse.store.code_versions import several_versions
 from fedreuse.store.consistency import failures
 from fedreuse.store.directory import RunDirectory, find_runs
@@ -117,7 +118,7 @@ def _read_run(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]
     directory = snapshot.directory
     config, metrics, summary, events = snapshot.config, snapshot.metrics, snapshot.summary, snapshot.events
     history = History.of(snapshot)
-    provenance = directory.provenance if (directory.path / "provenance.json").exists() else {}
+    provenance = directory.provenance if directory.file("provenance.json").exists() else {}
     used = provenance.get("resolved", config)  # a method that depends on the federation chose its links there
     return Result(
         directory=directory.path,
@@ -180,10 +181,10 @@ def _last(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
 def read_runs(folder: str | Path) -> list[Result]:
     """Every run of a folder; in a study's folder, the study's runs under the names it gave them."""
     path = Path(folder)
-    if not (path / STUDY_FILE).exists():
+    if not opened(path / STUDY_FILE).exists():
         return [_marked(directory.path) for directory in find_runs(path)]
     listed = [(path / one["folder"], one["variant"], one.get("labels", {})) for one in read_study(path)["runs"]]
-    return [_marked(*entry) for entry in listed if (entry[0] / "config.yaml").exists()]
+    return [_marked(*entry) for entry in listed if opened(entry[0] / "config.yaml").exists()]
 
 
 def read_or_mark(directory: RunDirectory) -> Result:
@@ -221,12 +222,14 @@ def planned_runs(folder: str | Path) -> list[str]:
 def partial_note(folder: str | Path) -> str:
     """What a study lacks, by name: runs that it lists and that are absent or not complete; empty if none."""
     path = Path(folder)
-    listed = read_study(path)["runs"] if (path / STUDY_FILE).exists() else []
+    listed = read_study(path)["runs"] if opened(path / STUDY_FILE).exists() else []
     absent = [one for one in listed if not RunDirectory(path / one["folder"]).is_complete]
     if not absent:
         return ""
     names = "; ".join(", ".join([one["variant"], *_seed_of(one)]) for one in absent)
-    return f"Partial: {len(listed) - len(absent)} of {len(listed)} runs of {path.name} are complete. Absent: {names}."
+    return (
+        f"Partial: {len(listed) - len(absent)} of {len(listed)} runs of {name_of(path)} are complete. Absent: {names}."
+    )
 
 
 def partial_notes(folders: Sequence[str | Path]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
 from fedreuse.report.variants import DIRECTIONS, Largest, by_variant, crossed, memory_of, ranked, saving_of
-from fedreuse.store.openings import openings_behind, told
+from fedreuse.store.openings import evaluations_text, openings_behind
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -90,7 +90,7 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
 
 def openings_line(results: Iterable[Result]) -> str:
     """How often test splits were opened behind the test scores of these runs, in a sentence; empty if never."""
-    return told(openings_behind([result.directory for result in results if result.test_score is not None]))
+    return evaluations_text(openings_behind([result.directory for result in results if result.test_score is not None]))
 
 
 def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> list[Table]:

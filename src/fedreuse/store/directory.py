@@ -25,6 +25,7 @@ from fedreuse.core.checked import CHECK, parse_checked
 from fedreuse.core.errors import RunDirectoryError, RunError, shortened, suggest
 from fedreuse.core.files import YAML_LOADER, write_whole
 from fedreuse.core.formats import RUN_DIRECTORY
+from fedreuse.store.archive import SUFFIX, folders_in, opened
 from fedreuse.store.journal import Journal
 from fedreuse.store.manifest import EXPORTED, MANIFEST, compare, manifest_text, read_manifest
 from fedreuse.store.parquet import from_parquet, to_parquet
@@ -54,7 +55,7 @@ class RunDirectory:
     """The files of one run. A reader may open it at any time; a writer locks it first.
 
     Args:
-        path: The directory; `RunDirectory.open` checks that it is one.
+        path: The directory; `RunDirectory.open` checks that it is one. `STUDY.tar.zst/RUN` is a run in an archive.
         as_it_is: Read what is there without comparing checksums, to look into a damaged directory.
 
     Raises:
@@ -89,16 +90,20 @@ class RunDirectory:
     def open(cls, path: str | Path) -> RunDirectory:
         """An existing run directory."""
         directory = cls(path)
-        if not (directory.path / "config.yaml").exists():
+        if not directory.file("config.yaml").exists():
             raise RunDirectoryError(
                 f"{path} is not a run directory: there is no config.yaml in it; name the `out` of a run"
             )
         return directory
 
+    def file(self, name: str) -> Path:
+        """Return where a file of the directory can be read; of a run in an archive, its unpacked copy."""
+        return opened(self.path) / name
+
     @property
     def is_complete(self) -> bool:
         """Whether the run came to its end; only then does it have a place in a table."""
-        return (self.path / _COMPLETE).exists()
+        return self.file(_COMPLETE).exists()
 
     @property
     def is_sealed(self) -> bool:
@@ -110,9 +115,9 @@ class RunDirectory:
         """How far the run came; `stopped` is what a listener asked for, `unfinished` runs now or was interrupted."""
         if self.is_complete:
             return "complete"
-        if (self.path / _STOPPED).exists():
+        if self.file(_STOPPED).exists():
             return "stopped"
-        return "unfinished" if (self.path / "config.yaml").exists() else "absent"
+        return "unfinished" if self.file("config.yaml").exists() else "absent"
 
     @property
     def stop_reason(self) -> str:
@@ -147,18 +152,18 @@ class RunDirectory:
     @property
     def is_checked(self) -> bool:
         """Whether what the directory holds has checksums; one that was begun before there were any is unverified."""
-        known = (self.path / "provenance.json").exists()
+        known = self.file("provenance.json").exists()
         return known and self.provenance.get("format", _UNCHECKED) > _UNCHECKED
 
     @property
     def is_exported(self) -> bool:
         """Whether this is what `fedreuse lab export-results` keeps of a run: evidence without models and other bulk."""
-        return (self.path / EXPORTED).exists()
+        return self.file(EXPORTED).exists()
 
     @property
     def origin(self) -> str:
         """The checksum of the provenance, which ties the journal to the directory; empty in older ones."""
-        return str(self.provenance.get(CHECK, "")) if (self.path / "provenance.json").exists() else ""
+        return str(self.provenance.get(CHECK, "")) if self.file("provenance.json").exists() else ""
 
     def verify(self) -> None:
         """Refuse a complete run one of whose artifacts is missing or was changed; older ones cannot be verified.
@@ -166,7 +171,7 @@ class RunDirectory:
         Raises:
             RunDirectoryError: With the name of the first such artifact, and how many there are.
         """
-        wrong = compare(self.path, self._digests(), may_lack=self.is_exported)
+        wrong = compare(opened(self.path), self._digests(), may_lack=self.is_exported)
         if wrong:
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
             raise self._damaged(f"{wrong[0]}{more}")
@@ -181,7 +186,7 @@ class RunDirectory:
     @property
     def opening(self) -> dict[str, Any] | None:
         """What the run recorded of its one look at the test split; None if it never looked."""
-        return self._read_json(_OPENING) if (self.path / _OPENING).exists() else None
+        return self._read_json(_OPENING) if self.file(_OPENING).exists() else None
 
     def metrics(self) -> list[dict[str, Any]]:
         """One mapping per round."""
@@ -253,7 +258,7 @@ class RunDirectory:
         """The trained network's tensors by name."""
         if not self.is_complete:
             raise RunDirectoryError(f"{self.path} has no trained model yet; go on with resume=True")
-        if self.is_exported and not (self.path / "model.safetensors").exists():
+        if self.is_exported and not self.file("model.safetensors").exists():
             raise RunDirectoryError(
                 f"{self.path} is the evidence of a run, which is kept without its model; use the run directory that it "
                 "was exported from, or run its config.yaml again in another --out"
@@ -270,18 +275,18 @@ class RunDirectory:
 
     @property
     def _num_rounds(self) -> int:
-        path = self.path / _METRICS
+        path = self.file(_METRICS)
         return path.read_bytes().count(b"\n") if path.exists() else len(self.metrics())
 
     @property
     def _last_told(self) -> int:
         """The last round that was told to be safe; the journal had it by then."""
-        path = self.path / _METRICS
+        path = self.file(_METRICS)
         return max(map(_round_of, path.read_bytes().splitlines()), default=0) if path.exists() else 0
 
     @property
     def _has_journal(self) -> bool:
-        return (self.path / JOURNAL).exists() and not self.is_complete
+        return self.file(JOURNAL).exists() and not self.is_complete
 
     def _read_journal(self, kind: str) -> list[dict[str, Any]]:
         return self.in_progress(kind)[0]
@@ -289,7 +294,7 @@ class RunDirectory:
     def in_progress(self, *kinds: str) -> list[list[dict[str, Any]]]:
         """Rows of several kinds, `metrics`, `ledger` or `events`, as one commit of the journal left them."""
         self._check_journal()
-        if self._journal is None and not (self.path / JOURNAL).exists():
+        if self._journal is None and not self.file(JOURNAL).exists():
             return [[] for _ in kinds]
         with self._open_journal() as journal:
             return journal.together(*kinds)
@@ -300,7 +305,7 @@ class RunDirectory:
         if self._journal is not None:
             yield self._journal
             return
-        journal = Journal(self.path / JOURNAL, is_reader=True)
+        journal = Journal(self.file(JOURNAL), is_reader=True)
         try:
             yield journal
         finally:
@@ -348,11 +353,12 @@ class RunDirectory:
         )
 
     def _file(self, name: str) -> Path:
-        if not (self.path / name).exists():
+        path = self.file(name)
+        if not path.exists():
             raise RunDirectoryError(
                 f"{self.path} is incomplete: {name} is missing; go on with --resume, or bring it back"
             )
-        return self.path / name
+        return path
 
     def _check_journal(self) -> None:
         """Refuse an unfinished run that lost its journal, in whole or in its last rounds."""
@@ -360,7 +366,7 @@ class RunDirectory:
         if not told:
             return
         known = 0
-        if (self.path / JOURNAL).exists():
+        if self.file(JOURNAL).exists():
             with self._open_journal() as journal:
                 known = journal.round_number
         if known < told:
@@ -505,7 +511,8 @@ def find_runs(path: str | Path) -> list[RunDirectory]:
     """Find run directories.
 
     Args:
-        path: A run directory, a folder of run directories, or a folder of such folders.
+        path: A run directory, a folder of run directories, or a folder of such folders. An archive (`.tar.zst`) counts
+            as the folder that it holds.
 
     Returns:
         The run directories, complete or not, sorted by path.
@@ -519,13 +526,15 @@ def find_runs(path: str | Path) -> list[RunDirectory]:
         []
     """
     folder = Path(path)
-    if (folder / "config.yaml").exists():
-        return [RunDirectory.open(folder)]
-    if not folder.is_dir():
-        raise RunDirectoryError(f"{folder}: no such directory; name the `out` of a run or of a study")
-    found = sorted(file.parent for file in folder.glob("*/config.yaml"))
-    found += sorted(file.parent for file in folder.glob("*/*/config.yaml"))
-    return [RunDirectory.open(run) for run in found]
+    if RunDirectory(folder).file("config.yaml").exists():
+        return [RunDirectory(folder)]
+    if not opened(folder).is_dir():
+        packed = folder.with_name(f"{folder.name}{SUFFIX}")
+        other = f"name its archive {packed}" if packed.exists() else "name the `out` of a run or of a study"
+        raise RunDirectoryError(f"{folder}: no such directory; {other}")
+    inner = folders_in(folder)
+    places = [*inner, *(below for place in inner for below in folders_in(place))]
+    return [run for run in map(RunDirectory, places) if run.file("config.yaml").exists()]
 
 
 def no_runs(*places: str | Path) -> RunDirectoryError:

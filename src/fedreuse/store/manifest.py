@@ -10,6 +10,8 @@ from typing import Any
 
 from fedreuse.core.checked import parse_checked, with_check
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.store.archive import opened
+from fedreuse.store.names import inside, relative_name
 
 __all__ = [
     "EVIDENCE",
@@ -46,7 +48,7 @@ _CLIENTS = "clients"
 
 
 def digests_of(place: Path, names: tuple[str, ...] = ORIGINS) -> dict[str, str]:
-    """SHA-256 of those of the files that are there."""
+    """Return the SHA-256 of each of the files that is there."""
     return {name: _digest(place / name) for name in names if (place / name).exists()}
 
 
@@ -64,7 +66,11 @@ def read_manifest(place: Path, name: str = MANIFEST) -> dict[str, str] | None:
 
     """
     content = _read(place / name)
-    return None if content is None else {str(name): str(digest) for name, digest in content["files"].items()}
+    return (
+        None
+        if content is None
+        else {str(relative_name(name)): str(digest) for name, digest in content["files"].items()}
+    )
 
 
 def read_absent(place: Path) -> tuple[str, ...]:
@@ -85,7 +91,7 @@ def forget_export(place: Path) -> None:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        content = parse_checked(path.read_bytes())
+        content = parse_checked(opened(path).read_bytes())
         if not isinstance(content["files"], dict):
             raise ValueError("no digests of files")
     except FileNotFoundError:
@@ -105,9 +111,10 @@ def compare(place: Path, digests: Mapping[str, str], may_lack: bool = False) -> 
     """
     wrong = []
     for name, digest in digests.items():
-        if not (place / name).exists():
+        path = inside(opened(place), name)
+        if not path.exists():
             wrong += [] if may_lack and is_bulk(name) else [f"{name} is missing"]
-        elif _digest(place / name) != digest:
+        elif _digest(path) != digest:
             wrong.append(f"{name} was changed")
     return wrong
 

@@ -22,16 +22,17 @@ import yaml
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import YAML_LOADER
+from fedreuse.store.archive import opened
 
 __all__ = [
     "LEDGER_FILE",
     "RECORD_FILE",
     "SplitOpening",
+    "evaluations_text",
     "note_opening",
     "openings_behind",
     "read_openings",
     "selection_of",
-    "told",
 ]
 
 LEDGER_FILE = "test-openings.jsonl"
@@ -119,14 +120,13 @@ def openings_behind(runs: Iterable[Path]) -> list[SplitOpening]:
     return [opening for opening in found.values() if opening.digest in digests]
 
 
-def told(openings: Iterable[SplitOpening]) -> str:
-    """How many openings stand behind test scores, in a sentence; empty if there are none."""
+def evaluations_text(openings: Iterable[SplitOpening]) -> str:
+    """Return a sentence that counts the evaluations of each test set; empty if there are none."""
     by_split: dict[tuple[str, str], list[SplitOpening]] = {}
     for opening in openings:
         by_split.setdefault((opening.dataset, opening.digest), []).append(opening)
-    verb = "stands" if sum(map(len, by_split.values())) == 1 else "stand"
-    parts = [f"{_words(those)} of the test split of {name}" for (name, _), those in by_split.items()]
-    return f"Behind the test scores {verb} {'; '.join(parts)}." if parts else ""
+    parts = [f"{name} {_counted(same_split)}" for (name, _), same_split in by_split.items()]
+    return f"Test sets evaluated: {'; '.join(parts)}." if parts else ""
 
 
 def selection_of(config: Mapping[str, Any]) -> str:
@@ -135,15 +135,15 @@ def selection_of(config: Mapping[str, Any]) -> str:
     return sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _words(openings: list[SplitOpening]) -> str:
+def _counted(openings: list[SplitOpening]) -> str:
     count, selections = len(openings), len({opening.selection for opening in openings})
-    by = f"{selections} configuration{'s' if selections > 1 else ''}"
-    return f"{count} opening{'s' if count > 1 else ''} ({by})"
+    times = "once" if count == 1 else f"{count} times"
+    return f"{times} ({selections} configuration{'s' if selections > 1 else ''})"
 
 
 def _folder_of(run: Path) -> Path | None:
     """The nearest folder above a run that belongs to a study, or in which a ledger was begun."""
-    above = run.resolve().parents[:2]
+    above = opened(run).resolve().parents[:2]
     return next((folder for folder in above if any((folder / name).exists() for name in _STUDY_FILES)), None)
 
 
@@ -165,10 +165,11 @@ def _beside(run: Path) -> list[SplitOpening]:
 
 def _own(run: Path) -> SplitOpening | None:
     """What a run itself recorded, also where no ledger was kept."""
+    folder = opened(run)
     try:
-        record = json.loads((run / RECORD_FILE).read_text(encoding="utf-8"))
-        config = yaml.load((run / "config.yaml").read_text(encoding="utf-8"), YAML_LOADER)
-        run_id = json.loads((run / "provenance.json").read_text(encoding="utf-8"))["run_id"]
+        record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
+        config = yaml.load((folder / "config.yaml").read_text(encoding="utf-8"), YAML_LOADER)
+        run_id = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["run_id"]
         name, selection = config["task"]["name"], selection_of(config)
         return SplitOpening(name, record["digest"], selection, run_id, run.name, record["model"], record["opened"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
@@ -181,7 +182,7 @@ def read_openings(folder: Path) -> list[SplitOpening]:
 
 
 def _read(path: Path) -> list[SplitOpening]:
-    if not path.exists():
+    if not opened(path).exists():
         return []
     known = {field.name for field in fields(SplitOpening)}
     openings = []
@@ -198,5 +199,5 @@ def _read(path: Path) -> list[SplitOpening]:
 
 def _whole_lines(path: Path) -> bytes:
     """The file up to its last line feed."""
-    content = path.read_bytes()
+    content = opened(path).read_bytes()
     return content[: content.rfind(b"\n") + 1]

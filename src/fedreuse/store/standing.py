@@ -96,7 +96,7 @@ def standing_of(directory: RunDirectory) -> Standing:
 def _going(directory: RunDirectory) -> str:
     """By the process that locked the directory; its lock is not touched, for that could keep a writer out."""
     try:
-        owner = int((directory.path / "LOCK").read_text())
+        owner = int(directory.file("LOCK").read_text())
         os.kill(owner, 0)
     except PermissionError:
         return "running"  # somebody else's process
@@ -106,14 +106,14 @@ def _going(directory: RunDirectory) -> str:
 
 
 def _num_refused(directory: RunDirectory) -> int:
-    log = directory.path / "log.txt"
+    log = directory.file("log.txt")
     return len(_REFUSED.findall(log.read_text(errors="replace"))) if log.exists() else 0
 
 
 def _cohort(directory: RunDirectory, number: int) -> tuple[int, ...]:
     """Who is selected for a round, by the schedule that was drawn before the first one."""
     try:
-        schedule: Mapping[str, Any] = json.loads((directory.path / "schedule.json").read_text())
+        schedule: Mapping[str, Any] = json.loads(directory.file("schedule.json").read_text())
         return tuple(schedule["cohorts"][number - 1])
     except (OSError, ValueError, LookupError, TypeError):
         return ()  # not drawn yet, or after the last round

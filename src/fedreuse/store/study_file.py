@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.store.archive import opened
+from fedreuse.store.names import inside
 
 __all__ = ["PLAN_FILE", "STUDY_FILE", "read_study", "registered_plans"]
 
@@ -23,13 +25,14 @@ def read_study(folder: Path) -> dict[str, Any]:
     """
     path = folder / STUDY_FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(opened(path).read_text(encoding="utf-8"))
         if not isinstance(content, dict) or not isinstance(content.get("runs"), list):
             raise ValueError("no list of runs")
         for entry in content["runs"]:
-            if Path(entry["folder"]).name != entry["folder"] or not isinstance(entry["variant"], str):
+            run = inside(opened(folder), entry["folder"])
+            if run.name != entry["folder"] or not isinstance(entry["variant"], str):
                 raise ValueError(f"{entry['folder']!r} is no folder in it")
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, RunDirectoryError) as error:
         raise RunDirectoryError(
             f"{path} is not the list of a study's runs ({error}); delete it, and `fedreuse compare` writes it again"
         ) from None
@@ -46,10 +49,10 @@ def registered_plans(folder: Path) -> list[dict[str, Any]]:
 
     """
     path = folder / PLAN_FILE
-    if not path.exists():
+    if not opened(path).exists():
         return []
     try:
-        plans = [dict(plan) for plan in json.loads(path.read_text(encoding="utf-8"))["plans"]]
+        plans = [dict(plan) for plan in json.loads(opened(path).read_text(encoding="utf-8"))["plans"]]
         if not all(isinstance(plan["digest"], str) and isinstance(plan["registered"], str) for plan in plans):
             raise ValueError("a plan without digest or date")
     except (OSError, ValueError, LookupError, TypeError) as error:

@@ -19,7 +19,7 @@ def test_a_whole_study_says_what_it_is(whole: Path) -> None:
     said = {check.name: (check.verdict, check.said) for check in check_study(whole)}
     assert {verdict for verdict, _ in said.values()} == {"ok"}
     assert said["coverage"][1] == "10 runs (2 method x 5 seed)"
-    assert said["openings"][1].startswith("Behind the test scores stand 10 openings (2 configurations)")
+    assert said["openings"][1] == "Test sets evaluated: synthetic 10 times (2 configurations)."
 
 
 def _lists(study: Path) -> list[dict[str, object]]:

@@ -179,6 +179,71 @@ def test_a_study_without_a_complete_run_has_no_evidence(whole: Path, tmp_path: P
 
 
 @pytest.mark.slow
+def test_an_archive_is_read_like_the_study_and_described_beside(whole: Path, made: Evidence, tmp_path: Path) -> None:
+    packed = export_results(whole, tmp_path / "new" / "small.tar.zst")
+    assert (packed.path, packed.runs, packed.nbytes) == (
+        tmp_path / "new" / "small.tar.zst",
+        10,
+        packed.path.stat().st_size,
+    )
+    assert packed.nbytes < made.nbytes / 4
+    assert sorted(file.name for file in packed.path.parent.iterdir()) == ["small.md", "small.tar.zst"]
+    assert "| light | 401, 402, 403, 404, 405 |" in (tmp_path / "new" / "small.md").read_text()
+    names = {one.path.relative_to(packed.path) for one in audit(packed.path)}
+    assert names == {one.path.relative_to(made.path) for one in audit(made.path)}
+    assert {one.verdict for one in audit(tmp_path / "new")} == {"green"}
+    study, export = read_runs(whole), read_runs(packed.path)
+    assert [{**plain(one), "directory": ""} for one in study] == [{**plain(one), "directory": ""} for one in export]
+    assert export[0].directory == packed.path / study[0].directory.name
+    again = export_results(whole, tmp_path / "again" / "small.tar.zst")
+    assert again.path.read_bytes() == packed.path.read_bytes()
+    with pytest.raises(RunDirectoryError, match="is there already"):
+        export_results(whole, packed.path)
+
+
+@pytest.mark.slow
+def test_an_archive_can_be_exported_again(whole: Path, tmp_path: Path) -> None:
+    packed = export_results(whole, tmp_path / "small.tar.zst")
+    export_results(packed.path, tmp_path / "folder")
+    assert {one.verdict for one in audit(tmp_path / "folder")} == {"green"}
+
+
+@pytest.mark.slow
+def test_a_damaged_archive_among_others_is_red_and_stops_no_other_audit(whole: Path, tmp_path: Path) -> None:
+    export_results(whole, tmp_path / "small.tar.zst")
+    (tmp_path / "other.tar.zst").write_bytes((tmp_path / "small.tar.zst").read_bytes()[:-100])
+    first, *others = audit(tmp_path)
+    assert (first.path, first.kind, first.verdict) == (tmp_path / "other.tar.zst", "folder", "red")
+    assert {one.verdict for one in others} == {"green"}
+    with pytest.raises(RunDirectoryError, match=r"other\.tar\.zst is not an archive of results, or is damaged"):
+        audit(tmp_path / "other.tar.zst")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["../stolen", "/tmp/stolen"])
+def test_a_forged_manifest_writes_nothing_outside(whole: Path, tmp_path: Path, name: str) -> None:
+    study = Path(shutil.copytree(whole, tmp_path / "study"))
+    run = first_run(study).path
+    (study / "stolen").write_text("secret")
+    digests = {**(read_manifest(run) or {}), name: digests_of(study, ("stolen",))["stolen"]}
+    (run / MANIFEST).write_text(json.dumps(with_check({"files": digests})))
+    with pytest.raises(RunDirectoryError, match="not the name of a file in its folder"):
+        export_results(study, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_a_folder_of_searches_is_one_archive(search: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        shutil.copytree(search, tmp_path / "searches" / name)
+    made = export_results(tmp_path / "searches", tmp_path / "searches.tar.zst")
+    assert made.runs == 4
+    kinds = [(one.path.relative_to(made.path).parts[0], one.kind) for one in audit(made.path)]
+    assert kinds == [(name, kind) for name in ("first", "second") for kind in ("search", "run", "run")]
+    assert (tmp_path / "searches.md").read_text().count("\n## ") == 2
+
+
+@pytest.mark.slow
 def test_a_search_is_exported_with_the_runs_of_its_trials_and_no_model(search: Path, tmp_path: Path) -> None:
     made = export_results(search, tmp_path / "out")
     names = {str(file.relative_to(made.path)) for file in made.path.rglob("*") if file.is_file()}
@@ -196,8 +261,6 @@ def test_what_fails_is_not_exported_and_nothing_is_written_over(whole: Path, mad
         export_results(whole, made.path)
     copy = Path(shutil.copytree(whole, tmp_path / "copy"))
     (first_run(copy).path / "model.safetensors").unlink()
-    with pytest.raises(
-        RunDirectoryError, match=r"fails its audit, and what fails is no evidence \(manifest: .*model\.s"
-    ):
+    with pytest.raises(RunDirectoryError, match=r"fails its audit and cannot be exported \(manifest: .*model\.s"):
         export_results(copy, tmp_path / "out")
     assert not (tmp_path / "out").exists()

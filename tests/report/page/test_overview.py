@@ -21,7 +21,7 @@ def test_what_a_reader_must_know_first(shown: Shown, planned: Path) -> None:
     assert record is not None
     assert record.current.digest in text
     assert "10 runs of 2 variants: cnn on synthetic; seeds 11, 12, 13, 14, 15." in text
-    assert "10 openings (2 configurations) of the test split of synthetic" in text
+    assert "synthetic 10 times (2 configurations)" in text
     assert "digests compared" in text
     runs = section.tables[-1]
     assert [row[3] for row in runs.rows] == ["complete, checked"] * 10

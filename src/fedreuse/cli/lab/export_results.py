@@ -15,11 +15,13 @@ from fedreuse.cli.output import command_line, counted, show_json, show_lines
 __all__ = ["export_results_command"]
 
 
-@lab_app.command("export-results", epilog="Example: fedreuse lab export-results runs/demo --out results/demo")
+@lab_app.command("export-results", epilog="Example: fedreuse lab export-results runs/demo --out results/demo.tar.zst")
 def export_results_command(
-    study: Annotated[Path, typer.Argument(help="The folder of a study, or of a search.", show_default=False)],
+    study: Annotated[
+        Path, typer.Argument(help="The folder of a study or of a search, or a folder of these.", show_default=False)
+    ],
     out: Annotated[
-        Path | None, typer.Option("--out", help="The folder to write (default: results/ and the name).")
+        Path | None, typer.Option("--out", help="The archive to write (default: results/NAME.tar.zst), or a folder.")
     ] = None,
     admit_partial: Annotated[
         bool,
@@ -27,14 +29,16 @@ def export_results_command(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Pack what stands behind a study's tables, without models: plan, openings, manifests, metrics, ledgers, summaries.
+    """Write the evidence of a study as one archive, without models, and a summary (`.md`) beside it.
 
-    Of a search: its space and rule, every trial with its runs, and the frozen choice. Everything is audited first.
-    `fedreuse audit`, `compare` and `show` read the export as they read the study.
+    Of a study: plan, test evaluations, manifests, metrics, ledgers, summaries. Of a search: its space and rule, every
+    trial with its runs, and the frozen choice. Everything is audited first. `fedreuse audit`, `report`, `compare`,
+    `show` and `figure` read the archive as they read the study.
     """
     from fedreuse.lab.evidence.export import export_results
 
-    made = export_results(study, out or Path("results") / study.resolve().name, admit_partial=admit_partial)
+    target = out or Path("results") / f"{study.resolve().name}.tar.zst"
+    made = export_results(study, target, admit_partial=admit_partial)
     if as_json:
         show_json({**asdict(made), "path": str(made.path)})
         return

@@ -56,6 +56,7 @@ def gate_command(
     from fedreuse.lab.gate.probe import read_gates
     from fedreuse.lab.gate.study import gate_study, write_probes
     from fedreuse.lab.gate.tables import gate_tables
+    from fedreuse.store.archive import opened
     from fedreuse.store.directory import RunDirectory
     from fedreuse.store.provenance import provenance
 
@@ -64,10 +65,10 @@ def gate_command(
         if not all(record.is_checked for record in records):
             _tell(f"unverified: what lies in {config} was written before gate studies had checksums")
     else:
-        run = RunDirectory.open(config) if config.is_dir() else None
+        run = RunDirectory.open(config) if opened(config).is_dir() else None
         if run is not None:
             run.verify()
-        settings = load(config if run is None else run.path / "config.yaml", overrides or [])
+        settings = load(config if run is None else run.file("config.yaml"), overrides or [])
         origin = provenance()
         probes = gate_study(settings, at or [10], repeats, _tell, None if run is None else _comparable(run, settings))
         name = f"{config.stem}, seed {settings.seed}"
@@ -90,7 +91,7 @@ def _comparable(run: RunDirectory, settings: RunConfig) -> RunDirectory | None:
     """The stored run, if it is what is played: overrides may make it another one, and it may have no round yet."""
     from fedreuse.config.run_config import load
 
-    if settings.run_id != load(run.path / "config.yaml").run_id:
+    if settings.run_id != load(run.file("config.yaml")).run_id:
         _tell(f"{run.path}: with these changes it is another run; it is played from the start, and compared with none")
         return None
     return run if run.has_rounds else None

@@ -16,6 +16,7 @@ from fedreuse.lab.gate.probe import PROBES_FILE
 from fedreuse.learning.networks.network import networks
 from fedreuse.learning.partitions.client_index import ClientIndex
 from fedreuse.runs.facts import digest_of_arrays
+from fedreuse.store.archive import folders_in, opened
 from fedreuse.store.consistency import Check, check_code, check_run, same
 from fedreuse.store.directory import RunDirectory, no_runs
 from fedreuse.store.study_file import STUDY_FILE
@@ -54,7 +55,7 @@ def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
 
     Args:
         path: A run directory, the folder of a study or of a search (or an export of it), one that
-            `fedreuse lab gate --out` wrote, or a folder of these.
+            `fedreuse lab gate --out` wrote, an archive of one of them, or a folder of these.
         rebuild: Make data, partition, schedule and initial model again, as a resumed run does, and compare; the
             datasets must be there.
 
@@ -73,39 +74,54 @@ def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
         'ok'
     """
     place = Path(path)
-    found = list(_found(place, _DEEPEST))
-    if not found:
+    opened(place)  # an archive that cannot be read is an error here, and one failed audit among those of a folder
+    audits = [one for folder in _found(place, _DEEPEST) for one in _audited(folder, rebuild)]
+    if not audits:
         raise no_runs(place)
-    return [one for folder in found for one in _audited(folder, rebuild)]
+    return audits
 
 
 def _found(place: Path, depth: int) -> Iterator[Path]:
-    """Studies, searches, runs that belong to none, and gate studies, from the top down."""
-    if _holds_runs(place) or (place / PROBES_FILE).exists():
+    """Studies, searches, runs that belong to none, gate studies, and damaged archives, from the top down."""
+    is_whole = bool(_damage(place)) or _holds_runs(place)
+    if is_whole or opened(place / PROBES_FILE).exists():
         yield place
-    if not _holds_runs(place) and depth and place.is_dir():
-        for folder in sorted(inner for inner in place.iterdir() if inner.is_dir()):
+    if not is_whole and depth:
+        for folder in folders_in(place):
             yield from _found(folder, depth - 1)
 
 
+def _damage(place: Path) -> str:
+    """Return why an archive cannot be read; empty for everything else."""
+    try:
+        opened(place)
+    except RunDirectoryError as error:
+        return str(error)
+    return ""
+
+
 def _holds_runs(place: Path) -> bool:
-    return any((place / name).exists() for name in (STUDY_FILE, SPACE_FILE, "config.yaml"))
+    return any(opened(place / name).exists() for name in (STUDY_FILE, SPACE_FILE, "config.yaml"))
 
 
 def _audited(place: Path, rebuild: bool) -> Iterator[Audit]:
     """What lies in a folder; a gate study may lie beside the runs that it looked at."""
+    if damage := _damage(place):
+        yield Audit(place, "folder", (Check("archive", "failed", damage),))
+        return
     if _holds_runs(place):
         yield from audit_folder(place, rebuild=rebuild)
-    if (place / PROBES_FILE).exists():
+    if opened(place / PROBES_FILE).exists():
         yield Audit(place, "gate study", tuple(check_gate(place)))
 
 
 def audit_folder(place: Path, absent: Collection[str] | None = None, *, rebuild: bool = False) -> Iterator[Audit]:
     """Audit one study or search with its runs, or one run; `absent` as in `check_study`."""
-    if (place / STUDY_FILE).exists():
+    if opened(place / STUDY_FILE).exists():
         yield Audit(place, "study", tuple(check_study(place, absent)))
-        runs = sorted(file.parent for file in place.glob("*/config.yaml") if file.parent.name not in (absent or ()))
-    elif (place / SPACE_FILE).exists():
+        present = [run for run in folders_in(place) if opened(run / "config.yaml").exists()]
+        runs = [run for run in present if run.name not in (absent or ())]
+    elif opened(place / SPACE_FILE).exists():
         checks = tuple(check_search(place))
         yield Audit(place, "search", checks)
         runs = [] if checks[0].name == "outcome" else runs_of_search(place)
@@ -137,16 +153,16 @@ def _looked(name: str, look: Callable[[RunDirectory], Check], directory: RunDire
 
 def _partition(directory: RunDirectory) -> Check:
     known = directory.provenance["digests"]
-    absent = [name for name in _INDICES if not (directory.path / f"{name}.npz").exists()]
+    absent = [name for name in _INDICES if not directory.file(f"{name}.npz").exists()]
     if absent and directory.is_exported:
         return Check("partition", "recorded", "its files were left out of the export")
     for name in _INDICES:
-        same(name, ClientIndex.load(directory.path / f"{name}.npz").digest, known[name])
+        same(name, ClientIndex.load(directory.file(f"{name}.npz")).digest, known[name])
     return Check("partition", "ok")
 
 
 def _schedule(directory: RunDirectory) -> Check:
-    schedule = Schedule.load(directory.path / "schedule.json")
+    schedule = Schedule.load(directory.file("schedule.json"))
     same("schedule", schedule.digest, directory.provenance["digests"]["schedule"])
     same("seed of the schedule", schedule.seed, directory.config["seed"])
     cohorts = {(t, client) for t, clients in enumerate(schedule.cohorts, start=1) for client in clients}
@@ -158,7 +174,7 @@ def _schedule(directory: RunDirectory) -> Check:
 
 
 def _model(directory: RunDirectory) -> Check:
-    if directory.is_exported and not (directory.path / "model.safetensors").exists():
+    if directory.is_exported and not directory.file("model.safetensors").exists():
         return Check("model", "recorded", "left out of the export")
     known = directory.provenance
     try:
@@ -178,7 +194,7 @@ def _code(directory: RunDirectory) -> Check:
 
 def _origins(directory: RunDirectory) -> Check:
     digests = directory.provenance["digests"]
-    if (directory.path / "deployment.json").exists():
+    if directory.file("deployment.json").exists():
         return Check("data and initial model", "recorded", "what the nodes hold is the nodes' claim")
     opening = directory.opening
     said = f"data {digests['data'][:12]}, initial model {digests['initial_model'][:12]}"

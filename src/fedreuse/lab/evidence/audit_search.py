@@ -15,9 +15,11 @@ import yaml
 from fedreuse.core.errors import ConfigError, RunDirectoryError, RunError
 from fedreuse.core.files import YAML_LOADER
 from fedreuse.lab.evidence.audit_study import check_export, one_version
+from fedreuse.store.archive import opened
 from fedreuse.store.consistency import Check, same
 from fedreuse.store.directory import RunDirectory
 from fedreuse.store.manifest import EVIDENCE
+from fedreuse.store.names import relative_name
 from fedreuse.studies.tuning.judging import judge
 from fedreuse.studies.tuning.outcome import read_trials
 from fedreuse.studies.tuning.rules import Trial
@@ -62,7 +64,7 @@ def check_search(place: Path) -> Iterator[Check]:
         return
     yield _looked("space", _space, search)
     looks = {"rule": _rule, "trials": _trials, "choice": _choice, "code": _code}
-    for name, look in (looks | ({"export": _export} if (place / EVIDENCE).exists() else {})).items():
+    for name, look in (looks | ({"export": _export} if opened(place / EVIDENCE).exists() else {})).items():
         yield _looked(name, look, search)
 
 
@@ -156,7 +158,7 @@ def _choice(search: _Search) -> Check:
         chosen = []
     same("the choice", [trial.number for trial in chosen], outcome["chosen"])
     for trial, name in zip(chosen, outcome["configurations"], strict=True):
-        frozen = yaml.load((search.place / Path(name).name).read_bytes(), YAML_LOADER)
+        frozen = yaml.load(opened(search.place / relative_name(name)).read_bytes(), YAML_LOADER)
         _same_settings(frozen, space.frozen(trial.params).to_plain(), name)
     told = "; ".join(json.dumps(dict(trial.params)) for trial in chosen)
     return Check("choice", "ok", told or "no trial may be chosen")

@@ -11,11 +11,12 @@ from typing import Any
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.lab.plans.record import read_plan
+from fedreuse.store.archive import opened
 from fedreuse.store.code_versions import count_versions, several_versions
 from fedreuse.store.consistency import Check
 from fedreuse.store.directory import RunDirectory
 from fedreuse.store.manifest import EVIDENCE, compare, read_absent, read_manifest
-from fedreuse.store.openings import openings_behind, read_openings, told
+from fedreuse.store.openings import evaluations_text, openings_behind, read_openings
 from fedreuse.store.study_file import read_study
 
 __all__ = ["check_export", "check_study", "one_version"]
@@ -46,7 +47,7 @@ def check_study(place: Path, absent: Collection[str] | None = None) -> Iterator[
         return
     study = _Study(place, listed, {name: run for name, run in there.items() if run.is_complete}, said)
     looks = {"coverage": _coverage, "code": _code, "plan": _plan, "openings": _openings}
-    for name, look in (looks | ({"export": _export} if (place / EVIDENCE).exists() else {})).items():
+    for name, look in (looks | ({"export": _export} if opened(place / EVIDENCE).exists() else {})).items():
         yield _looked(name, look, study)
 
 
@@ -150,5 +151,5 @@ def _openings(study: _Study) -> Check:
             if not run.is_checked:
                 return Check("openings", "unverified", f"the opening of {name} is not in the ledger")
             raise RunDirectoryError(f"{name} opened the test split, and the ledger of openings does not have it")
-    behind = told(openings_behind([run.path for run in study.runs.values()]))
+    behind = evaluations_text(openings_behind([run.path for run in study.runs.values()]))
     return Check("openings", "ok", behind or "no test split was opened")

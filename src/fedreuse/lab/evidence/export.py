@@ -1,43 +1,52 @@
-"""The compact evidence of a study or search: everything but models and other bulk, for a repository of results."""
+"""Export of the compact evidence of studies and searches: everything but models and other bulk."""
 
 from __future__ import annotations
 
 import csv
 import json
 import shutil
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
-from fedreuse.lab.evidence.audit import audit_folder
+from fedreuse.lab.evidence.audit import Audit, audit, audit_folder
 from fedreuse.lab.evidence.audit_search import runs_of_search
+from fedreuse.lab.evidence.summary import summary_text
+from fedreuse.lab.gate.probe import PROBES_FILE
+from fedreuse.store.archive import SUFFIX, folders_in, opened, pack
 from fedreuse.store.directory import RunDirectory
 from fedreuse.store.manifest import EVIDENCE, EXPORTED, MANIFEST, ROWS_FILE, digests_of, is_bulk, read_manifest
+from fedreuse.store.names import inside
 from fedreuse.store.openings import LEDGER_FILE
 from fedreuse.store.study_file import PLAN_FILE, STUDY_FILE, read_study
 from fedreuse.studies.tuning.outcome import OUTCOME_FILE, read_trials
 from fedreuse.studies.tuning.space_record import SPACE_FILE
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 __all__ = ["Evidence", "export_results"]
 
 _NUMBERS = ("rounds", "test_score", "validation_score", "seconds", "model_digest")
 _OF_STUDY = (STUDY_FILE, PLAN_FILE, LEDGER_FILE)
-_KINDS = (".yaml", ".json", ".jsonl", ".parquet")
 _OF_RUN = (MANIFEST, "COMPLETE", "deployment.json", "meter.json")
-"""What an export keeps of a run beside the artifacts of its manifest."""
+"""Files of a run that an export keeps beside the artifacts of its manifest."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """An export: where it lies, of how many runs, how large it is, what nobody vouches for, and which runs it lacks."""
+    """An export that was written.
+
+    Attributes:
+        path: The archive or folder.
+        runs: Number of runs in it.
+        nbytes: Its size in bytes.
+        unverified: Names of the runs, studies and searches in it whose audit is `unverified`.
+        absent: Folders of the runs that a partial export lacks.
+    """
 
     path: Path
     runs: int
@@ -48,92 +57,150 @@ class Evidence:
 
 @dataclass(frozen=True)
 class _Content:
-    """What an export takes: files of the folder, runs by their folders, and what it says it is without."""
+    """Content of one exported folder: its own files, its runs by folder, and the runs it says it lacks."""
 
     files: tuple[str, ...]
-    runs: tuple[str, ...]
+    runs: tuple[str, ...] = ()
     rows: str | None = None
     absent: tuple[str, ...] = ()
 
 
 def export_results(source: str | Path, out: str | Path, *, admit_partial: bool = False) -> Evidence:
-    """Copy the evidence of a study or of a search, without models and other bulk.
+    """Export the evidence of a study, of a search, or of a folder of these, without models and other bulk.
 
-    Of a study: plan, list of runs, openings. Of a search: the space with its rule, the outcome with every trial, the
-    frozen choice. Of each run behind them its configuration, provenance, schedule, manifest, metrics, ledger, events,
-    summary and opening. The export is audited, compared and shown like its source; what is left out stays recorded by
-    its digest.
+    Of a study: plan, list of runs, test evaluations. Of a search: the space with its rule, the outcome with every
+    trial, the frozen choice. Of each run its configuration, provenance, schedule, manifest, metrics, ledger, events,
+    summary and record of the test evaluation. Everything is audited before it is written. The export is audited,
+    compared and shown like its source; artifacts that are left out stay recorded by their digests.
 
     Args:
-        source: The folder of a study, every run of it complete; or of a search with its outcome.
-        out: A folder that does not exist yet, or is empty.
-        admit_partial: Export a study that is not complete, too. The export names the runs that it is without; audits
-            call its coverage partial, tables say so, and it is never green.
-
-    Returns:
-        Where the export lies, its runs, its size in bytes, which audits are unverified, and which runs are absent.
+        source: The folder of a study, every run of it complete; of a search with its outcome; of a gate study; or a
+            folder of these.
+        out: The archive to write, with the ending `.tar.zst`; a summary with the ending `.md` is written beside it.
+            Another ending writes a folder. Nothing is overwritten.
+        admit_partial: Also export a study that is not complete. The export names the runs that it lacks, and its audit
+            is `unverified`.
 
     Raises:
-        RunDirectoryError: The source fails its audit, with the first reason; or `out` cannot be written.
+        RunDirectoryError: The source fails its audit, with the first reason; or `out` exists or cannot be written.
 
     Example:
         >>> from fedreuse.lab.evidence.export import export_results
-        >>> export_results("runs/confirmed", "results/confirmed").nbytes  # doctest: +SKIP
-        1834021
+        >>> export_results("runs/confirmed", "results/confirmed.tar.zst").runs  # doctest: +SKIP
+        10
     """
     place, target = Path(source), Path(out)
-    content = _of_search(place) if (place / SPACE_FILE).exists() else _of_study(place, admit_partial)
-    audits = list(audit_folder(place, content.absent))
-    for one in (one for one in audits if one.verdict == "red"):
-        reason = next(f"{check.name}: {check.said}" for check in one.checks if check.verdict == "failed")
-        raise RunDirectoryError(
-            f"{one.path} fails its audit, and what fails is no evidence ({reason}); see `fedreuse audit {place}`"
-            + ("; --admit-partial exports the complete runs of a study, marked" if "incomplete" in reason else "")
-        )
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    parts = _parts(place, admit_partial)
+    absent = {name: content.absent for name, content in parts.items()}
+    audits = [one for name, content in parts.items() for one in _audited(place / name, content)]
+    summary = target.with_name(target.name.removesuffix(SUFFIX) + ".md")
+    is_archive = target.name.endswith(SUFFIX)
+    if _is_taken(target) or (is_archive and summary.exists()):
         raise RunDirectoryError(f"{target} is there already, and nothing is written over; choose another `out`")
     try:
-        for folder in content.runs:
-            _copy_run(place / folder, target / folder)
-        for name in content.files:
-            shutil.copyfile(place / name, target / name)
-        if content.rows is not None:
-            write_whole(target / ROWS_FILE, content.rows.encode())
-        write_whole(target / EVIDENCE, _evidence_text(target, content).encode())
+        if is_archive:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            size = _write_archive(place, target, summary, parts)
+        else:
+            _write_folders(place, target, parts)
+            size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
     except OSError as error:
         raise RunDirectoryError(f"{target} could not be written ({error}); free some disk space") from None
-    size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
     unverified = tuple(one.path.name for one in audits if one.verdict == "unverified")
-    return Evidence(target, len(content.runs), size, unverified, content.absent)
+    runs = sum(len(content.runs) for content in parts.values())
+    return Evidence(target, runs, size, unverified, tuple(name for names in absent.values() for name in names))
+
+
+def _parts(place: Path, admit_partial: bool) -> dict[str, _Content]:
+    """Return the content of every folder that is exported, by its name below the source."""
+    inner = [folder for folder in folders_in(place) if _is_part(folder)]
+    if _is_part(place) or not inner:
+        return {"": _content(place, admit_partial)}
+    return {folder.name: _content(folder, admit_partial) for folder in inner}
+
+
+def _is_part(place: Path) -> bool:
+    return any(opened(place / name).exists() for name in (STUDY_FILE, SPACE_FILE, PROBES_FILE))
+
+
+def _content(place: Path, admit_partial: bool) -> _Content:
+    if opened(place / SPACE_FILE).exists():
+        return _of_search(place)
+    if opened(place / PROBES_FILE).exists() and not opened(place / STUDY_FILE).exists():
+        return _Content((PROBES_FILE,))
+    return _of_study(place, admit_partial)
 
 
 def _of_study(place: Path, admit_partial: bool) -> _Content:
     listed = read_study(place)["runs"]
-    absent = [str(one["folder"]) for one in listed if not RunDirectory(place / one["folder"]).is_complete]
+    absent = [str(entry["folder"]) for entry in listed if not RunDirectory(place / entry["folder"]).is_complete]
     if len(absent) == len(listed):
         raise RunDirectoryError(
             f"{place}: no run of the study is complete, so that there is nothing to export; the command that began "
             "the study goes on with it"
         )
-    there = [one for one in listed if one["folder"] not in absent]
-    rows = _rows_text(place, there)
-    files = tuple(name for name in _OF_STUDY if (place / name).exists())
-    return _Content(files, tuple(one["folder"] for one in there), rows, tuple(absent) if admit_partial else ())
+    present = [entry for entry in listed if entry["folder"] not in absent]
+    files = tuple(name for name in _OF_STUDY if opened(place / name).exists())
+    runs = tuple(str(entry["folder"]) for entry in present)
+    return _Content(files, runs, _rows_text(place, present), tuple(absent) if admit_partial else ())
 
 
 def _of_search(place: Path) -> _Content:
     outcome, _ = read_trials(place)
     runs = tuple(str(path.relative_to(place)) for path in runs_of_search(place))
-    return _Content((SPACE_FILE, OUTCOME_FILE, *(Path(name).name for name in outcome["configurations"])), runs)
+    return _Content((SPACE_FILE, OUTCOME_FILE, *outcome["configurations"]), runs)
+
+
+def _audited(place: Path, content: _Content) -> list[Audit]:
+    """Return the audits of one part; a failed one is an error."""
+    audits = list(audit_folder(place, content.absent)) if content.runs else audit(place)
+    for one in (one for one in audits if one.verdict == "red"):
+        reason = next(f"{check.name}: {check.said}" for check in one.checks if check.verdict == "failed")
+        raise RunDirectoryError(
+            f"{one.path} fails its audit and cannot be exported ({reason}); see `fedreuse audit {place}`"
+            + ("; --admit-partial exports the complete runs of a study, marked" if "incomplete" in reason else "")
+        )
+    return audits
+
+
+def _is_taken(target: Path) -> bool:
+    return target.exists() and (not target.is_dir() or any(target.iterdir()))
+
+
+def _write_archive(place: Path, target: Path, summary: Path, parts: Mapping[str, _Content]) -> int:
+    """Write the folder beside its place, pack it, and describe the archive; return its size."""
+    name = target.name.removesuffix(SUFFIX)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{name}.") as folder:
+        _write_folders(place, Path(folder), parts)
+        size = pack(Path(folder), target, name)
+    write_whole(summary, summary_text(target).encode())
+    return size
+
+
+def _write_folders(place: Path, target: Path, parts: Mapping[str, _Content]) -> None:
+    for name, content in parts.items():
+        _write_folder(opened(place / name), target / name, content)
+
+
+def _write_folder(place: Path, target: Path, content: _Content) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for folder in content.runs:
+        _copy_run(inside(place, folder), inside(target, folder))
+    for name in content.files:
+        shutil.copyfile(inside(place, name), inside(target, name))
+    if content.rows is not None:
+        write_whole(target / ROWS_FILE, content.rows.encode())
+    if PROBES_FILE not in content.files:  # a gate study is one file that carries its own checksum
+        write_whole(target / EVIDENCE, _evidence_text(target, content).encode())
 
 
 def _copy_run(place: Path, target: Path) -> None:
-    """The artifacts of the manifest without bulk; of an older run, which has none, the files of the same names."""
+    """Copy the artifacts of the manifest without bulk."""
     target.mkdir(parents=True)
-    older = [file.name for file in sorted(place.iterdir()) if file.suffix in _KINDS]
-    for name in (*(read_manifest(place) or older), *_OF_RUN):
-        if not is_bulk(name) and (place / name).exists():
-            shutil.copyfile(place / name, target / name)
+    for name in (*(read_manifest(place) or ()), *_OF_RUN):
+        source = inside(place, name)
+        if not is_bulk(name) and source.exists():
+            shutil.copyfile(source, inside(target, name))
     (target / EXPORTED).touch()
 
 

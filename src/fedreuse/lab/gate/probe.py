@@ -10,6 +10,7 @@ from typing import Any
 
 from fedreuse.core.checked import CHECK, parse_checked
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.store.archive import folders_in, opened
 
 __all__ = ["PROBES_FILE", "GateRecord", "Probe", "read_gate", "read_gates"]
 
@@ -90,7 +91,7 @@ def read_gate(folder: Path) -> GateRecord:
     """
     path = folder / PROBES_FILE
     try:
-        content = parse_checked(path.read_bytes(), is_required=False)
+        content = parse_checked(opened(path).read_bytes(), is_required=False)
         if ("provenance" in content) != (CHECK in content):  # they came together; older files have neither
             raise ValueError("its checksum or its provenance is missing")
         probes = tuple(Probe(**{**one, "scores": tuple(one["scores"])}) for one in content["probes"])
@@ -109,7 +110,5 @@ def read_gates(folder: Path) -> list[GateRecord]:
     Raises:
         RunDirectoryError: A file is not whole, or not as it was written.
     """
-    places = (
-        [folder] if (folder / PROBES_FILE).exists() else sorted(one.parent for one in folder.glob(f"*/{PROBES_FILE}"))
-    )
-    return [read_gate(place) for place in places]
+    places = [folder] if opened(folder / PROBES_FILE).exists() else folders_in(folder)
+    return [read_gate(place) for place in places if opened(place / PROBES_FILE).exists()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fedreuse.lab.gate.probe import PROBES_FILE, read_gate
 from fedreuse.lab.gate.tables import gate_tables
 from fedreuse.report.page.gate import gate
+from fedreuse.store.archive import opened
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,5 +27,5 @@ def gate_with_study(shown: Shown) -> Section:
 
 
 def _tables(place: Path) -> list[Table]:
-    probes = read_gate(place).probes if (place / PROBES_FILE).exists() else ()
+    probes = read_gate(place).probes if opened(place / PROBES_FILE).exists() else ()
     return gate_tables(probes) if probes else []

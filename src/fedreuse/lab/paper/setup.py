@@ -60,7 +60,7 @@ def tuning_table(results: Sequence[Result]) -> Table:
 def _facts(result: Result) -> dict[str, str | None]:
     """Classes, training and test examples of a run, where its directory tells them."""
     directory = RunDirectory.open(result.directory)
-    indices = [directory.path / f"{name}.npz" for name in ("partition", "validation")]
+    indices = [directory.file(f"{name}.npz") for name in ("partition", "validation")]
     found = {
         "classes": directory.provenance.get("num_classes"),
         "train": sum(map(_dealt, indices)) if all(file.exists() for file in indices) else None,

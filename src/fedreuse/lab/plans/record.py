@@ -15,6 +15,7 @@ from fedreuse.core.files import write_whole
 from fedreuse.core.registry import parse, to_plain
 from fedreuse.lab.plans.claims import Contrast
 from fedreuse.lab.plans.plan import Plan
+from fedreuse.store.archive import opened
 from fedreuse.store.study_file import PLAN_FILE
 
 __all__ = ["Entry", "PlanRecord", "plan_digest", "read_plan", "register"]
@@ -108,10 +109,10 @@ def read_plan(folder: Path) -> PlanRecord | None:
 
     """
     path = folder / PLAN_FILE
-    if not path.exists():
+    if not opened(path).exists():
         return None
     try:
-        entries = tuple(_entry(one) for one in json.loads(path.read_text(encoding="utf-8"))["plans"])
+        entries = tuple(_entry(one) for one in json.loads(opened(path).read_text(encoding="utf-8"))["plans"])
     except (OSError, ValueError, KeyError, TypeError, UserError) as error:
         raise _damaged(path, str(error)) from None
     changed = [one.digest[:12] for one in entries if plan_digest(one.plan, one.runs) != one.digest]

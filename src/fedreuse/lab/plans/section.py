@@ -13,6 +13,7 @@ from fedreuse.report.observations import unit_of
 from fedreuse.report.page.differences import differences, forest_row, forest_text
 from fedreuse.report.page.section import Figure, Section, short
 from fedreuse.report.results import planned_runs
+from fedreuse.store.archive import name_of
 
 if TYPE_CHECKING:
     from fedreuse.lab.plans.confirmation import Confirmation
@@ -27,7 +28,7 @@ def inference(shown: Shown) -> Section:
     """The answers to the plans of the studies that are shown; without a plan, paired differences."""
     planned = [place for place in shown.places if read_plan(place) is not None]
     parts = [_planned(place, shown) for place in planned if _is_whole(place, shown)]
-    waiting = [f"{place.name}: a plan is answered as a whole, and runs are missing." for place in planned
+    waiting = [f"{name_of(place)}: a plan is answered as a whole, and runs are missing." for place in planned
                if not _is_whole(place, shown)]  # fmt: skip
     if not planned:
         return differences(shown)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from fedreuse.report.page.section import Section
 from fedreuse.report.results import compared_alike, same_models
 from fedreuse.report.tables import Table, comparison, megabytes, score, tested
+from fedreuse.store.archive import name_of
 from fedreuse.store.code_versions import code_version
 from fedreuse.store.directory import RunDirectory
-from fedreuse.store.openings import openings_behind, told
+from fedreuse.store.openings import evaluations_text, openings_behind
 from fedreuse.store.study_file import registered_plans
 
 if TYPE_CHECKING:
@@ -41,13 +42,13 @@ def _lead(shown: Shown) -> Iterator[str]:
     for place in shown.places:
         if plans := registered_plans(place):
             amended = f", {len(plans) - 1} time(s) amended" if len(plans) > 1 else ""
-            yield f"{place.name}: plan {plans[-1]['digest']}, registered {plans[-1]['registered']}{amended}."
+            yield f"{name_of(place)}: plan {plans[-1]['digest']}, registered {plans[-1]['registered']}{amended}."
     begun = [result for result in results if result.rounds]
     versions = sorted({code_version(RunDirectory.open(result.directory).provenance) for result in begun})
     yield f"Made by {'; '.join(versions)}." if versions else "No round is complete yet."
     yield from shown.left_out
     yield _alike(shown.complete)
-    yield told(openings_behind([one.directory for one in shown.complete])) or "No test split was opened."
+    yield evaluations_text(openings_behind([one.directory for one in shown.complete])) or "No test split was opened."
     for seed, names in same_models(shown.complete):
         named = " and ".join(repr(name) for name in names)
         yield f"{named} end with the same model, bit for bit (seed {seed}): they differ in name alone."

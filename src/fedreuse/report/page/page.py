@@ -19,6 +19,7 @@ from fedreuse.report.page.traffic import where_the_bytes_go
 from fedreuse.report.page.trajectories import trajectories
 from fedreuse.report.results import partial_notes
 from fedreuse.report.tables import Table
+from fedreuse.store.archive import name_of
 
 __all__ = ["Page", "SectionMaker", "page_of"]
 
@@ -81,4 +82,4 @@ def page_of(
     )
     more = {section.key: section for make in sections for section in [make(shown)]}
     made = {section.key: section for make in built_in for section in [make(shown)]}
-    return Page(title or ", ".join(place.resolve().name for place in found), shown, tuple((made | more).values()))
+    return Page(title or ", ".join(name_of(place) for place in found), shown, tuple((made | more).values()))

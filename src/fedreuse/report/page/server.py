@@ -33,7 +33,7 @@ def state_of(places: Sequence[Path]) -> str:
         for directory in find_runs(place):
             for name in _TELLING:
                 try:
-                    found = (directory.path / name).stat()
+                    found = directory.file(name).stat()
                 except OSError:
                     continue
                 seen.update(f"{directory.path}\0{name}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())

@@ -1,4 +1,4 @@
-"""The outcome of a search: the rule, every trial, the choice, and configurations that are ready to run."""
+"""Outcome of a search: the rule, all trials, the choice, and configurations that are ready to run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import yaml
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
+from fedreuse.store.archive import opened
+from fedreuse.store.names import relative_name
 from fedreuse.studies.tuning.rules import Trial
 
 if TYPE_CHECKING:
@@ -26,14 +28,14 @@ OUTCOME_FILE = "outcome.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a search came to; `configurations` has a file for each choice."""
+    """Outcome of a search; `configurations` has a file for each chosen trial."""
 
     chosen: tuple[Trial, ...]
     trials: tuple[Trial, ...]
     configurations: tuple[Path, ...]
 
     def plain(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the outcome as plain data, for JSON."""
         return {
             "chosen": [trial.number for trial in self.chosen],
             "configurations": [path.name for path in self.configurations],
@@ -42,10 +44,10 @@ class Outcome:
 
 
 def conclude(space: Space, trials: Sequence[Trial], out: Path) -> Outcome:
-    """Apply the rule, and write the outcome and what it chose.
+    """Apply the rule, and write the outcome and the chosen configurations.
 
     Raises:
-        RunError: No trial may be chosen; the outcome then lists the trials alone.
+        RunError: No trial can be chosen; the outcome then lists the trials only.
     """
     head = {"space": space.name, "digest": space.digest, "rule": asdict(space.rule), "seeds": list(space.seeds)}
     _write(out / OUTCOME_FILE, {**head, **Outcome((), tuple(trials), ()).plain()})
@@ -54,34 +56,40 @@ def conclude(space: Space, trials: Sequence[Trial], out: Path) -> Outcome:
     for trial in chosen:
         name = "chosen.yaml" if len(chosen) == 1 else f"chosen-{trial.number:03d}.yaml"
         files.append(out / name)
-        said = f"# Chosen by the rule {space.rule.name} of {space.name}, trial {trial.number}, on development seeds.\n"
+        comment = (
+            f"# Chosen by the rule {space.rule.name} of {space.name}, trial {trial.number}, on development seeds.\n"
+        )
         plain = yaml.safe_dump(space.frozen(trial.params).to_plain(), sort_keys=False)
-        write_whole(files[-1], (said + plain).encode())
+        write_whole(files[-1], (comment + plain).encode())
     outcome = Outcome(tuple(chosen), tuple(trials), tuple(files))
     _write(out / OUTCOME_FILE, {**head, **outcome.plain()})
     return outcome
 
 
 def read_trials(place: Path) -> tuple[Mapping[str, Any], tuple[Trial, ...]]:
-    """What `outcome.json` of a search says, and its trials.
+    """Read `outcome.json` of a search; return its content and its trials.
 
     Raises:
-        RunDirectoryError: The search has no outcome yet, or the file is not one.
+        RunDirectoryError: The search has no outcome yet, or the file is not valid.
     """
     path = place / OUTCOME_FILE
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return content, tuple(_trial(one) for one in content["trials"])
+        content = json.loads(opened(path).read_text(encoding="utf-8"))
+        trials = tuple(_trial(trial) for trial in content["trials"])
+        for name in (*content["configurations"], *(name for trial in trials for name in trial.runs)):
+            if len(relative_name(name).parts) > 1:
+                raise ValueError(f"{name!r} is no file or folder directly in it")
+        return content, trials
     except FileNotFoundError:
-        raise RunDirectoryError(f"{place} has no {OUTCOME_FILE} yet; `fedreuse tune` goes on with the search") from None
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RunDirectoryError(f"{place} has no {OUTCOME_FILE} yet; `fedreuse tune` continues the search") from None
+    except (OSError, ValueError, LookupError, TypeError, RunDirectoryError) as error:
         raise RunDirectoryError(
             f"{path} is not the outcome of a search ({error}); `fedreuse tune` in its folder writes it again"
         ) from None
 
 
 def _trial(plain: Mapping[str, Any]) -> Trial:
-    parts: dict[str, Any] = {one.name: plain[one.name] for one in fields(Trial)}
+    parts: dict[str, Any] = {part.name: plain[part.name] for part in fields(Trial)}
     parts |= {name: tuple(part) for name, part in parts.items() if isinstance(part, list)}
     return Trial(**parts)
 

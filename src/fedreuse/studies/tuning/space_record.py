@@ -1,4 +1,4 @@
-"""The space of a search on disk: written whole, with its digest and the time, before the first trial."""
+"""Record of a search space on disk, with its digest and the time, written before the first trial."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 from fedreuse.core.checked import parse_checked, with_check
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
+from fedreuse.store.archive import opened
 from fedreuse.studies.tuning.space import Space, digest_of, make_space
 
 __all__ = ["RUNS_FOLDER", "SPACE_FILE", "SpaceRecord", "read_space", "register"]
@@ -22,13 +23,13 @@ RUNS_FOLDER = "trials"
 
 @dataclass(frozen=True)
 class SpaceRecord:
-    """What was written before the first trial.
+    """Search space as registered before the first trial.
 
     Attributes:
-        name: What the space is called.
-        digest: SHA-256 of the base and of everything that the file says beside it, the rule included.
-        rule: The rule by itself, for a reader.
-        registered: When it was written, in UTC; None if the search was begun before times were written.
+        name: Name of the space.
+        digest: SHA-256 of the base and the rest of the file, with the rule.
+        rule: The selection rule, for readers.
+        registered: Time of registration in UTC, if known.
         definition: `base`, and the rest of the file as `space`; None if only the digest was written.
     """
 
@@ -39,11 +40,11 @@ class SpaceRecord:
     definition: Mapping[str, Any] | None
 
     def space(self) -> Space:
-        """The space again, from its definition.
+        """Rebuild the space from its definition.
 
         Raises:
-            RunDirectoryError: Only its digest was written, or the definition has another one.
-            ConfigError: The definition names parts that are not known here.
+            RunDirectoryError: Only the digest was written, or it does not match the definition.
+            ConfigError: The definition names unknown parts.
         """
         if self.definition is None:
             raise RunDirectoryError(
@@ -52,46 +53,46 @@ class SpaceRecord:
             )
         base, plain = self.definition["base"], self.definition["space"]
         if digest_of(base, plain) != self.digest:
-            raise RunDirectoryError(f"the space does not have its digest {self.digest[:12]}: it was changed")
+            raise RunDirectoryError(f"the space does not match its digest {self.digest[:12]}: it was changed")
         return make_space(self.name, base, plain)
 
 
 def register(space: Space, out: Path) -> None:
-    """Write a space down before its first trial; where it stands already, another one is refused.
+    """Write the record of a space before its first trial; refuse a folder with another one.
 
     Raises:
-        RunDirectoryError: The folder was begun with another space or rule, or its record is damaged.
+        RunDirectoryError: The folder has the record of another space or rule, or a damaged one.
     """
     definition = json.loads(json.dumps({"base": space.base, "space": space.plain}, default=str))
     if not (out / SPACE_FILE).exists():
         registered = datetime.now(UTC).isoformat(timespec="seconds")
-        said = {"registered": registered, "seeds": space.seeds, "rule": asdict(space.rule), **definition}
-        _write(out, {"digest": space.digest, "name": space.name, **said})
+        record = {"registered": registered, "seeds": space.seeds, "rule": asdict(space.rule), **definition}
+        _write(out, {"digest": space.digest, "name": space.name, **record})
         return
     known = read_space(out)
     if known.digest != space.digest:
         raise RunDirectoryError(
-            f"{out} was begun with another space or rule ({known.digest[:12]}; this is {space.digest[:12]}), and a "
-            "rule that changes after the first trial chooses nothing; choose another --out"
+            f"{out} was begun with another space or rule ({known.digest[:12]}; this is {space.digest[:12]}), and the "
+            "rule must not change after the first trial; choose another --out"
         )
-    if known.definition is None:  # the digest, which was there before the first trial, vouches for what is added
+    if known.definition is None:  # the digest, written before the first trial, proves that the definition is the same
         _write(out, {**json.loads((out / SPACE_FILE).read_bytes()), **definition})
 
 
 def read_space(place: Path) -> SpaceRecord:
-    """What was written of a space.
+    """Read the record of a space.
 
     Raises:
-        RunDirectoryError: The file is absent, or not as it was written.
+        RunDirectoryError: The file is missing or was changed.
     """
     path = place / SPACE_FILE
     try:
-        known = parse_checked(path.read_bytes(), is_required=False)
+        known = parse_checked(opened(path).read_bytes(), is_required=False)
         definition = {key: known[key] for key in ("base", "space")} if "base" in known else None
         return SpaceRecord(known["name"], known["digest"], known["rule"], known.get("registered"), definition)
     except (OSError, ValueError, LookupError) as error:
         raise RunDirectoryError(
-            f"{path} is not as it was written ({error}); bring it back from a copy, or search again in another --out"
+            f"{path} is not as it was written ({error}); restore it from a copy, or search again in another --out"
         ) from None
 
 
