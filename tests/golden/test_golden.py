@@ -32,6 +32,8 @@ def assert_equal(found: Any, stored: Any, where: str) -> None:
 def test_the_trace_is_what_it_was(name: str) -> None:
     stored = json.loads(path_of(name).read_text(encoding="utf-8"))
     found = json.loads(json.dumps(trace(play(name))))
+    for key in ("bytes", "savings"):  # a boundary that came later changes no trace
+        found[key] = {boundary: found[key][boundary] for boundary in stored[key]}
     assert_equal(found, stored, name)
 
 

@@ -79,7 +79,7 @@ def test_not_reached_is_kept_in_the_table(directory: RunDirectory) -> None:
     assert "transport" in table.legend
     assert target_table([result], 0.9).rows == (("Top-K, seed 1", "no", "-"),)
     at = {header.split("\n")[0] for header in table.headers[3:]}
-    assert at == {"update_fields", "symmetric_fields", "all_fields", "messages", "transport"}
+    assert at >= {"update_fields", "symmetric_fields", "all_fields", "messages", "transport"}
 
 
 @pytest.mark.slow

@@ -8,11 +8,16 @@ from pathlib import Path
 import pytest
 
 from fedreuse.report.results import Result, read_run
-from fedreuse.report.tables import comparison, runs_table, savings_table, score
+from fedreuse.report.tables import Table, comparison, runs_table, savings_table, score
 from fedreuse.report.variants import by_variant, ranked
 from tests.report.runs import write_run
 
 LINKS = "error_feedback(top_k 0.2)"
+
+
+def cells(table: Table, row: int = 0) -> dict[str, str]:
+    """The cells of a row by header: a boundary that comes later adds a column and moves the others."""
+    return dict(zip((header.replace("\n", " ") for header in table.headers), table.rows[row], strict=True))
 
 
 @pytest.fixture
@@ -27,15 +32,18 @@ def test_mean_and_spread_over_seeds(result: Result) -> None:
     assert outcome.title == "Outcome (mean ± standard deviation over 2 seeds)"
     assert outcome.rows == (("Top-K", LINKS, "92.00 ± 2.83", "60.00 ± 0.00", "25.0 ± 0.0", "3.0", "2.00", "0.50"),)
     # 1 - 76/400, 1 - 476/800, 1 - 360/800, 1 - 420/900
-    assert saving.rows == (("Top-K", LINKS, "81.00 ± 0.00", "40.50 ± 0.00", "55.00 ± 0.00", "53.33 ± 0.00", "0.0"),)
-    assert saving.headers == (
-        "variant",
-        "links",
-        "up\nupdate_fields",
-        "both\nsymmetric_fields",
-        "both\nall_fields",
-        "both\nmessages",
-        "lost\nclients %",
+    shown = cells(saving)
+    assert (
+        shown.items()
+        >= {
+            "variant": "Top-K",
+            "links": LINKS,
+            "up update_fields": "81.00 ± 0.00",
+            "both symmetric_fields": "40.50 ± 0.00",
+            "both all_fields": "55.00 ± 0.00",
+            "both messages": "53.33 ± 0.00",
+            "lost clients %": "0.0",
+        }.items()
     )
 
 
@@ -63,7 +71,8 @@ def test_what_is_missing_is_a_dash(result: Result) -> None:
                    lost_share=None)  # fmt: skip
     outcome, saving = comparison([bare])
     assert outcome.rows == (("Top-K", LINKS, "-", "-", "-", "3.0", "-", "-"),)
-    assert saving.rows == (("Top-K", LINKS, "-", "-", "-", "-", "-"),)
+    assert saving.rows[0][:2] == ("Top-K", LINKS)
+    assert set(saving.rows[0][2:]) == {"-"}
     assert by_variant([bare])[0].plain()["test_score"] is None
 
 
@@ -76,7 +85,7 @@ def test_another_metric_is_no_percentage(result: Result) -> None:
 
 def test_the_savings_of_one_run(result: Result) -> None:
     table = savings_table(result)
-    assert [row[0] for row in table.rows] == ["update_fields", "symmetric_fields", "all_fields", "messages"]
+    assert {row[0] for row in table.rows} >= {"update_fields", "symmetric_fields", "all_fields", "messages"}
     # cumulative up, down, both; then the means of rounds; then the lost share and MB
     assert table.rows[0] == ("update_fields", "81.000 %", "-", "81.000 %", "81.000 %", "-", "81.000 %", "0.0 %", "0.00")
     assert table.rows[1][2] == "0.000 %", "no minus before a zero"
@@ -99,10 +108,14 @@ def test_the_best_come_first_with_every_saving_in_every_direction(result: Result
     assert [row[0] for row in outcome.rows] == [row[0] for row in saving.rows] == ["best *", "Top-K", "blank"]
     assert outcome.title == "Outcome, by test accuracy (one seed)"
     assert saving.headers[1:4] == ("update_fields\nup", "update_fields\ndown", "update_fields\nboth")
-    assert saving.headers[13:] == ("lost\nclients", "used\nlinks")
+    assert saving.headers[-2:] == ("lost\nclients", "used\nlinks")
     # up 76 of 400; then a dense model down for everybody; all_fields: 60 up, 300 down; messages: 90 of 460, 330 of 440
-    assert saving.rows[1][1:7] == ("81.0", "-", "81.0", "81.0", "0.0", "40.5")
-    assert saving.rows[1][7:] == ("85.0", "25.0", "55.0", "80.4", "25.0", "53.3", "0.0", LINKS)
+    shown = cells(saving, 1)
+    expected = {"update_fields": ("81.0", "-", "81.0"), "symmetric_fields": ("81.0", "0.0", "40.5"),
+                "all_fields": ("85.0", "25.0", "55.0"), "messages": ("80.4", "25.0", "53.3")}  # fmt: skip
+    for boundary, numbers in expected.items():
+        assert tuple(shown[f"{boundary} {way}"] for way in ("up", "down", "both")) == numbers
+    assert saving.rows[1][-2:] == ("0.0", LINKS)
     assert "* outside the method's theory" in saving.legend
     assert "*" not in comparison([result], rank="test")[0].legend
 
@@ -110,7 +123,7 @@ def test_the_best_come_first_with_every_saving_in_every_direction(result: Result
 def test_large_percentages_are_short(result: Result) -> None:
     double = replace(result.savings["all_fields"], down_bytes=800)
     shown = comparison([replace(result, savings={"all_fields": double})], rank="test")[1]
-    assert shown.rows[0][8] == "-100"
+    assert cells(shown)["all_fields down"] == "-100"
 
 
 def test_measured_bytes_stand_beside_the_messages(result: Result) -> None:

@@ -17,8 +17,9 @@ from fedreuse.report.tables import boundary_legend
 
 
 def test_the_order_of_tables() -> None:
-    assert list(modelled()) == ["update_fields", "symmetric_fields", "all_fields", "messages"]
-    assert list(measured()) == ["transport", "interface"]
+    shown = ["update_fields", "symmetric_fields", "all_fields", "messages"]
+    assert [name for name in modelled() if name in shown] == shown
+    assert [name for name in measured() if name in ("transport", "interface")] == ["transport", "interface"]
     assert all(bound.name == name and bound.meaning for name, bound in (modelled() | measured()).items())
 
 
@@ -28,8 +29,8 @@ def test_an_unknown_boundary_is_refused() -> None:
 
 
 def test_a_boundary_says_what_it_charges() -> None:
-    with pytest.raises(NotImplementedError, match="Boundary does not say what it charges"):
-        Boundary().charge(LedgerRow(1, 1, 0, "up", "x", "training", "in_time", {}, 0, 0, 0))
+    with pytest.raises(ConfigError, match="charge"):
+        boundaries.register("silent")(Boundary)
 
 
 @pytest.fixture
