@@ -148,7 +148,7 @@ def test_a_receiver_that_holds_something_else_says_so_and_is_sent_everything(min
     link = Broadcast(ONE)
     shared = shared_by(link, INITIAL, at(_0=5), at(_0=5, _1=2))
     parcel, _ = link.send(at(), 1, replace(CONTEXT, shared=shared))
-    with pytest.raises(NotHeld, match="the difference builds on another model than is held here"):
+    with pytest.raises(NotHeld, match="tensors that are not held here"):
         link.receive(parcel, mine, CONTEXT)
     # the server then forgets how far the receiver was, and does not count on the initial model
     assert heard(link, shared, None, mine, initial=None)[2].values[:2].tolist() == [5, 2]
@@ -264,7 +264,7 @@ def test_codecs_and_places_that_it_cannot_have() -> None:
             Broadcast(Dense(), last)
     with pytest.raises(ConfigError, match=r"uplink\.update: broadcast sends the same to many"):
         tiny(uplink={"update": "broadcast"})
-    with pytest.raises(WireError, match="a broadcast link is never silent"):
+    with pytest.raises(WireError, match="always sends a parcel"):
         Broadcast().receive(None, None, CONTEXT)
 
 

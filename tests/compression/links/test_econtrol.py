@@ -51,7 +51,7 @@ def test_a_fixed_update_is_found() -> None:
 
 
 def test_silence_and_codecs_that_expand_are_refused() -> None:
-    with pytest.raises(WireError, match="econtrol is never silent"):
+    with pytest.raises(WireError, match="always sends a parcel"):
         EControl().receive(None, pair(range(10)), context(PAIR))
     with pytest.raises(ConfigError, match=r"econtrol\.codec must not err by more"):
         EControl(RandK(0.2))

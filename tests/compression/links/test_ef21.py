@@ -66,7 +66,7 @@ def test_bytes_are_the_codecs() -> None:
 
 
 def test_silence_is_refused() -> None:
-    with pytest.raises(WireError, match="ef21 is never silent"):
+    with pytest.raises(WireError, match="always sends a parcel"):
         Ef21().receive(None, pair(range(10)), context(PAIR))
 
 

@@ -161,5 +161,5 @@ def test_mistakes() -> None:
     assert ErrorFeedback.has_memory
     with pytest.raises(ConfigError, match=r"error_feedback\.decay must be in \(0, 1\], got 0"):
         ErrorFeedback(decay=0)
-    with pytest.raises(WireError, match="never silent"):
+    with pytest.raises(WireError, match="always sends a parcel"):
         LINK.receive(None, None, CONTEXT)

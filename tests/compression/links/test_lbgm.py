@@ -271,9 +271,9 @@ def test_a_coefficient_cannot_be_decoded_without_the_link() -> None:
     parcel, _ = link.send(drawn(2), sender, context())
     with pytest.raises(WireError, match="only the link lbgm holds"):
         parcel.decode(SCHEMA)
-    with pytest.raises(WireError, match="before anything"):
+    with pytest.raises(WireError, match="before any full tensor"):
         link.receive(parcel, None, context())
-    with pytest.raises(WireError, match="never silent"):
+    with pytest.raises(WireError, match="always sends a parcel"):
         link.receive(None, drawn(1), context())
 
 
@@ -282,7 +282,7 @@ def test_lying_counts_are_refused() -> None:
     _, sender = link.send(drawn(1), None, context())
     parcel, _ = link.send(drawn(2), sender, context())
     orphan = replace(parcel, blocks=(Block(COEFFICIENT, 0, ()),) * 2)
-    with pytest.raises(WireError, match="repeats a coefficient, but none came before"):
+    with pytest.raises(WireError, match="repeats a coefficient"):
         link.receive(orphan, sender.vectors, context())
     two = replace(parcel, blocks=(Block(COEFFICIENT, 2, (np.ones(2, "<f4"),)), parcel.blocks[1]))
     with pytest.raises(WireError, match="2 coefficients for one tensor"):

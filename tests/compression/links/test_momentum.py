@@ -76,5 +76,5 @@ def test_by_name_and_mistakes() -> None:
         with pytest.raises(ConfigError, match=r"momentum\.eta must be in \(0, 1\]"):
             Momentum(eta=eta)
     for shared in (Broadcast(TopK(0.3)), PackedLink(Broadcast(TopK(0.3)))):
-        with pytest.raises(ConfigError, match=r"momentum\.link must send what it is given .* got '(broadcast|packed)'"):
+        with pytest.raises(ConfigError, match=r"momentum\.link must send .* got '(broadcast|packed)'"):
             Momentum(shared)

@@ -37,5 +37,5 @@ def test_what_the_codec_drops_is_gone() -> None:
 
 def test_it_is_never_silent() -> None:
     assert not Plain.has_memory
-    with pytest.raises(WireError, match="a plain link is never silent"):
+    with pytest.raises(WireError, match="always sends a parcel"):
         Plain().receive(None, None, CONTEXT)

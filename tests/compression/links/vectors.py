@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -50,6 +50,8 @@ def talk(link: Link, updates: list[Tensors], **values: Any) -> list[tuple[bool, 
 class Rounded(Codec):
     """A codec that rounds every coordinate to a whole number."""
 
+    drops_coordinates: ClassVar[bool] = False
+
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """Dense blocks of rounded numbers."""
         return pack_tensors(to_dense(tensors), schema, lambda flat: dense_block(np.rint(flat)))
@@ -58,6 +60,8 @@ class Rounded(Codec):
 @dataclass(frozen=True)
 class Nothing(Codec):
     """A codec that drops everything."""
+
+    drops_coordinates: ClassVar[bool] = True
 
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         """Dense blocks of zeros."""

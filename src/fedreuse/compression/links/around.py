@@ -1,4 +1,4 @@
-"""What a link around another one takes over from it."""
+"""Base class of links that wrap another link."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ __all__ = ["AroundLink"]
 
 @dataclass(frozen=True)
 class AroundLink(Link):
-    """A link that changes what another one is given or sends: all else is the other link's."""
+    """A link that changes the input or output of another link and delegates everything else to it."""
 
     link: Link = part(links)
 
     @property
     def has_memory(self) -> bool:
-        """As the other link."""
+        """True if the wrapped link has memory."""
         return self.link.has_memory
 
     @property
     def uses_reference(self) -> bool:
-        """As the other link."""
+        """True if the wrapped link uses the reference."""
         return self.link.uses_reference
 
     @property
     def drops_coordinates(self) -> bool:
-        """As the other link."""
+        """True if the wrapped link drops coordinates."""
         return self.link.drops_coordinates
 
     @property
     def sends_shared(self) -> bool:
-        """As the other link."""
+        """True if the wrapped link sends a shared state."""
         return self.link.sends_shared
 
     def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
-        """As the other link."""
+        """Delegate to the wrapped link."""
         return self.link.share(tensors, shared, context)
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
-        """As the other link."""
+        """Delegate to the wrapped link."""
         return self.link.send(tensors, state, context)
 
     def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
-        """As the other link."""
+        """Delegate to the wrapped link."""
         return self.link.receive(parcel, state, context)
 
     def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
-        """As the other link."""
+        """Delegate to the wrapped link."""
         return self.link.delivered(parcel, state, context)

@@ -1,11 +1,11 @@
-"""One compressed broadcast a round for everybody; whoever was away receives what it missed.
+"""One compressed broadcast per round for all receivers; a receiver that missed some gets them together.
 
-e_t+1 = e_t + decoded(b_t)     b_t = C(x_t - e_t)         once a round, for all receivers; e_1 is the initial model
-to a receiver that holds e_s                              b_s, ..., b_t in one parcel, and then it holds e_t+1
+e_t+1 = e_t + decoded(b_t)     b_t = C(x_t - e_t)         once per round, for all receivers; e_1 is the initial model
+to a receiver that holds e_s                              b_s, ..., b_t in one parcel, after which it holds e_t+1
 to one whose b_s the sender no longer keeps               e_t+1 itself, dense
 
-The sender keeps e and its last broadcasts as they were encoded, as many as are together shorter than e; so what a
-receiver missed, as far as it is kept, is always the shorter message. Of a receiver it remembers s alone.
+The sender keeps e and the encoded form of its last broadcasts, as many as are together shorter than e; so the missed
+broadcasts, if still kept, are always the shorter message. Per receiver it only keeps the number s.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["Broadcast", "Shared"]
 
 @value
 class Shared:
-    """The common estimate, how many broadcasts led to it, and the last of them, each as one message."""
+    """The sender's shared state: the common estimate, the number of broadcasts so far, and the last ones, encoded."""
 
     estimate: Tensors
     number: int = 0
@@ -46,11 +46,15 @@ class Shared:
 @links.register("broadcast")
 @dataclass(frozen=True)
 class Broadcast(Link):
-    """Send everybody the same differences, one a round, and to whoever was away all that it missed.
+    """A downlink that sends the same compressed differences to all receivers, one per round.
 
     Args:
-        codec: What is sent of the difference between the model and the common estimate; it must contract.
-        last: How many broadcasts the sender keeps at most, from 1 to 1024; fewer, where the estimate itself is shorter.
+        codec: Codec of the difference between the model and the common estimate; must be contractive.
+        last: Largest number of broadcasts the sender keeps, from 1 to 1024; fewer if together they are longer than the
+            estimate itself.
+
+    Raises:
+        ConfigError: If `last` is out of range, or the codec is not contractive.
 
     Example: `downlink: {model: {name: broadcast, codec: {name: packed, codec: {name: top_k, ratio: 0.01}}}}`.
     """
@@ -62,31 +66,31 @@ class Broadcast(Link):
     last: int = MAX_PARCELS
 
     def __post_init__(self) -> None:
-        """Check the range, and refuse codecs whose error grows."""
+        """Check the range and that the codec is contractive."""
         require_contraction(self.codec, "broadcast")
         require(1 <= self.last <= MAX_PARCELS, f"broadcast.last must be from 1 to {MAX_PARCELS}", self.last)
 
     @property
     def _delta(self) -> Delta:
-        """Makes a broadcast, and adds it."""
+        """The link that encodes a broadcast and adds it to the estimate."""
         return Delta(self.codec, start="initial")
 
     def share(self, tensors: Tensors, shared: Shared | None, context: LinkContext) -> Shared:
-        """The estimate after one more broadcast, unless there is nothing to tell."""
+        """Return the shared state after one more broadcast; unchanged if the tensors equal the estimate."""
         held = context.initial if shared is None else shared.estimate
         parcel, after = self._delta.send(tensors, held, context)
         if held is not None and after is held:
             return Shared(held) if shared is None else shared
         number, past = (1, ()) if shared is None else (shared.number + 1, shared.past)
-        if HELD not in parcel.notes:  # the first model, or one of other tensors: nobody holds anything of it
+        if HELD not in parcel.notes:  # the first model, or one with another schema, which no receiver holds
             return Shared(after, number)
         kept = (*past, _as_array(parcel))[-self.last :]
-        while len(kept) > 1 and sum(map(len, kept)) - len(kept) * _AROUND > context.schema.dense_bytes:
+        while len(kept) > 1 and sum(map(len, kept)) - len(kept) * _OVERHEAD > context.schema.dense_bytes:
             kept = kept[1:]
         return Shared(after, number, kept)
 
     def send(self, tensors: Tensors, state: int | None, context: LinkContext) -> tuple[Parcel, int]:
-        """What the receiver missed since broadcast `state`; before the first one it holds the initial model."""
+        """Send the broadcasts since number `state`; a new receiver (None) holds the initial model, if there is one."""
         del tensors
         shared: Shared = context.shared
         since = 0 if state is None and context.initial is not None else state
@@ -94,36 +98,36 @@ class Broadcast(Link):
             return Dense().encode(shared.estimate, context.schema, context.rng), shared.number
         if since == shared.number:
             return self._delta.send(shared.estimate, shared.estimate, context)[0], shared.number
-        first, *rest = (_as_parcel(one, context.schema) for one in shared.past[since - shared.number :])
+        first, *rest = (_as_parcel(array, context.schema) for array in shared.past[since - shared.number :])
         return replace(first, more=tuple(rest)), shared.number
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
-        """Add one broadcast after the other; each says what it builds on."""
+        """Add one broadcast after the other; each names the estimate it builds on."""
         if parcel is None:
-            raise WireError("a broadcast link is never silent")
+            raise WireError("a broadcast link always sends a parcel")
         arrived, held = self._delta.receive(parcel, state, context)
-        for one in parcel.more:
-            arrived, held = self._delta.receive(one, held, context)
+        for further in parcel.more:
+            arrived, held = self._delta.receive(further, held, context)
         return arrived, held
 
     def delivered(self, parcel: Parcel | None, state: int, context: LinkContext) -> Tensors:
-        """The common estimate."""
+        """Return the common estimate."""
         del parcel, state
         estimate: Tensors = context.shared.estimate
         return estimate
 
 
 def _as_array(parcel: Parcel | None) -> np.ndarray:
-    """A parcel as it is kept: a message with nothing else in it."""
+    """Encode a parcel for storage, as a message that contains nothing else."""
     return np.frombuffer(Envelope("", 0, 0, parcels={"": parcel}).to_bytes(), np.uint8)
 
 
-_AROUND = len(_as_array(None)) - 1
-"""Bytes of such a message around the parcel."""
+_OVERHEAD = len(_as_array(None)) - 1
+"""Bytes of such a message in addition to the parcel."""
 
 
 def _as_parcel(array: np.ndarray, schema: Schema) -> Parcel:
-    """The parcel again."""
+    """Decode a stored parcel."""
     parcel = Envelope.from_bytes(array.tobytes(), ModelSchema(schema)).parcels[""]
     assert parcel is not None
     return parcel

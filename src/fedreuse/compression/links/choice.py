@@ -1,11 +1,11 @@
-"""Which link a group takes: the method's own, that one with another codec in it, or the one that is spelt out.
+"""The choice of a group's link: the method's own, the method's own with another codec, or a link given in full.
 
-spelt out       {name: plain, codec: top_k}     replaces the method's own link, whatever that is
-a codec alone   {name: top_k, ratio: 0.1}       enters the method's own link, where the method is defined over any
-                                                codec; travels plainly where the method has no link of its own; is
-                                                refused where the link or its codec is what makes the method
-packed alone    packed                          codes without loss what the method sends anyway
-null                                            the method's own
+full link       {name: plain, codec: top_k}     replaces the method's own link
+codec alone     {name: top_k, ratio: 0.1}       is inserted into the method's own link if the method is defined for any
+                                                codec; gets a plain link if the method has none for the group; is
+                                                refused if the link or its codec defines the method
+packed alone    packed                          losslessly codes what the method's own link sends
+null                                            the method's own link
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ Direction = Literal["uplink", "downlink"]
 
 @dataclass(frozen=True)
 class BareCodec:
-    """A codec where a link is expected; `is_around` is true of `packed` alone, which does not say what it packs."""
+    """A codec given instead of a link; `is_around` is true for `packed` without a codec of its own."""
 
     codec: Codec
     is_around: bool = False
 
 
 Wanted = Link | BareCodec
-"""What a configuration asks for: a link, or a codec that has yet to find its link."""
+"""The request of a configuration: a link, or a codec for which a link is to be chosen."""
 
 
 def parse_wanted(spec: object, where: str) -> Wanted:
-    """A link by name, or a codec by name."""
+    """Parse a link or a codec."""
     link = parse_link(spec, where)
     name = spec.get("name") if isinstance(spec, Mapping) else spec
     if not isinstance(link, Plain) or name not in codecs.names():
@@ -52,34 +52,34 @@ def parse_wanted(spec: object, where: str) -> Wanted:
 def choose_links(
     method: MethodConfig, wanted: Mapping[str, Wanted], direction: Direction
 ) -> tuple[MethodConfig, dict[str, Link]]:
-    """The links of one direction by group; and the method, whose field `codec` is now the one that entered its link."""
+    """Return the method, with a codec inserted if one was given, and the links of one direction by group."""
     chosen: dict[str, Link] = {}
-    for group, one in wanted.items():
-        if isinstance(one, BareCodec):
-            method, chosen[group] = _enter(method, direction, group, one)
+    for group, request in wanted.items():
+        if isinstance(request, BareCodec):
+            method, chosen[group] = _insert(method, direction, group, request)
         else:
-            chosen[group] = one
+            chosen[group] = request
     return method, {**_own_links(method, direction), **chosen}
 
 
 def check_one_codec(plain: Mapping[str, Any]) -> None:
-    """Refuse a configuration, as it was written, whose method names one codec and whose uplink names another."""
+    """Raise ConfigError if a configuration names one codec in its method and a different one in its uplink."""
     uplink = plain.get("uplink")
     spec = uplink.get("update") if isinstance(uplink, Mapping) else None
     wanted = None if spec is None else parse_wanted(spec, "uplink.update")
     if not isinstance(wanted, BareCodec) or wanted.is_around:
         return
-    for place, said in _codecs_said(plain.get("method"), "method"):
-        named = codecs.parse(said, place)
+    for key, spec in _named_codecs(plain.get("method"), "method"):
+        named = codecs.parse(spec, key)
         if _unpacked(wanted.codec) != _unpacked(named):
             raise ConfigError(
-                f"{place} is {_words(codecs, named)}, but uplink.update is {_words(codecs, wanted.codec)}, and a "
-                f"method has one codec; set {place}: null or uplink.update: null"
+                f"{key} is {_to_text(codecs, named)}, but uplink.update is {_to_text(codecs, wanted.codec)}, and a "
+                f"method has one codec; set {key}: null or uplink.update: null"
             )
 
 
-def _enter(method: MethodConfig, direction: Direction, group: str, bare: BareCodec) -> tuple[MethodConfig, Link]:
-    """The method's own link with a codec in it, or a plain one where the method has none."""
+def _insert(method: MethodConfig, direction: Direction, group: str, bare: BareCodec) -> tuple[MethodConfig, Link]:
+    """Return the method's own link with the codec inserted, or a plain link if the method has none for the group."""
     own = _own_links(method, direction).get(group)
     if own is None:
         return method, Plain(bare.codec)
@@ -95,9 +95,9 @@ def _enter(method: MethodConfig, direction: Direction, group: str, bare: BareCod
     if inner is not None and _unpacked(inner) == _unpacked(codec):
         return method, replace(own, codec=codec)  # type: ignore[type-var]  # every link is a dataclass
     raise ConfigError(
-        f"{direction}.{group}: the codec {_words(codecs, codec)} conflicts with method {methods.name_of(method)}, "
-        f"which is defined by its own link {_words(links, own)}; set {direction}.{group}: null to run the method, or "
-        f"spell the link out to run without the method's own: {{name: plain, codec: {_words(codecs, codec)}}}"
+        f"{direction}.{group}: the codec {_to_text(codecs, codec)} conflicts with method {methods.name_of(method)}, "
+        f"which is defined by its own link {_to_text(links, own)}; set {direction}.{group}: null to run the method, or "
+        f"give a full link to replace the method's own: {{name: plain, codec: {_to_text(codecs, codec)}}}"
     )
 
 
@@ -109,21 +109,21 @@ def _unpacked(codec: Codec) -> Codec:
     return codec.codec if isinstance(codec, Packed) else codec
 
 
-def _codecs_said(method: object, place: str) -> Iterator[tuple[str, object]]:
-    """Every codec that a method's tree names for its updates, with its place."""
+def _named_codecs(method: object, key: str) -> Iterator[tuple[str, object]]:
+    """Iterate over the codecs that a method and its inner methods name, with their keys."""
     if isinstance(method, Mapping):
         if method.get("codec") is not None:
-            yield f"{place}.codec", method["codec"]
-        yield from _codecs_said(method.get("inner"), f"{place}.inner")
+            yield f"{key}.codec", method["codec"]
+        yield from _named_codecs(method.get("inner"), f"{key}.inner")
 
 
-def _words(registry: Registry[Any], part: object) -> str:
-    """A part on one line, as a configuration writes it."""
+def _to_text(registry: Registry[Any], part: object) -> str:
+    """Return a part in one line of YAML."""
     return _inline(named_plain(registry, part))
 
 
 def _inline(plain: Any) -> str:
     if not isinstance(plain, Mapping):
         return str(plain)
-    rest = [f"{key}: {_inline(inner)}" for key, inner in plain.items() if key != "name"]
-    return f"{{name: {plain['name']}{''.join(f', {one}' for one in rest)}}}" if rest else str(plain["name"])
+    name, rest = plain["name"], [f"{key}: {_inline(inner)}" for key, inner in plain.items() if key != "name"]
+    return f"{{{', '.join([f'name: {name}', *rest])}}}" if rest else str(name)

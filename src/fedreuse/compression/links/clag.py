@@ -1,12 +1,12 @@
-"""CLAG (Richtarik et al., 2022): EF21 that stays silent while the estimate is no worse than the update's own movement.
+"""CLAG (Richtarik et al., 2022): EF21 that sends nothing while the estimate is close enough to the update.
 
     x = this update, y = the update before it, h = the estimate at both ends
     h <- h + C(x - h)    if |x - h|^2 > zeta |x - y|^2          sent
-    h <- h               otherwise                              silence; h arrives all the same
+    h <- h               otherwise                              nothing sent; the receiver uses h
     y <- x               in either case
 
-Settings: the codec `dense` is LAG, zeta 0 is EF21. The first parcel is always sent, and so is the one that would be
-the `max_lag`-th in a row without.
+With the codec `dense` this is LAG, with zeta 0 EF21. The first parcel is always sent, and so is one after `max_lag` - 1
+participations in a row without.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["Clag", "Lazy", "is_worth_sending"]
 
 @value
 class Lazy:
-    """The sender's end: the estimate h, the last update y, and how often it was silent since it last sent.
+    """The sender's state: the estimate h, the last update y, and the participations without a parcel since the last.
 
-    The last update is None when only a part of the group was sent.
+    The last update is None if only a part of the group was sent.
     """
 
     estimate: Tensors
@@ -45,12 +45,15 @@ class Lazy:
 @links.register("clag")
 @dataclass(frozen=True)
 class Clag(Link):
-    """Send as EF21 does, but only when the estimate is off by more than zeta times the update's own movement.
+    """EF21 with lazy uploads: a parcel is sent only if the estimate's error exceeds the update's own movement.
 
     Args:
-        zeta: How much the estimate may be off before anything is sent, not negative; 0 sends whenever it is.
-        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
-        max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
+        zeta: Allowed squared error of the estimate relative to the squared movement, not negative; 0 allows none.
+        codec: Codec of the difference; must be contractive (`top_k`, `ternary`, ...).
+        max_lag: Number of participations of which at least one sends a parcel, at least 1. None: no limit.
+
+    Raises:
+        ConfigError: If a value is out of range, or the codec is not contractive.
 
     Example: `uplink: {update: {name: clag, zeta: 4, codec: {name: top_k, ratio: 0.1}}}`.
     """
@@ -68,22 +71,23 @@ class Clag(Link):
         require(self.max_lag is None or self.max_lag >= 1, "clag.max_lag must be at least 1 (or null)", self.max_lag)
 
     def send(self, tensors: Tensors, state: Lazy | None, context: LinkContext) -> tuple[Parcel | None, Lazy]:
-        """Silence, or what EF21 sends."""
+        """Send nothing (None) or EF21's parcel."""
         if state is not None and self._is_silent(tensors, state, context):
             return None, Lazy(state.estimate, tensors, state.num_silent + 1)
         parcel, estimate = Ef21(self.codec).send(tensors, None if state is None else state.estimate, context)
         return parcel, Lazy(estimate, tensors if tensors.schema == context.schema else None, 0)
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
-        """The estimate, moved if something came."""
+        """Return the estimate, updated if a parcel arrived."""
         return follow(parcel, state, context.schema)
 
     def delivered(self, parcel: Parcel | None, state: Lazy, context: LinkContext) -> Tensors:
-        """The sender's own estimate."""
+        """Return the sender's estimate."""
         return followed(parcel, state.estimate, context.schema)
 
     def _is_silent(self, tensors: Tensors, state: Lazy, context: LinkContext) -> bool:
-        # silence speaks for every tensor of the group: a part is always sent, and the whole after a part
+        # sending nothing keeps the estimate of every tensor, so a message about only a part of the group is always
+        # sent, and so is the first full one after it
         is_forced = self.max_lag is not None and state.num_silent + 1 >= self.max_lag
         if is_forced or tensors.schema != context.schema or state.previous is None:
             return False
@@ -91,6 +95,6 @@ class Clag(Link):
 
 
 def is_worth_sending(x: Tensors, h: Tensors, y: Tensors, zeta: float) -> bool:
-    """|x - h|^2 > zeta |x - y|^2, strictly; what is not a number is sent, so that the receiver sees and refuses it."""
+    """Return |x - h|^2 > zeta |x - y|^2; also True for NaN, which is sent so that the receiver refuses it."""
     lacking, movement = sub(x, h), sub(x, y)
     return not dot(lacking, lacking) <= zeta * dot(movement, movement)

@@ -1,11 +1,11 @@
-"""Only what has changed since the last time: the difference to what the receiver holds.
+"""Difference coding: the difference to the tensors that the receiver holds.
 
 d_t = C(x_t - h_t)                          sent; the first time, x_t itself, dense, or with `start: initial` h_1 = x_1
-h_t+1 = h_t + decoded(d_t)                  what both ends hold, and what arrives
+h_t+1 = h_t + decoded(d_t)                  held at both ends, and delivered
 
-With `arithmetic: bits` the difference is taken between the numbers' bit patterns, read as whole numbers: then nothing
-is rounded, h_t+1 = x_t bit for bit, and a coordinate that did not change is exactly zero. In floating point
-h + (x - h) is another number than x for about one coordinate in six if the change is as large as the number.
+With `arithmetic: bits` the difference is taken between bit patterns, read as integers: nothing is rounded, h_t+1 equals
+x_t to the bit, and an unchanged coordinate is exactly zero. In floating point, h + (x - h) differs from x for about one
+coordinate in six if the change is as large as the value.
 """
 
 from __future__ import annotations
@@ -28,21 +28,24 @@ from fedreuse.core.tensors import Tensors, add, is_equal, sub, to_dense
 __all__ = ["HELD", "Delta"]
 
 HELD = "held"
-"""The note of a difference that names what it builds on."""
+"""Note of a difference with the digest of the tensors it builds on."""
 
 
 @links.register("delta")
 @dataclass(frozen=True)
 class Delta(Link):
-    """Send the difference to what the receiver holds; the first time everything, dense, unless both ends hold it.
+    """Difference coding against the tensors that the receiver holds.
 
     Args:
-        codec: What is sent of the difference; it must contract, and be exact with `arithmetic: bits`.
-        arithmetic: `float` subtracts numbers; `bits` compares bit patterns, so that the receiver holds the
-            sender's very bits.
-        start: `dense` sends everything the first time. `initial` sends a difference to the initial model, which
-            both ends make from the configuration, and nothing where there is none; then every difference
-            names what it builds on, and a receiver that holds something else is sent everything.
+        codec: Codec of the difference; must be contractive, and exact with `arithmetic: bits`.
+        arithmetic: `float` subtracts values; `bits` subtracts bit patterns, so that the receiver holds exactly the
+            sender's bits.
+        start: `dense` sends all tensors the first time. `initial` sends a difference to the initial model, which both
+            ends create from the configuration, and no blocks if nothing changed; every difference then names the
+            tensors it builds on, and a receiver that does not hold them is sent all tensors.
+
+    Raises:
+        ConfigError: If the codec is not contractive, or not exact with `arithmetic: bits`.
 
     Example: `downlink: {model: {name: delta, codec: nonzero, start: initial}}`.
     """
@@ -54,7 +57,7 @@ class Delta(Link):
     start: Literal["dense", "initial"] = quiet("dense")
 
     def __post_init__(self) -> None:
-        """Refuse codecs that cannot carry differences: approximate ones for bits, and ones whose error grows."""
+        """Check that the codec is contractive, and exact if bit patterns are sent."""
         require_contraction(self.codec, "delta")
         require(
             self.arithmetic == "float" or self.codec.is_exact,
@@ -63,10 +66,10 @@ class Delta(Link):
         )
 
     def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
-        """Send the difference; remember what the receiver then holds."""
+        """Send the difference; the new state are the tensors that the receiver then holds."""
         wanted = to_dense(tensors)
         if any(spec.rows is not None for spec in wanted.schema):
-            raise ConfigError("a delta link carries whole tensors, but the method leaves out rows; use another link")
+            raise ConfigError("a delta link sends whole tensors, but the method leaves out rows; use another link")
         held = self._held(state, context)
         if held is None or held.schema != wanted.schema:
             whole = self.codec.for_everything
@@ -78,15 +81,15 @@ class Delta(Link):
         return replace(parcel, notes={**parcel.notes, HELD: _digest(held)}), after
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
-        """Add the difference to what is held; a first parcel, or one of other tensors, is the whole."""
+        """Add the difference to the held tensors; a first parcel, or one with another schema, holds full tensors."""
         if parcel is None:
-            raise WireError("a delta link is never silent")
+            raise WireError("a delta link always sends a parcel")
         decoded = parcel.decode(context.schema)
         whole, held = to_dense(decoded), self._held(state, context)
         if self.start == "initial" and HELD not in parcel.notes:
             return whole, whole
         if self.start == "initial" and (held is None or _digest(held) != parcel.notes[HELD]):
-            raise NotHeld("the difference builds on another model than is held here")
+            raise NotHeld("the difference builds on tensors that are not held here")
         if held is not None and not len(whole.schema):
             return held, held  # nothing has changed
         if held is not None and held.schema == whole.schema:
@@ -94,12 +97,12 @@ class Delta(Link):
         return whole, whole
 
     def delivered(self, parcel: Parcel | None, state: Tensors, context: LinkContext) -> Tensors:
-        """What both ends hold now."""
+        """Return the tensors that both ends now hold."""
         del parcel, context
         return state
 
     def _held(self, state: Tensors | None, context: LinkContext) -> Tensors | None:
-        """What both ends hold before a parcel."""
+        """Return the tensors that both ends hold before a parcel; None if there are none."""
         return context.initial if state is None and self.start == "initial" else state
 
     def _difference(self, wanted: Tensors, held: Tensors, context: LinkContext) -> tuple[Parcel, Tensors]:
@@ -120,12 +123,12 @@ class Delta(Link):
 
 
 def _digest(held: Tensors) -> int:
-    """Guards against accidents, not against forgers: 32 bits in every message are enough."""
+    """Return a checksum of 32 bits, which detects accidental differences but not forgery."""
     return crc32(np.ascontiguousarray(held.values).data)
 
 
 def _patterns(tensors: Tensors) -> np.ndarray:
-    """Each number's bits as a whole number; sums and differences wrap around."""
+    """Return the bit patterns as unsigned integers; their sums and differences wrap around."""
     return tensors.values.view(f"u{tensors.values.dtype.itemsize}")
 
 

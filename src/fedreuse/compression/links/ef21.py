@@ -1,7 +1,7 @@
-"""EF21 (Richtarik et al., 2021): both ends keep an estimate of the update and move it by a compressed difference.
+"""EF21 (Richtarik et al., 2021): both ends hold an estimate of the update and add a compressed difference to it.
 
 q_t     = C(delta_t - g_t)                  sent
-g_{t+1} = g_t + decoded(q_t)                at both ends; this is what arrives                 g_0 = 0
+g_{t+1} = g_t + decoded(q_t)                at both ends, delivered                            g_0 = 0
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ __all__ = ["Ef21"]
 @links.register("ef21")
 @dataclass(frozen=True)
 class Ef21(Link):
-    """Keep the same estimate at both ends and send the codec's view of what it lacks.
+    """EF21: the same estimate at both ends, updated by a compressed difference.
 
     Args:
-        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
+        codec: Codec of the difference; must be contractive (`top_k`, `ternary`, ...).
+
+    Raises:
+        ConfigError: If the codec is not contractive.
 
     Example: `uplink: {update: {name: ef21, codec: {name: top_k, ratio: 0.1}}}`.
     """
@@ -39,21 +42,21 @@ class Ef21(Link):
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
 
     def __post_init__(self) -> None:
-        """Refuse a codec whose errors grow: the estimate follows its own errors."""
+        """Check that the codec is contractive: its errors stay in the estimate."""
         require_contraction(self.codec, "ef21")
 
     def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
-        """Send the difference to the estimate, and move the estimate by what will be decoded."""
+        """Send the difference to the estimate, and update the estimate by the decoded parcel."""
         before = part_of(state, tensors.schema)
         parcel = self.codec.encode(sub(tensors, before), context.schema, context.rng)
         return parcel, follow(parcel, state, context.schema)[1]
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
-        """Move the estimate in the same way; it is what arrives."""
+        """Update the receiver's estimate in the same way and return it."""
         if parcel is None:
-            raise WireError("ef21 is never silent")
+            raise WireError("ef21 always sends a parcel")
         return follow(parcel, state, context.schema)
 
     def delivered(self, parcel: Parcel | None, state: Tensors, context: LinkContext) -> Tensors:
-        """The sender's own estimate of the tensors that were sent."""
+        """Return the sender's estimate of the tensors that were sent."""
         return followed(parcel, state, context.schema)

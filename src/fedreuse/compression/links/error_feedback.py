@@ -1,9 +1,9 @@
-"""Fed-EF: what a lossy codec drops is remembered and added to the next update.
+"""Error feedback (Fed-EF; Li & Li, 2023): the codec's error is added to the client's next update.
 
 c_t   = C(delta_t + e_t)                    sent
-e_t+1 = delta_t + e_t - decoded(c_t)        waits at the client until it takes part again
+e_t+1 = delta_t + e_t - decoded(c_t)        kept by the client until it takes part again
 
-`decay` and `decay_per_round` put decay * decay_per_round^age in front of e_t; age: rounds since it was left.
+`decay` and `decay_per_round` multiply e_t by decay * decay_per_round^age, where age is in rounds since it was stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Dated", "ErrorFeedback"]
 
 @value
 class Dated:
-    """A residual and the round that left it: what a residual that fades with the rounds is remembered as."""
+    """A residual and the round in which it was stored; used if the residual decays per round."""
 
     residual: Tensors
     round_number: int
@@ -37,13 +37,15 @@ class Dated:
 @links.register("error_feedback")
 @dataclass(frozen=True)
 class ErrorFeedback(Link):
-    """Remember what the codec drops and add it to the next update; `decay` 1 is Fed-EF, less forgets.
+    """Error feedback: the residual of the codec is added to the next update.
 
     Args:
-        codec: What is sent; anything that drops or rounds (`top_k`, `narrow`, `ternary`, ...), as long as it
-            contracts.
-        decay: Share of the residual that is kept at each participation, in (0, 1].
-        decay_per_round: Share of it that is kept for each round since it was left, in (0, 1]; 1 lets it wait unchanged.
+        codec: Any contractive codec (`top_k`, `narrow`, `ternary`, ...).
+        decay: Share of the residual that is kept at each participation, in (0, 1]; 1 is Fed-EF.
+        decay_per_round: Share of the residual that is kept for each round since it was stored, in (0, 1].
+
+    Raises:
+        ConfigError: If a value is out of range, or the codec is not contractive.
 
     Example: `uplink: {update: {name: error_feedback, codec: {name: top_k, ratio: 0.1}}}`.
     """
@@ -62,13 +64,13 @@ class ErrorFeedback(Link):
 
     @property
     def drops_coordinates(self) -> bool:
-        """As the codec."""
+        """True if the codec drops coordinates."""
         return self.codec.drops_coordinates
 
     def send(
         self, tensors: Tensors, state: Tensors | Dated | None, context: LinkContext
     ) -> tuple[Parcel, Tensors | Dated]:
-        """Send the codec's view of update plus residual; keep the rest. What is absent waits."""
+        """Encode the update plus residual and keep the new residual; that of absent tensors stays."""
         held = self._as_of(context.round_number, state)
         wanted = tensors if held is None else add(tensors, _times(self.decay, part_of(held, tensors.schema)))
         parcel = self.codec.encode(wanted, context.schema, context.rng)
@@ -77,19 +79,19 @@ class ErrorFeedback(Link):
         return parcel, after if self.decay_per_round == 1 else Dated(after, context.round_number)
 
     def receive(self, parcel: Parcel | None, state: None, context: LinkContext) -> tuple[Tensors, None]:
-        """Decode; the receiver has no memory."""
+        """Decode; the receiver has no state."""
         del state
         if parcel is None:
-            raise WireError("error feedback is never silent")
+            raise WireError("error_feedback always sends a parcel")
         return parcel.decode(context.schema), None
 
     def delivered(self, parcel: Parcel | None, state: Tensors | Dated, context: LinkContext) -> Tensors:
-        """The decoded parcel."""
+        """Return the decoded parcel."""
         del state
         return self.receive(parcel, None, context)[0]
 
     def _as_of(self, now: int, state: Tensors | Dated | None) -> Tensors | None:
-        """What is left of the whole residual in a round, also of tensors that this message lacks."""
+        """Return the residual decayed to a round, including tensors that this message lacks."""
         if not isinstance(state, Dated):
             return state
         return _times(self.decay_per_round ** (now - state.round_number), state.residual)

@@ -1,6 +1,6 @@
-"""What both ends of a link hold for the whole group, while a message may touch only a part of it, or nothing.
+"""Estimates that both ends of a link hold of a whole group, updated by messages that may contain only a part of it.
 
-A part is some of the tensors, or some rows of a tensor.
+A part consists of some tensors, or of some rows of a tensor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["follow", "followed", "moved", "part_of", "present", "with_part"]
 
 
 def part_of(held: Tensors | None, part: Schema) -> Tensors:
-    """The part of what is held; zeros before anything is."""
+    """Return a part of the held tensors; zeros if none are held yet."""
     if held is None:
         return zeros(part)
     if held.schema == part:
@@ -31,7 +31,7 @@ def part_of(held: Tensors | None, part: Schema) -> Tensors:
 
 
 def with_part(held: Tensors | None, part: Tensors, whole: Schema) -> Tensors:
-    """What is held, with the tensors of `part` in the place of the old ones; the others stay as they are."""
+    """Return the held tensors with those of `part` replaced."""
     if part.schema == whole:
         return to_dense(part)
     arrays = to_arrays(part_of(held, whole))
@@ -45,25 +45,25 @@ def with_part(held: Tensors | None, part: Tensors, whole: Schema) -> Tensors:
 
 
 def follow(parcel: Parcel | None, held: Tensors | None, whole: Schema) -> tuple[Tensors, Tensors]:
-    """Add what a parcel carries to the estimate; silence leaves it. What arrives, and what is held from now on."""
+    """Add a parcel to the estimate (None: no change); return the delivered tensors and the new estimate."""
     if parcel is None:
         if held is None:
-            raise WireError("silence before anything was sent")
+            raise WireError("no parcel arrived, but there is no estimate yet")
         return held, held
     return moved(parcel.decode(whole), held, whole)
 
 
 def moved(change: Tensors, held: Tensors | None, whole: Schema) -> tuple[Tensors, Tensors]:
-    """The part of the estimate that a change concerns, after it; and the whole estimate."""
+    """Add a change to the estimate; return the changed part and the whole estimate."""
     after = add(part_of(held, change.schema), change)
     return after, with_part(held, after, whole)
 
 
 def followed(parcel: Parcel | None, held: Tensors, whole: Schema) -> Tensors:
-    """What arrives at the receiver, told from the estimate after it followed: the tensors that were spoken of."""
+    """Return the tensors that `follow` delivered, given the estimate after it."""
     return held if parcel is None else part_of(held, present(parcel, whole))
 
 
 def present(parcel: Parcel, whole: Schema) -> Schema:
-    """The tensors that a parcel carries."""
+    """Return the schema of the tensors that a parcel contains."""
     return Schema(tuple(spec for spec, block in zip(whole, parcel.blocks, strict=True) if block.mode is not ABSENT))

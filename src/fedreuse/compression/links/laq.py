@@ -1,12 +1,12 @@
-"""LAQ (Sun et al., 2019): quantise what the estimate lacks, and stay silent while that is too little to matter.
+"""LAQ (Sun et al., 2019): quantised differences to an estimate, sent only if they are large enough.
 
     Q'   = Q + quantised(x - Q)                     nearest of 2^b levels between -R and R = max |x - Q|, per tensor
     e    = x - Q'
     skip  iff  |Q' - Q|^2 <= movement + 3 (|e|^2 + |e_old|^2)         e_old: the error when Q was sent
-    sent: R and the levels; Q <- Q', e_old <- e                       skipped: silence; Q arrives all the same
+    sent: R and the levels; Q <- Q', e_old <- e                       skipped: nothing; the receiver uses Q
 
-`movement`, the weighted sum of the model's last squared moves, comes with the request (see methods/movement.py); it is
-0 if it does not. The first parcel is always sent, and so is the one that would be the `max_lag`-th in a row without.
+`movement`, the weighted sum of the model's last squared steps, is a value of the request (see methods/movement.py), or
+0 without it. The first parcel is always sent, and so is one after `max_lag` - 1 participations in a row without.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["Laq", "Quantised"]
 
 @value
 class Quantised:
-    """The sender's end: the estimate Q, its squared error when sent, and how often the sender was silent since.
+    """The sender's state: the estimate Q, its squared error when sent, and the participations without a parcel since.
 
-    The error is None when only a part of the group was sent.
+    The error is None if only a part of the group was sent.
     """
 
     estimate: Tensors
@@ -42,13 +42,16 @@ class Quantised:
 @links.register("laq")
 @dataclass(frozen=True)
 class Laq(Link):
-    """Send quantised innovations of a few bits, and none while the innovation is small.
+    """Lazily aggregated quantization: differences of a few bits, sent only if they are large.
 
-    Small means: against the model's recent movement, which the method must send, and the quantisation errors.
+    A difference is compared with the model's recent movement, which the method must send, and the quantisation errors.
 
     Args:
         bits: Bits per coordinate, from 1 to 32.
-        max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
+        max_lag: Number of participations of which at least one sends a parcel, at least 1. None: no limit.
+
+    Raises:
+        ConfigError: If a value is out of range.
 
     Example: `method: {name: laq, bits: 4}`.
     """
@@ -64,7 +67,7 @@ class Laq(Link):
         require(self.max_lag is None or self.max_lag >= 1, "laq.max_lag must be at least 1 (or null)", self.max_lag)
 
     def send(self, tensors: Tensors, state: Quantised | None, context: LinkContext) -> tuple[Parcel | None, Quantised]:
-        """Quantise the innovation; send it if it is large enough."""
+        """Quantise the difference; send it if it is large enough, else nothing (None)."""
         held = None if state is None else state.estimate
         wanted = sub(tensors, part_of(held, tensors.schema))
         parcel = self._quantise(wanted, context)
@@ -78,11 +81,11 @@ class Laq(Link):
         return parcel, Quantised(moved(change, held, context.schema)[1], error if is_whole else None, 0)
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
-        """The estimate, moved if something came."""
+        """Return the estimate, updated if a parcel arrived."""
         return follow(parcel, state, context.schema)
 
     def delivered(self, parcel: Parcel | None, state: Quantised, context: LinkContext) -> Tensors:
-        """The sender's own estimate."""
+        """Return the sender's estimate."""
         return followed(parcel, state.estimate, context.schema)
 
     def _quantise(self, innovation: Tensors, context: LinkContext) -> Parcel:
@@ -90,7 +93,7 @@ class Laq(Link):
 
     def _is_silent(self, change: float, error: float, state: Quantised, context: LinkContext) -> bool:
         is_forced = self.max_lag is not None and state.num_silent + 1 >= self.max_lag
-        # silence speaks for every tensor of the group: the last parcel must have held them all
+        # sending nothing keeps the estimate of every tensor, so the last parcel must have contained them all
         if is_forced or state.error is None:
             return False
         return change <= float(context.values.get("movement", 0.0)) + 3 * (error + state.error)

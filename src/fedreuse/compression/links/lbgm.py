@@ -1,17 +1,17 @@
-"""LBGM (Azam et al., 2022): an update that hardly turns is sent as one number, its projection on the last one sent.
+"""LBGM (Azam et al., 2022): an update of nearly the same direction is sent as its projection on the last full one.
 
-g      = codec's view of the update (plus the residual, if there is one)
+g      = decoded C(update), or decoded C(update + residual)
 l      = look-back: the last g sent in full, the same at both ends
 rho    = <g, l> / |l|^2
 error  = 1 - <g, l>^2 / (|g|^2 |l|^2)                     sin^2 of the angle; 1 where g or l is zero
-error <= threshold     rho is sent, rho l arrives, l stays
-error >  threshold     g is sent, g arrives, l <- g
-residual <- wanted - what arrives                         with `residual`; wanted = update + residual
+error <= threshold     rho is sent, rho l is delivered, l stays
+error >  threshold     g is sent and delivered, l <- g
+residual <- update + residual - delivered                 with `residual`
 
-With `residual: separate` the codec and the projection have one each, and the second is added after the codec:
+With `residual: separate` the codec and the projection have one residual each, and the second is added after the codec:
 
-g      = codec's view of (update + dropped) + waiting
-dropped <- update + dropped - codec's view of it;   waiting <- g - what arrives
+g      = decoded C(update + dropped) + waiting
+dropped <- update + dropped - decoded C(update + dropped);   waiting <- g - delivered
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @value
 class LookBack:
-    """The sender's end: the vectors last sent in full, and what did not get through (None without `residual`)."""
+    """The sender's state: the vectors last sent in full, and the residual (None without `residual`)."""
 
     vectors: Tensors
     residual: Tensors | None
@@ -53,7 +53,7 @@ class LookBack:
 
 @value
 class TwoResiduals:
-    """The sender's end with `residual: separate`: the vectors, what the codec dropped, what the projection left out."""
+    """The sender's state with `residual: separate`: the vectors, and the residuals of codec and projection."""
 
     vectors: Tensors
     dropped: Tensors
@@ -63,16 +63,18 @@ class TwoResiduals:
 @links.register("lbgm")
 @dataclass(frozen=True)
 class Lbgm(Link):
-    """Send one number instead of a tensor whose direction has hardly turned since it was last sent.
+    """Look-back gradient multiplier: one coefficient instead of a tensor whose direction has hardly changed.
 
     Args:
-        threshold: The largest squared sine between the two directions at which the number is sent; below 0
-            never, from 1 on always.
+        threshold: Largest squared sine of the angle at which the coefficient is sent; negative: never, 1 or larger:
+            always.
         granularity: Decide for each `tensor`, or once for the whole `model`.
-        codec: How a tensor is sent when it is sent.
-        residual: Remember what did not get through and add it to the next update; `separate` keeps what the codec
-            dropped and what the projection left out apart, and adds the latter after the codec, as the authors'
-            steps do.
+        codec: Codec of the tensors that are sent in full; must be contractive with `residual`.
+        residual: Add the error of a message to the next update. `separate` keeps the errors of codec and projection
+            apart and adds the latter after the codec, as in the paper.
+
+    Raises:
+        ConfigError: If the threshold is NaN, or the codec is not contractive with `residual`.
 
     Example: `uplink: {update: {name: lbgm, threshold: 0.2}}`.
     """
@@ -85,20 +87,20 @@ class Lbgm(Link):
     residual: bool | Literal["separate"] = False
 
     def __post_init__(self) -> None:
-        """Check that the threshold is a number; below 0 nothing is recycled, from 1 on everything."""
+        """Check that the threshold is a number, and with a residual that the codec is contractive."""
         require(not isnan(self.threshold), "lbgm.threshold must be a number", self.threshold)
         if self.residual:
             require_contraction(self.codec, "lbgm")
 
     @property
     def drops_coordinates(self) -> bool:
-        """As the codec."""
+        """True if the codec drops coordinates."""
         return self.codec.drops_coordinates
 
     def send(
         self, tensors: Tensors, state: LookBack | TwoResiduals | None, context: LinkContext
     ) -> tuple[Parcel, LookBack | TwoResiduals]:
-        """Encode, then put numbers in place of what the look-back can stand for."""
+        """Encode, then replace tensors close to a multiple of the look-back by their coefficient."""
         if self.residual == "separate":
             return self._send_separately(tensors, cast("TwoResiduals | None", state), context)
         return self._send(tensors, cast("LookBack | None", state), context)
@@ -120,24 +122,27 @@ class Lbgm(Link):
         part, schema = tensors.schema, context.schema
         wanted = add(tensors, part_of(dropped, part))
         kept = self.codec.encode(wanted, schema, context.rng)
-        came, rest = part_of(to_dense(kept.decode(schema)), part), part_of(waiting, part)
-        update = add(came, rest)
-        changed = {spec.name for spec in part if rest[spec.name].any()}  # no longer what the codec makes: sent as it is
+        decoded, rest = part_of(to_dense(kept.decode(schema)), part), part_of(waiting, part)
+        update = add(decoded, rest)
+        # a tensor with a waiting residual is no longer the codec's output, so it is sent losslessly
+        changed = {spec.name for spec in part if rest[spec.name].any()}
         blocks = zip(schema, kept.blocks, Nonzero().encode(update, schema, context.rng).blocks, strict=True)
         full = replace(kept, blocks=tuple(exact if spec.name in changed else own for spec, own, exact in blocks))
         parcel = self._recycle(full, held, schema)
         arrives, vectors = _open(parcel, held, schema)
-        left = (sub(wanted, came), sub(update, part_of(to_dense(arrives), part)))
-        return parcel, TwoResiduals(vectors, with_part(dropped, left[0], schema), with_part(waiting, left[1], schema))
+        dropped_now, waiting_now = sub(wanted, decoded), sub(update, part_of(to_dense(arrives), part))
+        return parcel, TwoResiduals(
+            vectors, with_part(dropped, dropped_now, schema), with_part(waiting, waiting_now, schema)
+        )
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
-        """What came in full becomes the look-back; what came as a number is a multiple of it."""
+        """Decode full tensors, which become the look-back, and multiply the look-back by coefficients."""
         if parcel is None:
-            raise WireError("lbgm is never silent")
+            raise WireError("lbgm always sends a parcel")
         return _open(parcel, state, context.schema)
 
     def delivered(self, parcel: Parcel | None, state: LookBack | TwoResiduals, context: LinkContext) -> Tensors:
-        """The same, from the sender's own look-back."""
+        """Decode the parcel with the sender's look-back."""
         return self.receive(parcel, state.vectors, context)[0]
 
     def _recycle(self, full: Parcel, held: Tensors | None, schema: Schema) -> Parcel:
@@ -156,13 +161,13 @@ class Lbgm(Link):
 
     def _coefficient(self, update: Tensors, look_back: Tensors) -> np.ndarray | None:
         number, error = projection(update, look_back)
-        # nothing is a multiple of zero; what is not a number goes in full, so that the receiver sees and refuses it
+        # only zeros are multiples of a zero look-back; NaN is sent in full, so that the receiver refuses it
         is_recycled = error <= self.threshold and look_back.values.any() and abs(number) < _LARGEST
         return np.array([number], "<f4") if is_recycled else None
 
 
 def projection(update: Tensors, look_back: Tensors) -> tuple[float, float]:
-    """The coefficient of the projection on the look-back, and sin^2 of the angle; 0 and 1 where one of them is zero."""
+    """Return the coefficient of the projection on the look-back, and sin^2 of the angle; (0, 1) if either is zero."""
     inner, length, back = dot(update, look_back), sqrt(dot(update, update)), sqrt(dot(look_back, look_back))
     if not length or not back:
         return 0.0, 1.0
@@ -171,20 +176,20 @@ def projection(update: Tensors, look_back: Tensors) -> tuple[float, float]:
 
 
 def _open(parcel: Parcel, held: Tensors | None, schema: Schema) -> tuple[Tensors, Tensors]:
-    """What a parcel says, given the look-back, and the look-back after it: the same at both ends."""
+    """Return the tensors that a parcel delivers, and the new look-back; both ends compute the same."""
     is_recycled = [block.mode is COEFFICIENT for block in parcel.blocks]
     fresh = [absent_block() if skip else block for skip, block in zip(is_recycled, parcel.blocks, strict=True)]
-    came = replace(parcel, blocks=tuple(fresh)).decode(schema)
+    full = replace(parcel, blocks=tuple(fresh)).decode(schema)
     if not any(is_recycled):
-        return came, with_part(held, came, schema)
+        return full, with_part(held, full, schema)
     if held is None:
-        raise WireError("lbgm: a number came before anything that it could be a multiple of")
+        raise WireError("lbgm: a coefficient arrived before any full tensor")
     number, multiples = None, {}
     for spec, block in zip(schema, parcel.blocks, strict=True):
         if block.mode is COEFFICIENT:
             number = held.schema.dtype.type(block.fields[0][0]) if block.count else number
             if number is None:
-                raise WireError(f"{spec.name}: repeats a coefficient, but none came before it")
+                raise WireError(f"{spec.name}: repeats a coefficient, but there is none before it")
             multiples[spec.name] = held[spec.name] * number
-    arrives = from_arrays(present(parcel, schema), to_arrays(came) | multiples)
-    return arrives, with_part(held, came, schema) if len(came.schema) else held
+    arrives = from_arrays(present(parcel, schema), to_arrays(full) | multiples)
+    return arrives, with_part(held, full, schema) if len(full.schema) else held

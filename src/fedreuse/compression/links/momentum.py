@@ -1,6 +1,6 @@
-"""Momentum before the compressor (Fatkhullin, Tyurin, Richtarik, 2023): another link sends a moving average of updates.
+"""Momentum before compression (Fatkhullin, Tyurin, Richtarik, 2023): a moving average of updates, sent by another link.
 
-v_t = (1 - eta) v_{t-1} + eta delta_t        at the sender; v is the first update at first        sent: v_t, by the link
+v_t = (1 - eta) v_{t-1} + eta delta_t        at the sender, sent by the link        v_1 = delta_1
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Averaged", "Momentum"]
 
 @value
 class Averaged:
-    """The sender's end: the average v, and what the other link remembers."""
+    """The sender's state: the average v, and the state of the wrapped link."""
 
     average: Tensors
     inner: Any
@@ -35,14 +35,17 @@ class Averaged:
 @links.register("momentum")
 @dataclass(frozen=True)
 class Momentum(AroundLink):
-    """Send a moving average of the updates instead of each update, through another link.
+    """A moving average of the updates, sent by another link.
 
-    The average takes the noise of local training out before anything is compressed. Around `ef21` this is EF21-SGDM.
+    The average reduces the noise of local training before compression. Around `ef21` this is EF21-SGDM.
 
     Args:
-        link: The link that sends the average; `ef21`, `error_feedback`, `clag`, `plain`, ...; not `broadcast`, which
-            sends everybody the same.
-        eta: Share of the new update in the average, in (0, 1]; 1 is the other link alone, bit for bit.
+        link: The link that sends the average: `ef21`, `error_feedback`, `clag`, `plain`, ...; not `broadcast`, which
+            sends the same to all receivers.
+        eta: Share of the new update in the average, in (0, 1]; 1 is bit-identical to the wrapped link alone.
+
+    Raises:
+        ConfigError: If `eta` is out of range, or the link sends a shared state.
 
     Example: `uplink: {update: {name: momentum, eta: 0.1, link: {name: ef21, codec: {name: top_k, ratio: 0.1}}}}`.
     """
@@ -53,16 +56,16 @@ class Momentum(AroundLink):
     eta: float = 0.1
 
     def __post_init__(self) -> None:
-        """Check the range, and that the other link sends what it is given."""
+        """Check the range and that the wrapped link sends its own tensors."""
         require(0 < self.eta <= 1, "momentum.eta must be in (0, 1]", self.eta)
         require(
             not self.link.sends_shared,
-            "momentum.link must send what it is given (ef21, error_feedback, clag, plain, ...), not what all share",
+            "momentum.link must send each client's own tensors (ef21, error_feedback, clag, plain, ...)",
             links.name_of(self.link),
         )
 
     def send(self, tensors: Tensors, state: Averaged | None, context: LinkContext) -> tuple[Parcel | None, Averaged]:
-        """Renew the average of the tensors that are there; what is absent waits."""
+        """Update the average of the tensors in the message and send it; that of absent tensors stays."""
         average = tensors
         if state is not None and self.eta < 1:
             before = part_of(state.average, tensors.schema)
@@ -71,5 +74,5 @@ class Momentum(AroundLink):
         return parcel, Averaged(with_part(None if state is None else state.average, average, context.schema), inner)
 
     def delivered(self, parcel: Parcel | None, state: Averaged, context: LinkContext) -> Tensors:
-        """As the other link."""
+        """Delegate to the wrapped link."""
         return self.link.delivered(parcel, state.inner, context)

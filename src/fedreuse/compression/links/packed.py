@@ -1,4 +1,4 @@
-"""What another link sends, losslessly coded: fewer bytes travel, and the same numbers arrive."""
+"""Lossless entropy coding of another link's parcels."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ __all__ = ["PackedLink"]
 @links.register("packed")
 @dataclass(frozen=True)
 class PackedLink(AroundLink):
-    """Code what another link sends without loss, where the link has no codec that could be packed, as `laq`.
+    """Lossless entropy coding of the parcels of a link without a codec, such as `laq`.
 
-    A coded block decodes to the same numbers, so that the other link's memory and receiver stay as they are.
+    A coded block decodes to the same values, so the wrapped link's state and decoding do not change.
 
     Args:
-        link: The link whose parcels are coded; its own memory and decoding stay as they are.
-        least: Tensors of fewer bytes stay as they are, at least 0.
+        link: The link whose parcels are coded.
+        least: Tensors of fewer bytes are not coded, at least 0.
+
+    Raises:
+        ConfigError: If `least` is negative.
 
     Example: `uplink: {update: {name: packed, link: {name: laq, bits: 4}}}`.
-
     """
 
     link: Link = part(links)
@@ -43,6 +45,6 @@ class PackedLink(AroundLink):
         require(self.least >= 0, "packed.least must be at least 0", self.least)
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
-        """The other link's parcel, each block coded; silence stays silence."""
+        """Return the wrapped link's parcel with coded blocks, or None if it sends nothing."""
         parcel, after = self.link.send(tensors, state, context)
         return (None if parcel is None else pack_parcel(parcel, context.schema, self.least)), after

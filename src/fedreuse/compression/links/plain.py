@@ -1,4 +1,4 @@
-"""Encode, send, decode: a link without memory."""
+"""A stateless link: encode, send, decode."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Plain"]
 @links.register("plain")
 @dataclass(frozen=True)
 class Plain(Link):
-    """Send what the codec makes of the tensors; what it drops is gone.
+    """A stateless link; the codec's error is lost.
 
     Args:
-        codec: What is sent.
+        codec: Encodes the tensors.
 
     Example: `uplink: {update: {name: plain, codec: {name: top_k, ratio: 0.2}}}`.
     """
@@ -35,16 +35,16 @@ class Plain(Link):
 
     @property
     def uses_reference(self) -> bool:
-        """As the codec."""
+        """True if the codec uses the reference."""
         return self.codec.uses_reference
 
     @property
     def drops_coordinates(self) -> bool:
-        """As the codec."""
+        """True if the codec drops coordinates."""
         return self.codec.drops_coordinates
 
     def send(self, tensors: Tensors, state: None, context: LinkContext) -> tuple[Parcel, None]:
-        """Encode; against the reference, if the codec can."""
+        """Encode, against the reference if the codec uses it."""
         del state
         return self.codec.encode_against(tensors, context.schema, context.rng, context.reference), None
 
@@ -52,9 +52,9 @@ class Plain(Link):
         """Decode."""
         del state
         if parcel is None:
-            raise WireError("a plain link is never silent")
+            raise WireError("a plain link always sends a parcel")
         return parcel.decode(context.schema, context.reference), None
 
     def delivered(self, parcel: Parcel | None, state: None, context: LinkContext) -> Tensors:
-        """The same decoding."""
+        """Decode as the receiver does."""
         return self.receive(parcel, state, context)[0]

@@ -1,4 +1,4 @@
-"""Three point compressors (3PC; Richtarik et al., 2022), variants 2 to 5: the estimate h follows x through a base b.
+"""Three point compressors (3PC; Richtarik et al., 2022), variants 2 to 5: an estimate h of x, updated via a base b.
 
     x = this update, y = the update before it, h = the estimate at both ends; h = y = 0 at first
     v2    b = h + Q(x - y)                                              h <- b + C(x - b)
@@ -6,9 +6,9 @@
     v4    b = h + Q(x - h)                                              h <- b + C(x - b)
     v5    h <- x with probability p, else h + C(x - y)
 
-What travels is always a change of h: Q's parcel behind C's (`Parcel.more`), and in v5 x - h in full or C(x - y),
-whichever the client's coin says. So the server only adds, and need not know y, nor how the coin fell. v1, y + C(x - y),
-would need y at the server, which is a dense upload.
+Every message is a change of h: Q's parcel after C's (`Parcel.more`), or in v5 either x - h in full or C(x - y), chosen
+at random by the client. So the server only adds, and needs neither y nor the random choice. v1, y + C(x - y), would
+need y at the server, which is a dense upload.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["ThreePc", "TwoPoints"]
 
 @value
 class TwoPoints:
-    """The sender's end: the estimate h and the last update y."""
+    """The sender's state: the estimate h and the last update y."""
 
     estimate: Tensors
     previous: Tensors
@@ -45,14 +45,18 @@ class TwoPoints:
 @links.register("three_pc")
 @dataclass(frozen=True)
 class ThreePc(Link):
-    """Move an estimate that both ends keep by what a three point compressor sends (variants 2 to 5).
+    """Three point compressor (variants 2 to 5): the same estimate at both ends, updated by compressed differences.
 
     Args:
         variant: `v2`, `v3`, `v4` or `v5`.
-        codec: C of every variant; it must contract.
+        codec: C of every variant; must be contractive.
         base: Q of `v2` (unbiased in the paper), `v3` and `v4`.
-        zeta: Of `v3`: how much the estimate may be off before C is sent, not negative.
-        probability: Of `v5`: the chance of sending everything, in (0, 1].
+        zeta: Allowed squared error of the estimate relative to the squared movement in `v3`, not negative; above it Q
+            is sent, too.
+        probability: Probability of sending x - h in full in `v5`, in (0, 1].
+
+    Raises:
+        ConfigError: If the variant is `v1`, a value is out of range, or the codec is not contractive.
 
     Example: `uplink: {update: {name: three_pc, variant: v4}}`.
     """
@@ -66,18 +70,18 @@ class ThreePc(Link):
     probability: float = 0.1
 
     def __post_init__(self) -> None:
-        """Check the variant; variant 1 is not offered."""
+        """Check the variant, the ranges and that the codec is contractive."""
         if self.variant == "v1":
             raise ConfigError(
-                "three_pc.variant: v1 sends C(x - y), so the server would have to know y, the client's last update in "
-                "full, which costs a dense upload in every round; choose v2, v3, v4 or v5"
+                "three_pc.variant: v1 needs the client's last update in full at the server, which costs a dense upload "
+                "in every round; choose v2, v3, v4 or v5"
             )
         require_contraction(self.codec, "three_pc")
         require(self.zeta >= 0, "three_pc.zeta must not be negative", self.zeta)
         require(0 < self.probability <= 1, "three_pc.probability must be in (0, 1]", self.probability)
 
     def send(self, tensors: Tensors, state: TwoPoints | None, context: LinkContext) -> tuple[Parcel, TwoPoints]:
-        """One or two parcels in one, and the estimate they lead to."""
+        """Send one or two parcels in one, and update the estimate by them."""
         held, previous = (None, None) if state is None else (state.estimate, state.previous)
         first = self._base(tensors, state, context)
         base = held if first is None else follow(first, held, context.schema)[1]
@@ -85,17 +89,17 @@ class ThreePc(Link):
         return parcel, TwoPoints(_follow(parcel, held, context.schema)[1], with_part(previous, tensors, context.schema))
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
-        """Follow the parcels in the same way."""
+        """Update the receiver's estimate in the same way and return it."""
         if parcel is None:
-            raise WireError("three_pc is never silent")
+            raise WireError("three_pc always sends a parcel")
         return _follow(parcel, state, context.schema)
 
     def delivered(self, parcel: Parcel | None, state: TwoPoints, context: LinkContext) -> Tensors:
-        """The sender's own estimate of the tensors that were sent."""
+        """Return the sender's estimate of the tensors that were sent."""
         return followed(parcel, state.estimate, context.schema)
 
     def _base(self, x: Tensors, state: TwoPoints | None, context: LinkContext) -> Parcel | None:
-        """Q's parcel, if the variant has one."""
+        """Return Q's parcel, or None if the variant or its condition sends none."""
         h = part_of(None if state is None else state.estimate, x.schema)
         y = part_of(None if state is None else state.previous, x.schema)
         is_lazy = self.variant == "v3" and state is not None and not is_worth_sending(x, h, y, self.zeta)
@@ -104,7 +108,7 @@ class ThreePc(Link):
         return self.base.encode(sub(x, y if self.variant == "v2" else h), context.schema, context.rng)
 
     def _rest(self, x: Tensors, b: Tensors | None, y: Tensors | None, context: LinkContext) -> Parcel:
-        """What is left to b; in v5 what is left to y, or, if the coin says so, all that is left to h."""
+        """Return C's parcel of x - b; in v5 that of x - y or, at random, x - h in full."""
         is_full = self.variant == "v5" and context.rng.random() < self.probability
         point = y if self.variant == "v5" and not is_full else b
         codec = Dense() if is_full else self.codec
@@ -112,6 +116,6 @@ class ThreePc(Link):
 
 
 def _follow(parcel: Parcel, held: Tensors | None, whole: Schema) -> tuple[Tensors, Tensors]:
-    """What arrives, and what is held from now on; both ends call this."""
+    """Return the delivered tensors and the new estimate; both ends call this."""
     base = follow(parcel.more[0], held, whole)[1] if parcel.more else held
     return follow(parcel, base, whole)
