@@ -1,4 +1,4 @@
-"""`fedreuse compare`: everything is known before anything starts; complete runs stay, the others are resumed; one table."""
+"""`fedreuse compare`: all configurations are read first; complete runs stay, others are resumed; one table."""
 
 from __future__ import annotations
 

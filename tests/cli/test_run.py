@@ -62,7 +62,7 @@ def test_json_is_pure_and_complete(invoke: Invoke, tiny: Path, tmp_path: Path) -
 def test_resume_goes_on_and_gives_the_same_model(invoke: Invoke, tiny: Path, incomplete: Path, complete: Path) -> None:
     refused = invoke("run", tiny, "--out", incomplete)
     assert refused.exit_code == 2
-    assert "holds an unfinished run; go on with --resume" in refused.stderr
+    assert "holds an unfinished run; continue it with --resume" in refused.stderr
     assert invoke("run", tiny, "--out", incomplete, "--resume").exit_code == 0
     assert (incomplete / "model.safetensors").read_bytes() == (complete / "model.safetensors").read_bytes()
 
@@ -210,7 +210,7 @@ def test_resume_where_nothing_began_is_refused_with_the_nearest_run(
     mistyped = incomplete.with_name("incomplette")
     shown = invoke("run", tiny, "--out", mistyped, "--resume")
     assert shown.exit_code == 2
-    assert f"{mistyped} holds no run to go on with; did you mean '{incomplete}'?" in shown.stderr
+    assert f"{mistyped} holds no run to resume; did you mean '{incomplete}'?" in shown.stderr
     assert not mistyped.exists()
 
 
@@ -278,7 +278,7 @@ def test_a_run_that_a_listener_stopped_says_how_to_go_on(
     allow(["stops_early"])
     shown = invoke("run", tiny, "listeners=[{name: stops_early:AfterOne}]", "--out", "run")
     assert shown.exit_code == 0, shown.stderr
-    assert "stopped after round 1: one is enough\ngo on with\n  fedreuse run " in shown.stdout
+    assert "stopped after round 1: one is enough\ncontinue with\n  fedreuse run " in shown.stdout
     done = json.loads(invoke("run", tiny, "--out", "run", "--resume", "--json").stdout)
     assert (done["state"], done["rounds"]) == ("complete", 2)
 

@@ -869,9 +869,7 @@ def test_a_network_that_does_not_fit_the_data_is_refused_before_anything_runs(tm
 def test_a_complete_run_is_not_run_again(go: Go) -> None:
     directory = go()
     before = results(directory)
-    with pytest.raises(
-        RunDirectoryError, match=r"holds a complete run; see it with `fedreuse show .*`, or choose another"
-    ):
+    with pytest.raises(RunDirectoryError, match=r"holds a complete run; .*`fedreuse show .*`.* `out`"):
         run(tiny(), directory.path)
     assert run(tiny(), directory.path, resume=True).path == directory.path
     assert results(directory) == before
@@ -881,9 +879,7 @@ def test_a_complete_run_is_not_run_again(go: Go) -> None:
 def test_going_on_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(Crash):
         run(tiny(), tmp_path / "run", listeners=[CrashAfter(1)])
-    with pytest.raises(
-        RunDirectoryError, match=r"holds an unfinished run; go on with resume=True, or choose another `out`"
-    ):
+    with pytest.raises(RunDirectoryError, match=r"unfinished run; .*resume=True.* `out`"):
         run(tiny(), tmp_path / "run")
     assert run(tiny(), tmp_path / "run", resume=True).is_complete
 
@@ -987,7 +983,7 @@ def test_a_client_file_that_is_gone_is_missed(tmp_path: Path) -> None:
     parts: dict[str, Any] = {"uplink": EF, "client_store": "disk", "rounds": {"cohort": 6}}
     out = stopped(tmp_path / "run", **parts)
     (out / "clients" / "client-0000003.safetensors").unlink()
-    with pytest.raises(RunDirectoryError, match=r"clients: what client 3 remembers of exchange 2 is gone, but the ch"):
+    with pytest.raises(RunDirectoryError, match=r"clients: .* client 3 .*exchange 2"):
         run(tiny(**parts), out, resume=True)
 
 
@@ -1009,7 +1005,7 @@ def test_what_a_run_rests_on_may_not_change(tmp_path: Path, name: str) -> None:
     with pytest.raises(RunDirectoryError, match=rf"run is not as it was written: {name}"):
         run(tiny(), out, resume=True)
     (out / "provenance.json").unlink()
-    missing = r"provenance\.json is missing" if name != "config.yaml" else r"config\.yaml: .* \(as it stands there\)"
+    missing = r"provenance\.json is missing" if name != "config.yaml" else r"config\.yaml: "
     with pytest.raises(RunDirectoryError, match=missing):
         run(tiny(), out, resume=True)
 
@@ -1018,7 +1014,7 @@ def test_a_complete_run_is_verified_when_it_is_resumed(go: Go, tmp_path: Path) -
     out = Path(shutil.copytree(go().path, tmp_path / "copy"))
     assert run(tiny(), out, resume=True).is_checked
     (out / "model.safetensors").unlink()
-    with pytest.raises(RunDirectoryError, match=r"model\.safetensors is missing; bring it back"):
+    with pytest.raises(RunDirectoryError, match=r"model\.safetensors is missing"):
         run(tiny(), out, resume=True)
 
 

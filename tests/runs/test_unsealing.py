@@ -56,7 +56,7 @@ def test_what_cannot_be_opened_says_why(tmp_path: Path) -> None:
     run(tiny(test="sealed", rounds={"count": 1}), tmp_path / "run")
     for file in (tmp_path / "run").glob(f"{JOURNAL}*"):
         file.unlink()
-    with pytest.raises(RunDirectoryError, match=r"checkpoint.sqlite is gone, which a sealed run keeps"):
+    with pytest.raises(RunDirectoryError, match=r"checkpoint.sqlite is missing"):
         unseal(tmp_path / "run")
     (tmp_path / "run" / "COMPLETE").unlink()
     with pytest.raises(RunDirectoryError, match="is incomplete"):

@@ -1,4 +1,4 @@
-"""`fedreuse clean`: remove what can be rebuilt or is no longer needed, after showing what that would be."""
+"""`fedreuse clean`: show and remove files that runs no longer need."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["Leftover", "clean_command", "leftovers"]
 
 _OF_COMPLETE = ("checkpoint.sqlite*", "server")
-"""What only a run in progress needs: its journal, and the server's entries on disk."""
+"""Files that only a run in progress needs: its journal, and the server's entries on disk."""
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """A file or folder that may go, and why."""
+    """File or folder that can be removed, and the reason."""
 
     path: str
     bytes: int
@@ -35,13 +35,13 @@ class Leftover:
 @app.command("clean", epilog="Example: fedreuse clean runs --yes")
 def clean_command(
     folder: Annotated[Path, typer.Argument(help="A run directory, or a folder of them.")] = Path("runs"),
-    yes: Annotated[bool, typer.Option("--yes", help="Remove what is shown.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the files shown.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what can go from run directories, and remove it with --yes.
+    """Show files that can be removed from run directories; --yes removes them.
 
-    Checkpoints of complete runs and half-written files go. Results, models, clients' memories on disk, and whatever a
-    run needs to go on, stay.
+    These are checkpoints of complete runs and half-written files. Results, models, client records on disk, and all
+    files that a run needs to resume are kept.
     """
     from fedreuse.report.tables import Table
     from fedreuse.store.directory import find_runs, no_runs
@@ -49,24 +49,24 @@ def clean_command(
     runs = find_runs(folder)
     if not runs:
         raise no_runs(folder)
-    found = [leftover for run in runs for leftover in leftovers(run)]
+    removable = [leftover for run in runs for leftover in leftovers(run)]
     if yes:
         for run in runs:
             _remove(run)
-    total = sum(leftover.bytes for leftover in found)
+    total = sum(leftover.bytes for leftover in removable)
     if as_json:
-        show_json({"removed": yes, "bytes": total, "found": [asdict(leftover) for leftover in found]})
+        show_json({"removed": yes, "bytes": total, "found": [asdict(leftover) for leftover in removable]})
         return
-    if not found:
+    if not removable:
         show_lines(f"nothing to remove in {'1 run directory' if len(runs) == 1 else f'{len(runs):,} run directories'}")
         return
-    rows = tuple((one.path, f"{one.bytes / 1e6:,.2f}", one.why) for one in found)
-    show_table(Table("Removed" if yes else "What can go", ("path", "MB", "why"), rows))
-    show_lines(f"{total / 1e6:,.2f} MB " + ("removed" if yes else "in all; remove it with --yes"))
+    rows = tuple((leftover.path, f"{leftover.bytes / 1e6:,.2f}", leftover.why) for leftover in removable)
+    show_table(Table("Removed" if yes else "Removable files", ("path", "MB", "why"), rows))
+    show_lines(f"{total / 1e6:,.2f} MB " + ("removed" if yes else "in total; remove with --yes"))
 
 
 def leftovers(run: RunDirectory) -> Iterator[Leftover]:
-    """What may go from one run directory."""
+    """Yield the files of a run directory that can be removed."""
     if run.is_complete and not run.is_sealed:
         for pattern in _OF_COMPLETE:
             for path in sorted(run.path.glob(pattern)):
@@ -76,14 +76,14 @@ def leftovers(run: RunDirectory) -> Iterator[Leftover]:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of all files below a folder."""
+    """Return the bytes of a file, or of all files below a folder."""
     if path.is_file():
         return path.stat().st_size
     return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
 def _remove(run: RunDirectory) -> None:
-    """Under the run's lock, so that nothing is taken from a run at work."""
+    """Remove the leftovers of a run under its lock, so that a run in progress loses nothing."""
     if not list(leftovers(run)):
         return
     run.lock()

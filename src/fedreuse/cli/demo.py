@@ -1,4 +1,4 @@
-"""`fedreuse demo`: five methods on embedded data, from nothing to a table and a figure in about two minutes."""
+"""`fedreuse demo`: five methods on embedded data, compared in a table and a figure in about two minutes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def demo_command(
     context: typer.Context,
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to all runs, such as seed=303", show_default=False),
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes to all runs, such as seed=303.", show_default=False),
     ] = None,
     out: Annotated[Path, typer.Option("--out", help="The folder of the runs.")] = Path("runs/demo"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Delete the demo's earlier runs and start over.")] = False,
@@ -39,34 +39,34 @@ def demo_command(
     """Compare dense FedAvg, Top-K, Top-K with error feedback, DG-FedReuse and lean on handwritten digits.
 
     The data comes with scikit-learn, so nothing is downloaded. All five share partition, cohorts and random streams.
-    Runs that are complete already are kept, unless you ask for --fresh ones.
+    Complete runs are kept, unless --fresh is given.
     """
     from fedreuse.studies.study import load_study
 
     study = load_study("demo", overrides or [])
     if fresh:
         _delete_runs(study, out)
-    on_interrupt(context, "the rounds so far are safe; `fedreuse demo` goes on from there")
+    on_interrupt(context, "the rounds so far are safe; `fedreuse demo` continues from there")
     results = finish(study, out, run_all(study, out, as_json, jobs=jobs), as_json)
     if overrides:
         say(
-            f"what the demo must reach ({LOWEST_SCORE:.0%}) was not checked, because {overrides[0]} changes it",
+            f"the demo's lowest accuracy ({LOWEST_SCORE:.0%}) was not checked, because {overrides[0]} changes the runs",
             err=True,
         )
     else:
         _require_learnt(results)
     if not as_json:
-        _say_what_next(results)
+        _show_next_steps(results)
 
 
 def _delete_runs(study: Study, out: Path) -> None:
-    """Only folders that a demo names, now or with earlier overrides, and that hold a run; none that is in use."""
+    """Delete run directories of the demo, also those of earlier overrides; refuse if one is in use."""
     from fedreuse.store.directory import RunDirectory
     from fedreuse.store.study_file import STUDY_FILE, read_study
 
     known = read_study(out) if (out / STUDY_FILE).exists() else {}
     earlier = known["runs"] if known.get("study") == study.name else []
-    for folder in dict.fromkeys([*(planned.folder for planned in study.runs), *(one["folder"] for one in earlier)]):
+    for folder in dict.fromkeys([*(planned.folder for planned in study.runs), *(entry["folder"] for entry in earlier)]):
         place = out / folder
         if (place / "config.yaml").exists():
             directory = RunDirectory(place)
@@ -85,11 +85,11 @@ def _require_learnt(results: Sequence[Result]) -> None:
         raise RunError(f"the demo must reach a test accuracy of {LOWEST_SCORE:.0%}, but {', '.join(short)} did not")
 
 
-def _say_what_next(results: Sequence[Result]) -> None:
+def _show_next_steps(results: Sequence[Result]) -> None:
     last, fetch = results[-1].directory, command_line("data", "fetch", "fashion_mnist")
     show_lines(
         "",
-        "What to try next:",
+        "Next steps:",
         f"  {command_line('show', last)}",
         f"  {command_line('export', last)}",
         f"  {command_line('describe', 'dg_fedreuse')}",

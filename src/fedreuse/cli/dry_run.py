@@ -1,4 +1,4 @@
-"""`--dry-run`: what a command would cost, by one predictor for all of them, and nothing is run."""
+"""`--dry-run`: predicted cost of a command, without running it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Bandwidth", "DryRun", "Planned", "of_space", "of_study", "tell_costs"]
 
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would cross, how long it takes and what it needs; run nothing.")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Predict bytes, time, memory and disk; run nothing.")]
 Bandwidth = Annotated[
-    str | None, typer.Option("--bandwidth", help="With --dry-run: of every client's line, such as 10mbit.")
+    str | None, typer.Option("--bandwidth", help="With --dry-run: bandwidth of every client, such as 10mbit.")
 ]
 _MEGA = 1e6
 
 
 @dataclass(frozen=True)
 class Planned:
-    """Runs that cost the same: a name, one of their configurations, and how many there are."""
+    """Runs of equal cost: a name, one of their configurations, and their number."""
 
     name: str
     config: RunConfig
@@ -40,47 +38,47 @@ class Planned:
 
 
 def of_study(study: Study) -> list[Planned]:
-    """The runs of a study, those that differ in the seed alone together."""
-    counts = Counter(one.variant for one in study.runs)
-    first = {one.variant: one.config for one in reversed(study.runs)}
+    """Return the runs of a study; those that differ only in the seed count as one kind."""
+    counts = Counter(run.variant for run in study.runs)
+    first = {run.variant: run.config for run in reversed(study.runs)}
     return [Planned(variant, first[variant], count) for variant, count in counts.items()]
 
 
 def of_space(space: Space) -> list[Planned]:
-    """The trials of a search by cell, each with the first of what is chosen and the base's value of what is scaled."""
-    first = {one.key: one.values[0] for one in space.dimensions if one.kind == "choice"}
+    """Return the trials of a search by cell, with the first value of each choice and the base's other values."""
+    first = {choice.key: choice.values[0] for choice in space.dimensions if choice.kind == "choice"}
     trials = len(space.grid()) if space.sampler == "grid" else space.trials
     return [Planned(cell, runs[0], trials * len(runs)) for cell, runs in space.runs(first).items()]
 
 
 def tell_costs(planned: Sequence[Planned], bandwidth: str | None, as_json: bool) -> None:
-    """Predict every kind of run and say what all of them come to."""
+    """Predict the cost of every kind of run, and print it with the totals."""
     from fedreuse.deploy.meter.conditions import Conditions
     from fedreuse.runs.prediction import predict
 
     speed = Conditions.parse(bandwidth).bits_per_second
-    rehearsed: dict[str, Prediction] = {}
-    found = []
-    for one in planned:
-        asked = _foreseen(one.config)
-        if asked not in rehearsed:
-            say(f"rehearsing {one.name}", err=True)
-            rehearsed[asked] = predict(one.config)
-        found.append(rehearsed[asked])
-    totals = _totals(planned, found)
+    known: dict[str, Prediction] = {}
+    predictions = []
+    for kind in planned:
+        key = _cost_key(kind.config)
+        if key not in known:
+            say(f"rehearsing {kind.name}", err=True)
+            known[key] = predict(kind.config)
+        predictions.append(known[key])
+    totals = _totals(planned, predictions)
     if as_json:
         rows = [
-            {"name": one.name, "runs": one.count, **costs.to_plain(), **_line(costs, speed)}
-            for one, costs in zip(planned, found, strict=True)
+            {"name": kind.name, "runs": kind.count, **costs.to_plain(), **_line(costs, speed)}
+            for kind, costs in zip(planned, predictions, strict=True)
         ]
         show_json({"bandwidth_bits_per_second": speed, "variants": rows, **totals})
         return
-    _show(planned, found, speed)
+    _show(planned, predictions, speed)
     _show_totals(totals)
 
 
-def _foreseen(config: RunConfig) -> str:
-    """What a prediction depends on: runs that differ in their faults or bad members alone cost the same."""
+def _cost_key(config: RunConfig) -> str:
+    """Return the part of a configuration that a prediction depends on; faults and attacks do not change it."""
     plain = config.to_plain()
     return json.dumps({key: plain[key] for key in plain.keys() - {"attack", "faults"}}, sort_keys=True)
 
@@ -89,8 +87,8 @@ def _line(costs: Prediction, speed: float | None) -> dict[str, float]:
     return {} if speed is None else {"line_seconds": costs.line_seconds(speed)}
 
 
-def _totals(planned: Sequence[Planned], found: Sequence[Prediction]) -> dict[str, float]:
-    pairs = [(one.count, costs) for one, costs in zip(planned, found, strict=True)]
+def _totals(planned: Sequence[Planned], predictions: Sequence[Prediction]) -> dict[str, float]:
+    pairs = [(kind.count, costs) for kind, costs in zip(planned, predictions, strict=True)]
     return {
         "runs": sum(count for count, _ in pairs),
         "bytes": sum(count * (costs.down_bytes + costs.up_bytes) for count, costs in pairs),
@@ -99,39 +97,39 @@ def _totals(planned: Sequence[Planned], found: Sequence[Prediction]) -> dict[str
     }
 
 
-def _show(planned: Sequence[Planned], found: Sequence[Prediction], speed: float | None) -> None:
+def _show(planned: Sequence[Planned], predictions: Sequence[Prediction], speed: float | None) -> None:
     from fedreuse.report.tables import Table
     from fedreuse.runs.listeners.progress import duration
 
     columns = [
         "down\nB",
         "up\nB",
-        "a client\nMB",
-        "the run\nMB",
+        "client\nMB",
+        "run\nMB",
         "of\ndense",
-        "client\nholds MB",
-        "server\nholds MB",
-        "computing",
+        "client\nstate MB",
+        "server\nstate MB",
+        "compute",
     ]
     rows = tuple(
         (
-            one.name, f"{costs.request_bytes:,}", f"{costs.reply_bytes:,}",
+            kind.name, f"{costs.request_bytes:,}", f"{costs.reply_bytes:,}",
             f"{(costs.down_bytes + costs.up_bytes) / costs.clients / _MEGA:,.2f}",
             f"{(costs.down_bytes + costs.up_bytes) / _MEGA:,.1f}", f"{costs.share:.2%}",
             f"{costs.client_memory_bytes / _MEGA:,.1f}", f"{costs.server_memory_bytes / _MEGA:,.1f}",
             duration(costs.compute_seconds), *(() if speed is None else (duration(costs.line_seconds(speed)),)),
         )
-        for one, costs in zip(planned, found, strict=True)
+        for kind, costs in zip(planned, predictions, strict=True)
     )  # fmt: skip
     legend = (
-        "Down and up: bytes of one client in one round, from its second round on. A client, the run: all messages of "
-        "a run, both ways, of one client on average and of all. Of dense: as a share of dense FedAvg. Client and "
-        "server hold: what each keeps between rounds, at the end. Computing: one core of this machine. On the line: "
-        "all rounds one after another, every client with such a line, computing not counted. Faults and what a gate "
-        "decides are not foreseen."
+        "Down and up: bytes of one client in one round, from its second round on. Client, run: all messages in both "
+        "directions, of one client on average and of all. Of dense: share of the bytes of dense FedAvg. Client and "
+        "server state: bytes kept between rounds, at the end. Compute: time on one core of this machine. Transfer: "
+        "all rounds one after another at this bandwidth, without computing. Faults and decisions of gates are not "
+        "predicted."
     )
-    headers = ("variant", *columns, *(() if speed is None else ("on the\nline",)))
-    show_table(Table("What one run of each would cost (boundary messages)", headers, rows, legend))
+    headers = ("variant", *columns, *(() if speed is None else ("transfer",)))
+    show_table(Table("Predicted cost of one run of each (boundary messages)", headers, rows, legend))
 
 
 def _show_totals(totals: dict[str, float]) -> None:

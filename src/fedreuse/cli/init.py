@@ -23,7 +23,7 @@ _TEXT = Template("""\
 task:
   name: $dataset                 # fedreuse list datasets; your own as package.module:Name
   clients: $clients
-  partition: {name: dirichlet, alpha: 0.5, min_examples: 5}   # how examples are dealt; a small alpha is uneven
+  partition: {name: dirichlet, alpha: 0.5, min_examples: 5}   # distribution over clients; a small alpha is uneven
   validation: 0.1                # share of every client's examples that is held out
 network: $network
 local: {epochs: 2, batch: $batch, optimizer: {name: sgd, lr: $lr, momentum: 0.9}}
@@ -32,30 +32,30 @@ rounds: {count: $rounds, cohort: $cohort, evaluate_every: 5}
 seed: 101
 """)
 _SMALL = {"digits": (30, 16, 0.02), "synthetic": (30, 32, 0.02)}
-"""Clients, batch and learning rate for data of a few thousand examples; other data gets the usual ones."""
+"""Clients, batch and learning rate for datasets of a few thousand examples."""
 _USUAL = (50, 128, 0.05)
 
 
 @app.command("init", epilog="Example: fedreuse init first.yaml --dataset digits --method dg_fedreuse --rounds 20")
 def init_command(
     file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("config.yaml"),
-    dataset: Annotated[str | None, typer.Option("--dataset", help="What is learnt (default: asks).")] = None,
-    method: Annotated[str | None, typer.Option("--method", help="The federated method (default: asks).")] = None,
-    rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="How many rounds (default: asks).")] = None,
+    dataset: Annotated[str | None, typer.Option("--dataset", help="Dataset (default: asks).")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="Federated method (default: asks).")] = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Number of rounds (default: asks).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a first configuration, with comments: three questions, each answered by its option beforehand.
+    """Write a first configuration with comments, from three questions; an option answers its question.
 
-    A file that is there already is left alone.
+    An existing file is not overwritten.
     """
     from fedreuse.config.run_config import load
 
     if file.exists():
-        raise UserError(f"{file} is there already and is not overwritten; name another file")
+        raise UserError(f"{file} exists already and is not overwritten; name another file")
     dataset = dataset or _ask("dataset", "digits", [name for name in _names("datasets") if not _keys_of(name)])
     if dataset in _names("datasets") and (keys := _keys_of(dataset)):
         raise UserError(
-            f"dataset {dataset} needs keys that only you know ({', '.join(keys)}), so no file is written; see "
+            f"dataset {dataset} has keys without a default ({', '.join(keys)}), so no file is written; see "
             f"`fedreuse describe {dataset}`, and Your own files in docs/reference/configuration.md"
         )
     method = method or _ask("method", "dg_fedreuse", _names("methods"))
@@ -82,24 +82,24 @@ def _names(kind: str) -> list[str]:
 
 
 def _keys_of(dataset: str) -> list[str]:
-    """Keys of a dataset that have no default."""
+    """Return the keys of a dataset that have no default."""
     parts = fields(registry_of("datasets").get(dataset, "task"))
-    return [one.name for one in parts if one.default is MISSING and one.default_factory is MISSING]
+    return [key.name for key in parts if key.default is MISSING and key.default_factory is MISSING]
 
 
-def _ask(thing: str, usual: str, names: list[str]) -> str:
+def _ask(thing: str, default: str, names: list[str]) -> str:
     typer.echo(f"Which {thing}? {', '.join(names)}", err=True)
-    answer: str = _answer(f"--{thing}", "  name", default=usual)
+    answer: str = _answer(f"--{thing}", "  name", default=default)
     return answer
 
 
 def _answer(option: str, question: str, **how: Any) -> Any:
-    """What a person types; nobody there is a mistake that an option mends."""
+    """Prompt for an answer; without a terminal, raise an error that names the option."""
     try:
         return typer.prompt(question, err=True, **how)
     except click.Abort:
         typer.echo(err=True)
-        raise UserError(f"no answer came, so no file is written; give it beforehand with {option}") from None
+        raise UserError(f"no answer, so no file is written; answer with the option {option}") from None
 
 
 def _fill(dataset: str, method: str, rounds: int) -> str:

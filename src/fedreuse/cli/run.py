@@ -1,4 +1,4 @@
-"""`fedreuse run`: one configuration, from the first round or from where it stopped."""
+"""`fedreuse run`: start a run, or resume it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_command(
         list[str] | None,
         typer.Argument(
             metavar="[KEY=VALUE]...",
-            help="Changes, such as task.partition.alpha=0.1",
+            help="Changes, such as task.partition.alpha=0.1.",
             show_default=False,
             autocompletion=completion.overrides,
         ),
@@ -42,17 +42,21 @@ def run_command(
     out: Annotated[
         Path | None, typer.Option("--out", help="The run directory (default: runs/ and the run's own name).")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in the directory stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the unfinished run in the directory.")] = False,
     from_round: Annotated[
         int | None,
-        typer.Option("--from-round", min=1, help="With --resume: go back to this round, whose state was kept (keep)."),
+        typer.Option(
+            "--from-round",
+            min=1,
+            help="With --resume: go back to this round, if its state was kept (see the key keep).",
+        ),
     ] = None,
     dry_run: DryRun = False,
     bandwidth: Bandwidth = None,
     allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run one configuration to its end, or go on with one that was interrupted: the same bits either way.
+    """Run one configuration, or resume an interrupted run with bit-identical results.
 
     CONFIG is a YAML file; each KEY=VALUE changes one of its keys, such as task.partition.alpha=0.1 or method=fedprox.
     """
@@ -73,12 +77,12 @@ def run_command(
     if resume:
         _require_begun(place)
     if from_round is not None:
-        require(resume, "--from-round goes back in a run that is there: give --resume too; it is", from_round)
+        require(resume, "--from-round goes back in an existing run and needs --resume too; it is", from_round)
         check_same(planned, RunDirectory.open(place))
         go_back(place, from_round)
     granted = [word for entry in allow or [] for word in ("--allow", entry)]
     again = command_line("run", config, *changes, *granted, "--out", place, "--resume")
-    on_interrupt(context, f"the rounds so far are safe in {place}; go on with\n  {again}")
+    on_interrupt(context, f"the rounds so far are safe in {place}; continue with\n  {again}")
     opening = "" if as_json else f"{planned.label}: {counted(planned.rounds.count, 'round')} into {place}"
     with Watcher(stderr=as_json, opening=opening, echo=say) as watcher:
         directory = run(planned, place, resume=resume, listeners=[watcher])
@@ -86,21 +90,21 @@ def run_command(
     if as_json:
         show_json({**plain(result), "state": directory.state, "stop_reason": directory.stop_reason})
     elif directory.state == "stopped":
-        show_lines(f"stopped after round {result.rounds}: {directory.stop_reason}", "go on with", f"  {again}")
+        show_lines(f"stopped after round {result.rounds}: {directory.stop_reason}", "continue with", f"  {again}")
     else:
         tell_result(result)
 
 
 def _require_begun(place: Path) -> None:
-    """A mistyped --out must not start from round 1 while the run that was meant lies elsewhere."""
+    """Refuse --resume without a run: a mistyped --out must not start a new one."""
     if not (place / "config.yaml").exists():
         begun = [str(file.parent) for file in place.parent.glob("*/config.yaml")]
         near = suggest(str(place), begun) if begun else f"there is no run in {place.parent}"
-        raise RunDirectoryError(f"{place} holds no run to go on with; {near} (without --resume a new run starts there)")
+        raise RunDirectoryError(f"{place} holds no run to resume; {near} (without --resume a new run starts there)")
 
 
 def tell_result(result: Result) -> None:
-    """What a run came to, for people."""
+    """Print the result of a run."""
     from fedreuse.report.tables import savings_table, score, tested
     from fedreuse.runs.listeners.progress import duration
 

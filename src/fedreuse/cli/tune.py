@@ -1,4 +1,4 @@
-"""`fedreuse tune`: settings chosen on validation data, by a rule that stands in the file."""
+"""`fedreuse tune`: search for settings on validation data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def tune_command(
         list[str] | None,
         typer.Argument(
             metavar="[KEY=VALUE]...",
-            help="Changes to the base, such as rounds.count=10, or to the space, such as tune.trials=4",
+            help="Changes to the base, such as rounds.count=10, or to the space, such as tune.trials=4.",
             show_default=False,
         ),
     ] = None,
@@ -37,17 +37,18 @@ def tune_command(
         Path | None, typer.Option("--out", help="The folder of the search (default: runs/ and the space's name).")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Runs at a time (default: one per core).", show_default=False)
+        int | None,
+        typer.Option("--jobs", min=1, help="Number of simultaneous runs (default: one per core).", show_default=False),
     ] = None,
     dry_run: DryRun = False,
     bandwidth: Bandwidth = None,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search settings with Optuna on development seeds, with the test split sealed, and freeze the choice.
+    """Search for settings with Optuna on development seeds, with the test split sealed.
 
-    SPACE has a base, dimensions, seeds, objectives, constraints, and the rule that picks the winner. The same command
-    goes on with a search that was stopped, with the same trials. The outcome is `outcome.json` and `chosen.yaml`.
+    SPACE has a base, dimensions, seeds, objectives, constraints and a selection rule. The same command continues a
+    search that was stopped, with the same trials. The outcome is `outcome.json` and `chosen.yaml`.
     """
     try:
         from fedreuse.studies.tuning.search import search
@@ -61,7 +62,7 @@ def tune_command(
         tell_costs(of_space(planned), bandwidth, as_json)
         return
     place = out or Path("runs") / planned.name
-    on_interrupt(context, "the trials so far are safe; the same command goes on from there")
+    on_interrupt(context, "the trials so far are safe; the same command continues from there")
     trials = search(planned, place, jobs or len(os.sched_getaffinity(0)), lambda line: say(line, err=as_json))
     outcome = conclude(planned, trials, place)
     if as_json:
@@ -74,8 +75,8 @@ def tune_command(
 def _table(space: Space, outcome: Outcome) -> Table:
     from fedreuse.report.tables import Table
 
-    names = [one.name for one in space.dimensions]
-    keys = [one.key for one in space.dimensions]
+    names = [dimension.name for dimension in space.dimensions]
+    keys = [dimension.key for dimension in space.dimensions]
     rows = tuple(
         (
             f"{trial.number}{' *' if trial in outcome.chosen else ''}",

@@ -1,1 +1,1 @@
-"""Runs: configuration, schedule, directory, and the straight line through them."""
+"""Runs: from a configuration to a run directory, with checkpoints, scores, listeners and predictions."""

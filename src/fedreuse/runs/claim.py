@@ -1,4 +1,4 @@
-"""Whose run directory this is: a new run takes it, a resumed one must be the same experiment."""
+"""Ownership of a run directory: a new run claims it, a resumed one must be the same experiment."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 __all__ = ["check_facts", "check_free", "check_ours", "check_same", "claim", "hold"]
 
 _SIGNS = ("LOCK", "COMPLETE", "checkpoint.sqlite", "provenance.json", "test-opened.json", "server-app.json")
-"""What a run writes and a person hardly does; a config.yaml may be anybody's."""
+"""Files that only a run writes; a config.yaml may be the user's own."""
 _MADE_BEFORE = "federation"
-"""The folder of a federation on this machine, which is there before its run."""
+"""Folder of a local federation, which exists before its run."""
 
 
 def check_ours(place: Path) -> None:
-    """Refuse a folder that holds a person's files: a run's own would be written among them, or over them."""
+    """Refuse a folder with the user's own files, which the files of a run might overwrite."""
     if not place.is_dir() or any((place / sign).exists() for sign in _SIGNS):
         return
-    foreign = sorted(found.name for found in place.iterdir() if found.name != _MADE_BEFORE)
+    foreign = sorted(path.name for path in place.iterdir() if path.name != _MADE_BEFORE)
     if foreign:
         shown = ", ".join(foreign[:3]) + (f" and {len(foreign) - 3} more" if len(foreign) > 3 else "")
         raise RunDirectoryError(
-            f"{place} is no run directory and not empty ({shown}), so nothing is written there; choose a new or empty "
-            "folder as `out`"
+            f"{place} is not a run directory and not empty ({shown}), so nothing is written there; choose a new or "
+            "empty folder as `out`"
         )
 
 
 @contextmanager
 def hold(directory: RunDirectory, config: RunConfig, resume: bool) -> Iterator[None]:
-    """Keep others out while a run goes on; one that is refused before its first round leaves nothing behind."""
+    """Lock and claim a directory during a run; a run refused before its first round leaves nothing behind."""
     is_new = directory.lock()
     clear_leftovers(directory.path)
     before = set(directory.path.iterdir())
@@ -63,33 +63,33 @@ def hold(directory: RunDirectory, config: RunConfig, resume: bool) -> Iterator[N
 
 
 def claim(directory: RunDirectory, config: RunConfig, resume: bool) -> RunDirectory:
-    """Take a directory for a run: a new one, or one whose run of the same configuration did not end."""
+    """Claim a directory for a run: a new one, or one with an unfinished run of the same configuration."""
     check_free(directory, config, resume)
     if not (resume and (directory.path / "config.yaml").exists()):
-        (directory.path / "provenance.json").unlink(missing_ok=True)  # of a start that came to no round
+        (directory.path / "provenance.json").unlink(missing_ok=True)  # of a start without a round
         directory.write_text("config.yaml", yaml.safe_dump(config.to_plain(), sort_keys=False))
     return directory
 
 
 def check_free(directory: RunDirectory, config: RunConfig, resume: bool) -> None:
-    """Refuse a directory that holds another run, or one that would be written over."""
+    """Refuse a directory that holds another run, or one that would be overwritten."""
     has_config = (directory.path / "config.yaml").exists()
     if has_config and directory.is_complete:
         raise RunDirectoryError(
-            f"{directory.path} holds a complete run; see it with `fedreuse show {directory.path}`, "
+            f"{directory.path} holds a complete run; show it with `fedreuse show {directory.path}`, "
             "or choose another `out`"
         )
-    has_begun = has_config and (directory.path / JOURNAL).exists()  # not if its data was missing
+    has_begun = has_config and (directory.path / JOURNAL).exists()  # false if the earlier start found no data
     if has_begun and not resume:
         raise RunDirectoryError(
-            f"{directory.path} holds an unfinished run; go on with resume=True, or choose another `out`"
+            f"{directory.path} holds an unfinished run; continue it with resume=True, or choose another `out`"
         )
     if has_config and resume:
         check_same(config, directory)
 
 
 def check_same(config: RunConfig, directory: RunDirectory) -> None:
-    """Refuse a directory whose run has another configuration, naming what differs."""
+    """Refuse a directory whose run has another configuration, and name the differing keys."""
     stored = _stored(directory)
     if stored.run_id != config.run_id:
         mine, theirs = _leaves(config.to_plain()), _leaves(stored.to_plain())
@@ -106,18 +106,18 @@ def _stored(directory: RunDirectory) -> RunConfig:
         return load(directory.config)
     except ConfigError as error:
         raise RunDirectoryError(
-            f"{directory.path / 'config.yaml'}: {error} (as it stands there); bring the file back from a copy, or "
+            f"{directory.path / 'config.yaml'}: {error} (in this file); restore the file from a copy, or "
             "choose another `out`"
         ) from None
 
 
 def check_facts(known: Mapping[str, Any], facts: Mapping[str, Any], directory: RunDirectory) -> None:
-    """Refuse to go on with other data, partition, schedule or initial model than the run began with."""
+    """Refuse to resume with other data, partition, schedule or initial model than the run began with."""
     for name, digest in facts["digests"].items():
         if known["digests"].get(name) != digest:
             raise RunDirectoryError(
                 f"{directory.path}: the {name.replace('_', ' ')} is not what this run began with "
-                f"({str(known['digests'].get(name))[:12]} then, {digest[:12]} now), so going on would mix two "
+                f"({str(known['digests'].get(name))[:12]} then, {digest[:12]} now), so resuming would mix two "
                 "experiments; restore it, or start a new run"
             )
     directory.verify()

@@ -1,4 +1,4 @@
-"""Whether a device computes what the CPU does: the same three rounds on both, compared."""
+"""Comparison of a device with the CPU: the same three rounds on both."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["TOLERANCE", "DeviceCheck", "check_device"]
 
 TOLERANCE = 0.1
-"""Largest accepted distance, as a share of what training moved. Devices other than the CPU compute in bfloat16 with
-8 significant bits; a CPU that rounds in the same way ends 3.3 % from float32, and a test holds it to the tolerance."""
+"""Largest accepted distance, as a share of the distance that training moved the weights. Devices other than the CPU
+compute in bfloat16 with 8 significant bits; a CPU that rounds in the same way ends 3.3 % from float32 (tested)."""
 _CONFIG: dict[str, Any] = {
     "task": {"name": "digits", "clients": 4, "limit": 400, "partition": "iid", "validation": 0.2},
     "network": {"name": "cnn", "width": 8, "hidden": 32},
@@ -35,13 +35,13 @@ _CONFIG: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class DeviceCheck:
-    """What was found.
+    """Result of a comparison.
 
     Attributes:
-        device: Where the second training ran.
-        distance: |weights there - weights here| / |weights here - initial weights|, after three rounds.
-        scores: Validation accuracy here and there.
-        seconds: Of training here and there.
+        device: The device that was compared.
+        distance: |device weights - CPU weights| / |CPU weights - initial weights|, after three rounds.
+        scores: Validation accuracy on the CPU and on the device.
+        seconds: Training time on the CPU and on the device.
         tolerance: The largest distance that passes.
     """
 
@@ -53,18 +53,18 @@ class DeviceCheck:
 
     @property
     def is_good(self) -> bool:
-        """Whether the device computes what the CPU does, within the tolerance."""
+        """True if the distance is within the tolerance."""
         return self.distance <= self.tolerance
 
 
 def check_device(device: str) -> DeviceCheck:
-    """Train three rounds on handwritten digits on the CPU and on a device, and compare.
+    """Train three rounds of handwritten digits on the CPU and on a device, and compare them.
 
     Args:
-        device: `cpu`, `cuda`, `cuda:1`, `mps`, or what else torch knows.
+        device: `cpu`, `cuda`, `cuda:1`, `mps`, or another device of torch.
 
     Raises:
-        ConfigError: torch knows no such device, or finds none here.
+        ConfigError: torch does not know this device, or it is not present.
 
     Example:
         >>> from fedreuse.runs.device_check import check_device

@@ -1,4 +1,4 @@
-"""What a run rests on, written before its first round and compared when it goes on: digests, sizes, origin."""
+"""Identity of a run: digests, sizes and origin, written before its first round and compared on resume."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["digest_by_names", "digest_of_arrays", "digest_of_model", "facts_of",
 
 
 def write_facts(federation: Federation, schedule: Schedule, directory: RunDirectory) -> None:
-    """Write what a new run rests on; refuse a run that goes on with something else."""
+    """Write the facts of a new run; refuse to resume with others."""
     prepared = federation.prepared
     for name, index in (("partition", prepared.training), ("validation", prepared.validation)):
         if not (directory.path / f"{name}.npz").exists():
@@ -43,7 +43,7 @@ def write_facts(federation: Federation, schedule: Schedule, directory: RunDirect
 
 
 def facts_of(federation: Federation, schedule: Schedule) -> dict[str, Any]:
-    """Identity, sizes and digests of what a run rests on."""
+    """Return run id, sizes, and digests of data, partition, schedule and initial model."""
     prepared = federation.prepared
     return {
         "run_id": federation.config.run_id,
@@ -66,19 +66,19 @@ def facts_of(federation: Federation, schedule: Schedule) -> dict[str, Any]:
 
 
 def digest_of_model(model: Model) -> str:
-    """SHA-256 of all tensors."""
+    """Return the SHA-256 digest of all tensors of a model."""
     return digest_of(model.weights.values, model.buffers.values, model.counters.values)
 
 
 def digest_of_arrays(arrays: Mapping[str, np.ndarray], module: nn.Module) -> str:
-    """The digest of a model that lies in a file, by names; empty if its tensors are not those of the network."""
+    """Return the digest of a model given as arrays by name; empty if they are not the tensors of the network."""
     from fedreuse.learning.flat_network import schema_of
 
     return digest_by_names(arrays, schema_of(module))
 
 
 def digest_by_names(arrays: Mapping[str, np.ndarray], schema: ModelSchema) -> str:
-    """The digest of a model that lies in a file, by names; empty if its tensors are not those of the schema."""
+    """Return the digest of a model given as arrays by name; empty if they are not the tensors of the schema."""
     try:
         parts = (schema.weights, schema.buffers, schema.counters)
         return digest_of_model(Model(*(from_arrays(part, arrays) for part in parts)))

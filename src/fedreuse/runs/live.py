@@ -90,7 +90,7 @@ class LiveRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether no round is left, by number or by early stopping."""
+        """True if no round is left, by number or by early stopping."""
         return self.round_number >= self._config.rounds.count or self._stopping.is_due
 
     @property

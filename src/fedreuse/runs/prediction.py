@@ -1,7 +1,7 @@
-"""What a run will cost, told before it starts: bytes, time on a line, memory at both ends, computing time, disk.
+"""Predicted cost of a run: bytes, transfer time, memory at both ends, computing time, disk.
 
-Bytes and times of single messages and steps are measured in a rehearsal; how often each comes follows from the frozen
-schedule of the run. Faults, resynchronisation and what gates decide are not foreseen.
+A rehearsal measures bytes and times of single messages and steps; the run's schedule says how often each occurs. The
+prediction ignores faults, resynchronisation and decisions of gates.
 """
 
 from __future__ import annotations
@@ -24,18 +24,31 @@ if TYPE_CHECKING:
 __all__ = ["Prediction", "predict"]
 
 _ROW_BYTES = 120
-"""One row of the ledger in a run directory, compressed."""
-_WARM_LOOK = 200
+"""Compressed bytes of one ledger row in a run directory."""
+_TIMED_EXAMPLES = 200
+"""Validation examples that are timed."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What one run will cost.
+    """Predicted cost of one run.
 
-    Bytes are of `messages`: everything that crosses, headers included. `request_bytes` and `reply_bytes` are those
-    of one client in one round, from its second round on, after no absence; `down_bytes` and `up_bytes` those of the
-    whole run, `dense_*` the same of dense FedAvg. Memory is what methods and links hold between rounds: of the server
-    at the end of the run, of one client. Seconds are of one core of this machine.
+    Bytes are those of the boundary `messages`, headers included.
+
+    Attributes:
+        rounds: Number of rounds.
+        clients: Number of clients.
+        visits: Selections of a client, over all rounds.
+        request_bytes: Bytes to one client in one round, from its second round on, after no absence.
+        reply_bytes: Bytes from one client in such a round.
+        down_bytes: Bytes to all clients in the whole run.
+        up_bytes: Bytes from all clients in the whole run.
+        dense_down_bytes: The same of dense FedAvg.
+        dense_up_bytes: The same of dense FedAvg.
+        server_memory_bytes: State of method and links at the server at the end of the run.
+        client_memory_bytes: State of method and links at one client.
+        compute_seconds: Computing time on one core of this machine.
+        disk_bytes: Size of the run directory.
     """
 
     rounds: int
@@ -54,26 +67,26 @@ class Prediction:
 
     @property
     def share(self) -> float:
-        """Bytes of both directions as a share of dense FedAvg's."""
+        """Bytes of both directions, as a share of those of dense FedAvg."""
         return (self.down_bytes + self.up_bytes) / (self.dense_down_bytes + self.dense_up_bytes)
 
     def line_seconds(self, bits_per_second: float) -> float:
-        """How long all rounds wait for the lines, if every client has one of this bandwidth each way."""
+        """Return the transfer time of all rounds if every client has a line of this bandwidth in each direction."""
         return 8 * self.rounds * (self.down_bytes + self.up_bytes) / self.visits / bits_per_second
 
     def to_plain(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the prediction as plain data, for JSON."""
         return {**asdict(self), "share": self.share}
 
 
 def predict(config: RunConfig) -> Prediction:
-    """What a run of this configuration will cost.
+    """Predict the cost of a run.
 
     Args:
-        config: The configuration; its data must be there.
+        config: The configuration; its data must be available.
 
     Returns:
-        The prediction. It takes two steps of training and a few rounds of coding to make.
+        The prediction. Making it takes two training steps of a few clients in each of six rounds.
 
     Raises:
         ConfigError: As the run would, before its first round.
@@ -82,59 +95,60 @@ def predict(config: RunConfig) -> Prediction:
         >>> from fedreuse import load
         >>> from fedreuse.runs.prediction import predict
         >>> task = {"name": "digits", "clients": 8, "limit": 300}
-        >>> found = predict(load({"task": task, "network": "mlp", "rounds": {"count": 20, "cohort": 4}}))
-        >>> found.visits, round(found.share, 2)
+        >>> cost = predict(load({"task": task, "network": "mlp", "rounds": {"count": 20, "cohort": 4}}))
+        >>> cost.visits, round(cost.share, 2)
         (80, 1.0)
     """
     federation = assemble(config)
     rounds = config.rounds
     schedule = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed)
-    found, dense = rehearse(federation), dense_reference(federation.schema)
+    rehearsal, dense = rehearse(federation), dense_reference(federation.schema)
     visits = [(number, client) for number, cohort in enumerate(schedule.cohorts, start=1) for client in cohort]
-    down, up = _bytes(visits, found, dense.request_bytes)
+    down, up = _bytes(visits, rehearsal, dense.request_bytes)
     met = len({client for _, client in visits})
-    kept = min(found.missed * max(0, rounds.count - REHEARSED), dense.request_bytes)
-    server = found.server_bytes + met * found.server_bytes_per_client + round(kept)
-    on_disk = server + met * found.client_bytes + 2 * federation.schema.dense_bytes + 2 * _ROW_BYTES * len(visits)
+    shared = min(rehearsal.missed * max(0, rounds.count - REHEARSED), dense.request_bytes)
+    server = rehearsal.server_bytes + met * rehearsal.server_bytes_per_client + round(shared)
+    on_disk = server + met * rehearsal.client_bytes + 2 * federation.schema.dense_bytes + 2 * _ROW_BYTES * len(visits)
     return Prediction(
         rounds=rounds.count,
         clients=config.task.clients,
         visits=len(visits),
-        request_bytes=round(found.further.down),
-        reply_bytes=round(found.further.up),
+        request_bytes=round(rehearsal.further.down),
+        reply_bytes=round(rehearsal.further.up),
         down_bytes=down,
         up_bytes=up,
         dense_down_bytes=len(visits) * dense.request_bytes,
         dense_up_bytes=len(visits) * dense.reply_bytes,
         server_memory_bytes=server,
-        client_memory_bytes=found.client_bytes,
-        compute_seconds=_seconds(federation, visits, found),
+        client_memory_bytes=rehearsal.client_bytes,
+        compute_seconds=_seconds(federation, visits, rehearsal),
         disk_bytes=on_disk,
     )
 
 
-def _bytes(visits: list[tuple[int, int]], found: Rehearsal, dense: int) -> tuple[int, int]:
-    """Of all visits, down and up: those of round 1, first ones of others, and the rest; `dense` is a dense request."""
+def _bytes(visits: list[tuple[int, int]], rehearsal: Rehearsal, dense: int) -> tuple[int, int]:
+    """Return the bytes of all visits, down and up; `dense` is the size of a dense request, the most that is sent."""
     last: dict[int, int] = {}
     down = up = 0.0
     for number, client in visits:
-        is_further = client in last or found.missed > 0  # what is missed is counted since round 1
-        crossed: Crossed = found.first if number == 1 else found.further if is_further else found.joining
+        # with a shared downlink, a client that joins late has missed all rounds since the first
+        is_further = client in last or rehearsal.missed > 0
+        crossed: Crossed = rehearsal.first if number == 1 else rehearsal.further if is_further else rehearsal.joining
         away = max(0, number - last.get(client, 1) - 1)
-        down += crossed.down + min(found.missed * away, max(0.0, dense - crossed.down))
+        down += crossed.down + min(rehearsal.missed * away, max(0.0, dense - crossed.down))
         up += crossed.up
         last[client] = number
     return round(down), round(up)
 
 
-def _seconds(federation: Federation, visits: list[tuple[int, int]], found: Rehearsal) -> float:
-    """Training by the number of steps, coding by the number of visits, validation by the number of examples."""
+def _seconds(federation: Federation, visits: list[tuple[int, int]], rehearsal: Rehearsal) -> float:
+    """Return the time of training by steps, of coding by visits, and of validation by examples."""
     local, examples = federation.config.local, federation.population.examples
     steps = sum(local.epochs * ceil(int(examples[client]) / local.batch) for _, client in visits)
     rounds = federation.config.rounds
-    looks = sum(rounds.is_evaluated(number) for number in range(1, rounds.count + 1)) * federation.num_validation
-    part = min(_WARM_LOOK, federation.num_validation)
+    evaluated = sum(rounds.is_evaluated(number) for number in range(1, rounds.count + 1)) * federation.num_validation
+    part = min(_TIMED_EXAMPLES, federation.num_validation)
     began = perf_counter()
     federation.validate(federation.initial, 0, part)
     per_example = (perf_counter() - began) / max(1, part)
-    return steps * found.seconds_per_step + len(visits) * found.seconds_per_client + looks * per_example
+    return steps * rehearsal.seconds_per_step + len(visits) * rehearsal.seconds_per_client + evaluated * per_example

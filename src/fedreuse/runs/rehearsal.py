@@ -1,8 +1,8 @@
-"""A few real rounds with a few clients and two steps of training each: what messages cost, measured before a run.
+"""Rehearsal of a run: a few real rounds with at most eight clients and two training steps each.
 
-Of at most eight clients some take part in round 1 and again in the last one (in all, where cohorts are large), some
-in between, and some in the last one alone. So the sizes of a first request in round 1, of a later first request and of
-one after an absence are all seen. Nothing is written, and no split is opened.
+It measures the sizes of messages and the times of steps. Some clients take part in round 1 and again in the last one
+(in all rounds, where cohorts are large), some in between, and some in the last round alone. This covers a first request
+in round 1, a first request later, and a request after an absence. Nothing is written, and the test split stays closed.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ __all__ = ["REHEARSED", "Crossed", "Rehearsal", "rehearse"]
 
 _CLIENTS = 8
 REHEARSED = 6
-"""Rounds. Visits after the first are measured in the last round: memories fill up before."""
+"""Number of rounds. Later visits are measured in the last round, once memories have filled up."""
 _STEPS = 2
 
 
 @dataclass(frozen=True)
 class Crossed:
-    """Bytes of one client in one round, all its messages together."""
+    """Bytes of one client in one round, over all its messages."""
 
     down: float
     up: float
@@ -56,12 +56,19 @@ class Crossed:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What was measured: bytes of a client in round 1, when it joins later, and in every further round; and time.
+    """Measurements of a rehearsal.
 
-    `missed` is what a request carries more for each round that its client was away; 0 unless links share something
-    among clients, where `further` is a request after no absence, and one to a client that joins is as after an absence
-    since round 1. Memory is in bytes: what the server holds for everybody, what for each client it met, and what a
-    client holds.
+    Attributes:
+        first: Bytes of a client in round 1.
+        joining: Bytes of a client whose first round is a later one.
+        further: Bytes of a client in each further round, after no absence if links share a state among clients.
+        missed: Additional bytes of a request for each round of absence; 0 unless links share a state among clients.
+            A client that joins late then counts as absent since round 1.
+        seconds_per_step: Time of one training step.
+        seconds_per_client: Time of coding for one client in one round.
+        server_bytes: State at the server, without that of single clients.
+        server_bytes_per_client: State at the server for each client that took part.
+        client_bytes: State at one client.
     """
 
     first: Crossed
@@ -76,7 +83,7 @@ class Rehearsal:
 
 
 def rehearse(federation: Federation) -> Rehearsal:
-    """Play the rounds; clients of middling size take part."""
+    """Run the rounds with clients of medium size."""
     by_size = sorted(range(len(federation.population)), key=lambda client: federation.population.examples[client])
     middle = len(by_size) // 2
     clients = (by_size[middle:] + by_size[:middle])[:_CLIENTS]
@@ -102,15 +109,15 @@ def rehearse(federation: Federation) -> Rehearsal:
     further = {visit for visit in visits if visit[0] == REHEARSED} - joining
     if record.shared:
         further = {(REHEARSED, client) for client in between}
-    met, back = (_crossed(ledger.rows, some) for some in (joining or further, further))
-    missed = max(0.0, met.down - back.down) / (REHEARSED - 2) if record.shared else 0.0
+    joined, back = (_crossed(ledger.rows, chosen) for chosen in (joining or further, further))
+    missed = max(0.0, joined.down - back.down) / (REHEARSED - 2) if record.shared else 0.0
     memory = memory_of(record, store)
     by_client = nbytes_by_client(record.state) + sum(
         size for place, size in memory.items() if place.startswith(("server.uplink", "server.downlink"))
     )
     return Rehearsal(
         _crossed(ledger.rows, {visit for visit in visits if visit[0] == 1}),
-        met,
+        joined,
         back,
         missed,
         work.seconds / max(1, work.training_steps),
@@ -122,7 +129,7 @@ def rehearse(federation: Federation) -> Rehearsal:
 
 
 def nbytes_by_client(state: object) -> int:
-    """Bytes of all that a server's state holds by client; a field that is marked as held by round is none of it."""
+    """Return the bytes that a server's state holds per client; fields marked as held by round do not count."""
     if isinstance(state, IntMap):
         return nbytes(state)
     if not is_dataclass(state):
@@ -132,16 +139,16 @@ def nbytes_by_client(state: object) -> int:
 
 
 def _crossed(rows: list[LedgerRow], visits: Collection[tuple[int, int]]) -> Crossed:
-    """The mean over visits, each a round and a client."""
+    """Return the mean over visits, each a round and a client."""
     total = {visit: {"down": 0, "up": 0} for visit in visits}
     for row in rows:
         if (visit := (row.round_number, row.client)) in total:
             total[visit][row.direction] += row.total_bytes
-    return Crossed(*(fmean(one[way] for one in total.values()) for way in ("down", "up")))
+    return Crossed(*(fmean(visit[way] for visit in total.values()) for way in ("down", "up")))
 
 
 class _Short(LocalTrainer):
-    """A local trainer that takes two steps, or looks at two batches, where it would take more."""
+    """A local trainer that takes at most two steps, or two batches of a gradient."""
 
     def __init__(self, inner: LocalTrainer) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""The stored rounds of a run, told again as the events that they were."""
+"""Stored rounds of a run as the events that listeners receive."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["replay"]
 
 _SCORES = ("validation_", "personal_")
-"""How columns of the metrics begin that hold scores."""
+"""Prefixes of the columns with scores."""
 
 
 def replay(directory: RunDirectory, rows: Sequence[Mapping[str, Any]] | None = None) -> Iterator[Evaluated | RoundDone]:
-    """What listeners heard, or missed because of a crash, of these rows of the metrics; None: of all stored rounds."""
+    """Yield the events of stored rounds again; `rows` are rows of the metrics (None: all rounds)."""
     rows = directory.metrics() if rows is None else rows
     if not rows:
         return

@@ -1,4 +1,4 @@
-"""How good a run's model is: on validation examples, at every client with its own model, once on the test split."""
+"""Scores of a run: on validation examples, at every client with its own model, and once on the test split."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ __all__ = ["EarlyStopping", "Scores"]
 
 
 class EarlyStopping:
-    """Counts evaluations in a row that were no better than the best one before; `best_round` is that one."""
+    """Early stopping: counts consecutive evaluations without improvement; `best_round` has the best score so far."""
 
     def __init__(self, patience: int | None, earlier: list[dict[str, Any]]) -> None:
-        """`earlier` are the rows of rounds before this start."""
+        """`earlier` are the rows of the rounds before a resume."""
         self._patience = patience
         self._best, self._stale = float("-inf"), 0
         self.best_round = 0
@@ -49,15 +49,15 @@ class EarlyStopping:
 
     @property
     def is_due(self) -> bool:
-        """Whether the run should end here."""
+        """True if the run should end here."""
         return self._patience is not None and self._stale >= self._patience
 
 
 class Scores:
-    """Evaluates a live run; `executor` holds the validation examples, `evaluator` reaches every client."""
+    """Evaluation of a live run; `executor` holds the validation examples, `evaluator` reaches every client."""
 
     def __init__(self, live: LiveRun, executor: RunExecutor, evaluator: RunExecutor) -> None:
-        """Clients with models of their own get their share of an official validation split."""
+        """Deal an official validation split to the clients if they have models of their own."""
         self._live, self._executor, self._evaluator = live, executor, evaluator
         self._federation = live.federation
         self._is_personal = live.federation.config.method.is_personal
@@ -69,14 +69,14 @@ class Scores:
             live.federation.deal("validation", official)
 
     def after_round(self, number: int) -> dict[str, float | None]:
-        """The scores of a round, by the names of their columns; None where it is not evaluated, or has none."""
+        """Return the scores of a round by column; None where the round is not evaluated or the score undefined."""
         evaluation = self._validate(self._live.model, number)
-        found = {} if evaluation is None else _told(self._scoring.read(evaluation))
-        row = {f"validation_{name}": found.get(name) for name in ("score", "loss", *self._scoring.others)}
+        values = {} if evaluation is None else _defined(self._scoring.read(evaluation))
+        row = {f"validation_{name}": values.get(name) for name in ("score", "loss", *self._scoring.others)}
         if self._is_at_home:
             row |= _spread_columns(None if evaluation is None else self._spread)
         if self._is_personal:
-            row |= self._personal_columns(None if evaluation is None else self._ask_everybody(number))
+            row |= self._personal_columns(None if evaluation is None else self._spread_of(number))
         return row
 
     def _validate(self, model: Model, number: int) -> Metrics | None:
@@ -89,20 +89,20 @@ class Scores:
         if not self._federation.prepared.has_validation or not rounds.is_evaluated(number):
             return None
         if self._is_at_home:
-            return self._validate_there(number)
+            return self._validate_at_clients(number)
         return self._executor.evaluate(model, self._federation.num_validation)
 
-    def _validate_there(self, number: int) -> Metrics | None:
-        """Every client on what it holds out; examples count alike, whoever has them."""
+    def _validate_at_clients(self, number: int) -> Metrics | None:
+        """Evaluate at every client on the examples it holds out; each example has the same weight."""
         answers = self._answers(number, "received", "validation")
         self._spread = Spread.of(answers, self._scoring.read)
-        told = {client: found for client, found in answers.items() if found.examples}
-        scores = ", ".join(f"{client} {self._scoring.read(found)['score']:.4f}" for client, found in told.items())
-        self._live.directory.log(f"round {number}: validation by client: {scores or 'nobody has examples'}")
-        return reduce(Metrics.__add__, told.values()) if told else None
+        metrics = {client: answer for client, answer in answers.items() if answer.examples}
+        scores = ", ".join(f"{client} {self._scoring.read(one)['score']:.4f}" for client, one in metrics.items())
+        self._live.directory.log(f"round {number}: validation by client: {scores or 'no client has examples'}")
+        return reduce(Metrics.__add__, metrics.values()) if metrics else None
 
     def test(self, model: Model) -> dict[str, Any]:
-        """The one look at the test split; after a crash right after it, the same look at the same model counts once."""
+        """Evaluate a model on the test split, once; a run that crashed after that reads the recorded result."""
         directory = self._live.directory
         config, digest = self._federation.config, digest_of_model(model)
         opening = self._federation.prepared.test.open(
@@ -111,65 +111,64 @@ class Scores:
             lambda examples: note_opening(directory.path, config.to_plain(), config.run_id, examples, digest),
         )
         if opening.result is None:
-            opening.record({**self._test_here(model, opening.split), **self._test_there(opening.split)})
+            opening.record({**self._test_at_server(model, opening.split), **self._test_at_clients(opening.split)})
         elif self._is_personal:
             self._live.ledger.rows += self._live.checkpoints.read_final_rows()
         assert opening.result is not None
         return opening.result
 
-    def _test_here(self, model: Model, split: Split) -> dict[str, Any]:
-        """The server's own look."""
-        if not len(split):  # the clients have the examples
+    def _test_at_server(self, model: Model, split: Split) -> dict[str, Any]:
+        if not len(split):  # the examples are at the clients
             return {"score": None, "loss": None, "examples": 0}
         result = self._federation.trainer.evaluate(model, split)
-        values = _told(self._scoring.read(result))
+        values = _defined(self._scoring.read(result))
         others = {"metrics": {name: values[name] for name in self._scoring.others}} if self._scoring.others else {}
-        found = {"score": values["score"], "loss": values["loss"], "examples": result.examples, **others}
-        reached = success_rate(self._federation, model, split)
-        return found if reached is None else {**found, "attack_success": reached}
+        scores = {"score": values["score"], "loss": values["loss"], "examples": result.examples, **others}
+        rate = success_rate(self._federation, model, split)
+        return scores if rate is None else {**scores, "attack_success": rate}
 
-    def _test_there(self, split: Split) -> dict[str, Any]:
-        """What clients find: each with its own model, or, where data stay at home, all with the server's."""
+    def _test_at_clients(self, split: Split) -> dict[str, Any]:
+        """Evaluate at the clients: each with its own model, or with the server's if the data stay there."""
         if self._is_personal:
-            return {"personal": self._test_everybody(split)}
+            return {"personal": self._test_personal(split)}
         if not self._is_at_home:
             return {}
-        seen = len(self._live.ledger.rows)
-        spread = self._ask_everybody(self._live.round_number, "received", "test")
-        self._live.checkpoints.write_final_rows(self._live.ledger.rows[seen:])
+        num_rows = len(self._live.ledger.rows)
+        spread = self._spread_of(self._live.round_number, "received", "test")
+        self._live.checkpoints.write_final_rows(self._live.ledger.rows[num_rows:])
         if spread is None:
             return {}
         here = {} if len(split) else {"score": spread.score, "loss": spread.loss, "examples": spread.examples}
         return {**here, "clients": spread.to_plain()}
 
-    def _test_everybody(self, split: Split) -> dict[str, Any]:
-        """Every client on its own share of the test split: with its own model, and the controls beside it.
+    def _test_personal(self, split: Split) -> dict[str, Any]:
+        """Evaluate every client's own model and two controls on its share of the test split.
 
         The controls are the global model as it is, and the global model after the client's local epochs.
         """
         if not self._is_at_home:
             self._federation.deal("test", split)
-        number, seen = self._live.round_number, len(self._live.ledger.rows)
-        looks: dict[str, WhichModel] = {"own": "own", "global": "received", "fine_tuned": "fine_tuned"}
-        spreads = {name: self._ask_everybody(number, which, "test") for name, which in looks.items()}
-        self._live.checkpoints.write_final_rows(self._live.ledger.rows[seen:])
+        number, num_rows = self._live.round_number, len(self._live.ledger.rows)
+        models: dict[str, WhichModel] = {"own": "own", "global": "received", "fine_tuned": "fine_tuned"}
+        spreads = {name: self._spread_of(number, which, "test") for name, which in models.items()}
+        self._live.checkpoints.write_final_rows(self._live.ledger.rows[num_rows:])
         return {name: None if spread is None else spread.to_plain() for name, spread in spreads.items()}
 
-    def _ask_everybody(self, number: int, which: WhichModel = "own", split: SplitName = "validation") -> Spread | None:
+    def _spread_of(self, number: int, which: WhichModel = "own", split: SplitName = "validation") -> Spread | None:
         return Spread.of(self._answers(number, which, split), self._scoring.read)
 
     def _answers(self, number: int, which: WhichModel, split: SplitName) -> dict[int, Metrics]:
         live, federation = self._live, self._federation
-        everybody = Cohort(number, tuple(range(len(federation.population))), federation.config.seed)
-        question = Question(everybody, which, split)
+        all_clients = Cohort(number, tuple(range(len(federation.population))), federation.config.seed)
+        question = Question(all_clients, which, split)
         return evaluate_clients(
             federation.method, live.record, question, self._evaluator, live.ledger, federation.schema
         )
 
     def _personal_columns(self, spread: Spread | None) -> dict[str, float | None]:
-        """How clients fare with their own models on their own validation examples."""
-        found = {} if spread is None else _told(spread.others)
-        others = {f"personal_validation_{name}": found.get(name) for name in self._scoring.others}
+        """Return the columns of personal models on their clients' validation examples."""
+        values = {} if spread is None else _defined(spread.others)
+        others = {f"personal_validation_{name}": values.get(name) for name in self._scoring.others}
         return {
             "personal_validation_score": None if spread is None else spread.score,
             "personal_validation_mean": None if spread is None else spread.mean_score,
@@ -179,13 +178,13 @@ class Scores:
 
 
 def _spread_columns(spread: Spread | None) -> dict[str, float | None]:
-    """How one model fares with the clients who keep their data at home."""
+    """Return the columns of one model over clients that keep their data."""
     return {
         "client_validation_mean": None if spread is None else spread.mean_score,
         "client_validation_worst_decile": None if spread is None else spread.worst_decile,
     }
 
 
-def _told(values: Mapping[str, float]) -> dict[str, float | None]:
-    """None where a metric is undefined; a loss that is no number is a fact, and stays."""
+def _defined(values: Mapping[str, float]) -> dict[str, float | None]:
+    """Replace undefined metrics by None; a loss of NaN stays, because it says that training diverged."""
     return {name: None if isnan(value) and name != "loss" else value for name, value in values.items()}

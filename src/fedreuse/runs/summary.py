@@ -1,4 +1,4 @@
-"""What a run came to, as plain data: a row per round, and a summary of all of them."""
+"""Results of a run as plain data: one row per round, and a summary."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SEALED: Mapping[str, Any] = {"score": None, "loss": None, "examples": None}
 def round_row(
     live: LiveRun, number: int, seen: tuple[int, int], scores: Mapping[str, float | None], began: float
 ) -> dict[str, Any]:
-    """One round: its scores, what became of its clients, its seconds, its bytes under every boundary."""
+    """Return one round's scores, client outcomes, seconds, and bytes under every boundary."""
     rows, events = live.ledger.rows[seen[0] :], live.ledger.events[seen[1] :]
     row: dict[str, Any] = {"round": number, **scores}
     for outcome in get_args(Outcome):
@@ -54,9 +54,13 @@ def round_row(
 def summarise(
     live: LiveRun, test: Mapping[str, Any] | None, model: Model, model_round: int | None = None
 ) -> dict[str, Any]:
-    """The whole run; `test` is the result of the one look at the test split, None while it is sealed.
+    """Summarise the whole run.
 
-    `model_round` says which round the model is from, if not the last.
+    Args:
+        live: The run, after its last round.
+        test: Scores on the test split; None while it is sealed.
+        model: The model that the run returns.
+        model_round: The round of that model, if not the last.
     """
     test = _SEALED if test is None else test
     config, ledger = live.federation.config, live.ledger
@@ -93,17 +97,17 @@ def summarise(
 
 
 def arrays_of(model: Model) -> dict[str, np.ndarray]:
-    """The tensors of a model by the names that its network gives them."""
+    """Return the tensors of a model by the names that its network gives them."""
     parts = (model.weights, model.buffers, model.counters)
     return {name: array for part in parts for name, array in to_arrays(part).items()}
 
 
 def communication(ledger: Ledger, reference: Reference, num_rounds: int) -> dict[str, Any]:
-    """Bytes and savings under every boundary, in each direction."""
-    drawn = savings(ledger.rows, ledger.events, reference, num_rounds)
-    return {name: Saving.of(traffic).to_plain() for name, traffic in drawn.items()}
+    """Return bytes and savings under every boundary, in each direction."""
+    by_boundary = savings(ledger.rows, ledger.events, reference, num_rounds)
+    return {name: Saving.of(traffic).to_plain() for name, traffic in by_boundary.items()}
 
 
 def last_of(metrics: list[dict[str, Any]], name: str) -> float | None:
-    """The last value of a metric, where it was taken."""
+    """Return the last value of a metric that is not None."""
     return next((row[name] for row in reversed(metrics) if row[name] is not None), None)

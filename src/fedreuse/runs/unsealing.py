@@ -1,4 +1,4 @@
-"""Opening the test split of a complete run that left it sealed: once, recorded, with the bits of an unsealed run."""
+"""Opening the sealed test split of a complete run: once, recorded, with the results of an unsealed run."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def unseal(run: str | Path, *, allow: Sequence[str | Path] = ()) -> RunDirectory
     """Test the model of a complete run whose configuration says `test: sealed`.
 
     Args:
-        run: The run directory. Its dataset must be there, as it was for the run.
+        run: The run directory. Its dataset must be available, as it was for the run.
         allow: Modules, packages or folders whose code its configuration may name, as in `load`.
 
     Returns:
         The run directory, whose summary now holds the test score.
 
     Raises:
-        RunDirectoryError: The run is not complete, was tested already, or no longer has the checkpoint that a sealed
-            run keeps; or another process is at it.
+        RunDirectoryError: The run is not complete, was tested already, has lost the checkpoint that a sealed run
+            keeps, or is in use by another process.
 
     Example:
         >>> from fedreuse import run, unseal
@@ -48,7 +48,7 @@ def unseal(run: str | Path, *, allow: Sequence[str | Path] = ()) -> RunDirectory
     with ExitStack() as stack:
         directory.lock()
         stack.callback(directory.release)
-        check_sealed(directory)  # somebody may have opened it until the lock was ours
+        check_sealed(directory)  # another process may have opened it before we had the lock
         stack.enter_context(storing(directory))
         live = stack.enter_context(prepare(config, directory, None))
         directory.log("the test split is opened")
@@ -57,12 +57,12 @@ def unseal(run: str | Path, *, allow: Sequence[str | Path] = ()) -> RunDirectory
 
 
 def check_sealed(directory: RunDirectory) -> None:
-    """Refuse a run that has no seal to break."""
+    """Refuse a run whose test split is not sealed."""
     place = directory.path
     if directory.summary and not directory.is_sealed:
-        raise RunDirectoryError(f"{place} was tested already, and a run is tested once; see it with `fedreuse show`")
+        raise RunDirectoryError(f"{place} was tested already, and a run is tested once; show it with `fedreuse show`")
     if not (place / JOURNAL).exists():
         raise RunDirectoryError(
-            f"{place}: {JOURNAL} is gone, which a sealed run keeps so that it can be opened; bring it back from a "
+            f"{place}: {JOURNAL} is missing, without which a sealed run cannot be opened; restore it from a "
             "copy, or run the configuration again in another --out"
         )

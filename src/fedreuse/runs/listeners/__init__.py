@@ -1,11 +1,11 @@
-"""Listeners: whoever hears a run, to show it, to store it elsewhere, or to stop it.
+"""Listeners (callbacks) of a run: progress, CSV files, TensorBoard, MLflow.
 
-A run tells typed events to its listeners. Name the ones below in a configuration,
+A run sends typed events to its listeners, and each may stop it. Name the ones below in a configuration,
 
     listeners: [{name: tensorboard}, {name: mlflow, experiment: digits}, {name: csv}, {name: progress}]
 
-or derive your own from `Listener` and give it to `run(config, listeners=[...])`, or name it `package.module:Name`.
-Listeners are no part of the run's identity: with and without them a run ends in the same bits.
+or derive your own from `Listener` and pass it to `run(config, listeners=[...])`, or name it `package.module:Name`.
+Listeners are not part of the run's identity: results are bit-identical with and without them.
 """
 
 from fedreuse.core.events import Evaluated, Failed, Finished, RoundDone, RunEvent, Started, Stop, Stopped

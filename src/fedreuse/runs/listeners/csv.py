@@ -1,4 +1,4 @@
-"""A CSV file with a line per round, for spreadsheets and everything else that reads one."""
+"""CSV listener: a file with a line per round."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Csv(ListenerConfig):
     """Write a line per round: scores, numbers of clients by outcome, seconds, bytes under every boundary, work.
 
     Args:
-        file: The file's name, or its path below the run directory. A run that goes on continues the table.
+        file: The file's name, or its path below the run directory. A resumed run continues the table.
 
     Example:
         listeners: [{name: csv, file: rounds.csv}]
@@ -39,7 +39,7 @@ class Csv(ListenerConfig):
         require(is_inside, "csv: file must be a path below the run directory", self.file)
 
     def start(self) -> Listener:
-        """A listener for one run."""
+        """Return a listener for one run."""
         return _CsvListener(self.file)
 
 
@@ -50,7 +50,7 @@ class _CsvListener(Listener):
         self._file = file
 
     def started(self, event: Started) -> None:
-        """Begin with the rounds that are stored already."""
+        """Write the rounds that are stored already."""
         self._path = event.directory.path / self._file
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.unlink(missing_ok=True)

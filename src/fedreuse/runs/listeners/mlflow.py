@@ -1,4 +1,4 @@
-"""MLflow: a study is an experiment, each of its runs a run there."""
+"""MLflow listener: a study is an experiment, and each of its runs a run of MLflow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["MLflow"]
 
 _MARK = "mlflow.json"
-"""In the run directory: which run of MLflow's this is, so that a run that goes on continues it."""
+"""File in the run directory with the id of MLflow's run, so that a resumed run continues it."""
 _SECONDS = "time/seconds"  # the last metric of a round that is logged
 _MOST_PARAMS = 100  # of one request
 _LONGEST_PARAM = 6000
@@ -37,8 +37,8 @@ class MLflow(ListenerConfig):
 
     Args:
         experiment: The experiment's name. None: the name of the folder in which the run directory lies, which makes a
-            study one experiment with a run for each of its own.
-        tracking_uri: Where MLflow keeps runs, such as `sqlite:///mlflow.db` or `http://127.0.0.1:5000`. None: as
+            study one experiment.
+        tracking_uri: Address of MLflow's store, such as `sqlite:///mlflow.db` or `http://127.0.0.1:5000`. None: as
             MLflow is configured (`MLFLOW_TRACKING_URI`, or its own default).
 
     Needs the extra `track` (`pip install 'fedreuse[track]'`). MLflow's usage reports are switched off unless
@@ -55,7 +55,7 @@ class MLflow(ListenerConfig):
     tracking_uri: str | None = None
 
     def start(self) -> Listener:
-        """A listener for one run."""
+        """Return a listener for one run."""
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         try:
             import mlflow
@@ -73,37 +73,37 @@ class _MLflowListener(Listener):
         self._settings, self._library = settings, library
 
     def started(self, event: Started) -> None:
-        """Create the run, or take up the one that an earlier start created."""
+        """Create MLflow's run, or continue the one of an earlier start."""
         self._client = self._library.MlflowClient(tracking_uri=self._settings.tracking_uri)
         self._run = self._known(event.directory) or self._create(event)
         self._client.update_run(self._run, status="RUNNING")
         known = {metric.step for metric in self._client.get_metric_history(self._run, _SECONDS)}
-        for earlier in replay(event.directory):  # stored, but a crash came before it was told
+        for earlier in replay(event.directory):  # stored, but not logged before a crash
             number = earlier.round_number
             if number not in known:
                 self.round_done(earlier) if isinstance(earlier, RoundDone) else self.evaluated(earlier)
 
     def evaluated(self, event: Evaluated) -> None:
-        """Scores."""
+        """Log the scores."""
         self._log(of_evaluation(event), event.round_number)
 
     def round_done(self, event: RoundDone) -> None:
-        """Bytes, events, work, seconds."""
+        """Log bytes, events, work and seconds."""
         self._log(of_round(event), event.round_number)
 
     def finished(self, event: Finished) -> None:
-        """Test scores and savings stand at the last round."""
+        """Log test scores and savings at the last round."""
         self._log(of_summary(event), int(event.summary["rounds"]))
         self._client.set_tag(self._run, "fedreuse.model_digest", event.summary["model_digest"])
         self._client.set_terminated(self._run, "FINISHED")
 
     def stopped(self, event: Stopped) -> None:
-        """MLflow calls such a run killed."""
+        """Mark the run as killed, which is MLflow's word for it."""
         self._client.set_tag(self._run, "fedreuse.stopped", event.reason)
         self._client.set_terminated(self._run, "KILLED")
 
     def failed(self, event: Failed) -> None:
-        """The error is a tag."""
+        """Log the error as a tag."""
         self._client.set_tag(self._run, "fedreuse.error", str(event.error)[:_LONGEST_PARAM])
         self._client.set_terminated(self._run, "FAILED")
 
@@ -129,7 +129,7 @@ class _MLflowListener(Listener):
         return number
 
     def _experiment(self, name: str) -> str:
-        """The experiment of this name; runs of a study that start together may both try to make it."""
+        """Return the id of the experiment; runs of a study that start together may both try to create it."""
         found = self._client.get_experiment_by_name(name)
         if found is None:
             try:

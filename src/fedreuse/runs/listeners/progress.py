@@ -1,4 +1,4 @@
-"""Watching a run: a bar on a terminal, plain lines elsewhere; both tell round, score, saving and time left."""
+"""Progress of a run: a bar on a terminal, plain lines elsewhere, with round, score, saving and time left."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ __all__ = ["ProgressLines", "Watcher", "duration"]
 @listeners.register("progress")
 @dataclass(frozen=True)
 class ProgressLines(ListenerConfig):
-    """Show how a run goes on: a bar on a terminal, lines in a notebook or a file.
+    """Show the progress of a run: a bar on a terminal, lines in a notebook or a file.
 
     Args:
         pause_seconds: Shortest time between two lines, in seconds.
-        stderr: Write to standard error, and keep standard output for something else.
+        stderr: Write to standard error instead of standard output.
 
     Example:
         listeners: [{name: progress, pause_seconds: 10}]
@@ -43,14 +43,14 @@ class ProgressLines(ListenerConfig):
     stderr: bool = False
 
     def start(self) -> Listener:
-        """A listener for one run."""
+        """Return a listener for one run."""
         return Watcher(stderr=self.stderr, pause_seconds=self.pause_seconds)
 
 
 class Watcher(Listener):
-    """Shows a run; `beside` makes those of others on the same screen.
+    """Progress display of one run; `beside` makes those of further runs on the same screen.
 
-    Several runs share one bar display: use it as a context then, so that the display ends with the last of them.
+    For several runs, use it as a context manager, so that the display ends with the last of them.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Watcher(Listener):
         opening: str = "",
         echo: Callable[..., None] = typer.echo,
     ) -> None:
-        """Lines come at most every so many seconds, through `echo`; `opening` is said once the run has begun."""
+        """`echo` prints lines, at most one per `pause_seconds`; `opening` is printed when the run starts."""
         self._echo = echo
         self.title, self._opening = title, opening
         self._head = ""
@@ -85,13 +85,13 @@ class Watcher(Listener):
             self._bar.stop()
 
     def beside(self, head: str, title: str) -> Watcher:
-        """A listener of one of several runs; `head` is short enough to stand before a bar."""
+        """Return the listener of another run; `head` is a short name, shown before its bar."""
         other = copy(self)
         other.title, other._head, other._task = f"{head} {title}", head, None
         return other
 
     def started(self, event: Started) -> None:
-        """Take up what earlier rounds have spent."""
+        """Start the display, with the bytes of earlier rounds."""
         self._metric = event.config.to_plain()["task"]["metric"]["name"]
         self._rounds, self._done_before = event.config.rounds, event.first_round - 1
         self._up_bytes = self._dense_bytes = 0
@@ -112,38 +112,38 @@ class Watcher(Listener):
         if self.title:
             self.say(self.title)
         count = self._rounds.count
-        self._task = self._bar.add_task("", total=count, completed=self._done_before, told="", head=self._head)
+        self._task = self._bar.add_task("", total=count, completed=self._done_before, status="", head=self._head)
 
     def round_done(self, event: RoundDone) -> None:
-        """Show where the run stands."""
+        """Update the display."""
         self._add(event.row)
         number, now = event.round_number, monotonic()
         saving = f"{self._saving():.1f} %"
         if self._bar is not None:
-            told = f"{self._told(event.row)}  saving {saving} (up, {self._boundary})"
-            self._bar.update(self._task, completed=number, told=told)
+            status = f"{self._status(event.row)}  saving {saving} (up, {self._boundary})"
+            self._bar.update(self._task, completed=number, status=status)
         elif self._rounds.is_evaluated(number) and now - self._spoke >= self._pause_seconds:
             self._spoke = now
             passed = now - self._began
             left = passed / (number - self._done_before) * (self._rounds.count - number)
-            told = f"{self._told(event.row, self._metric)}  saving up ({self._boundary}) {saving}"
+            status = f"{self._status(event.row, self._metric)}  saving up ({self._boundary}) {saving}"
             time = f"{duration(passed)}, {duration(left)} left"
-            self._say(f"round {number}/{self._rounds.count}  {told}  {time}")
+            self._say(f"round {number}/{self._rounds.count}  {status}  {time}")
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.done()
         if self._bar is not None and not self._is_shared:
             self._bar.stop()
 
     def done(self) -> None:
-        """Take away the bar of a run that ended."""
+        """Remove the bar of a run that ended."""
         if self._bar is not None and self._task is not None:
             self._bar.remove_task(self._task)
         self._task = None
 
     def say(self, line: str) -> None:
-        """A line that stays, above the bar if there is one."""
+        """Print a permanent line, above the bar if there is one."""
         if self._bar is None:
             self._echo(line, err=self._stderr)
         else:
@@ -155,14 +155,14 @@ class Watcher(Listener):
         if row["validation_score"] is not None:
             self._score = row["validation_score"]
 
-    def _told(self, row: Mapping[str, Any], metric: str = "") -> str:
-        """The last score; without validation, what became of the round's clients."""
+    def _status(self, row: Mapping[str, Any], metric: str = "") -> str:
+        """Return the last score; without validation, the outcomes of the round's clients."""
         if self._score is None:
             return f"{row['fresh']} fresh, {row['reused']} reused, {row['lost']} lost"
         return " ".join(filter(None, ("validation", metric, score(self._score, self._metric))))
 
     def _saving(self) -> float:
-        """In percent, over all rounds so far."""
+        """Return the saving over all rounds so far, in percent."""
         return 100 * (1 - self._up_bytes / self._dense_bytes) if self._dense_bytes else 0.0
 
     def _say(self, line: str) -> None:
@@ -170,7 +170,7 @@ class Watcher(Listener):
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people."""
+    """Format seconds for display."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -191,7 +191,7 @@ def _bar(stderr: bool) -> Progress:
         TextColumn("{task.fields[head]}", markup=False),
         BarColumn(bar_width=8),
         _Round(),
-        TextColumn("{task.fields[told]}", markup=False),
+        TextColumn("{task.fields[status]}", markup=False),
         TimeRemainingColumn(compact=True),
         console=Console(stderr=stderr, highlight=False),
         transient=True,

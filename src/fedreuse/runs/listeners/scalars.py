@@ -1,4 +1,4 @@
-"""Events as named numbers, for whoever stores numbers by name: `scores/...`, `up_bytes/messages`, `work/flops`."""
+"""Events as named numbers, for trackers: `scores/...`, `up_bytes/messages`, `work/flops`."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _BY_BOUNDARY = re.compile(r"(?P<what>\w+) \((?P<boundary>\w+)\)")
 
 
 def of_evaluation(event: Evaluated) -> dict[str, float]:
-    """The scores of a round."""
+    """Return the scores of a round."""
     return {f"scores/{name}": score for name, score in event.scores.items()}
 
 
 def of_round(event: RoundDone) -> dict[str, float]:
-    """Bytes under every boundary, numbers of clients by what became of them, work and seconds of a round."""
-    found = {
+    """Return bytes under every boundary, numbers of clients by outcome, work and seconds of a round."""
+    numbers = {
         f"{match['what']}/{match['boundary']}": float(number)
         for name, number in event.row.items()
         if (match := _BY_BOUNDARY.fullmatch(name))
     }
-    found |= {f"events/{name}": float(count) for name, count in event.events.items()}
-    found |= {f"work/{name}": float(amount) for name, amount in asdict(event.work).items()}
-    return {**found, "time/seconds": float(event.row["seconds"])}
+    numbers |= {f"events/{name}": float(count) for name, count in event.events.items()}
+    numbers |= {f"work/{name}": float(amount) for name, amount in asdict(event.work).items()}
+    return {**numbers, "time/seconds": float(event.row["seconds"])}
 
 
 def of_summary(event: Finished) -> dict[str, float]:
-    """The scores on the test split, and the savings over the whole run."""
+    """Return the scores on the test split, and the savings over the whole run."""
     summary = event.summary
     scores = (name for name in summary if name.startswith("test_") and name != "test_examples")
-    found = {f"test/{name.removeprefix('test_')}": summary[name] for name in scores}
+    numbers = {f"test/{name.removeprefix('test_')}": summary[name] for name in scores}
     for boundary, totals in summary["communication"].items():
-        found |= {f"{name}/{boundary}": totals[name] for name in ("saving", "up_saving", "down_saving")}
-    return {name: float(number) for name, number in found.items() if number is not None}
+        numbers |= {f"{name}/{boundary}": totals[name] for name in ("saving", "up_saving", "down_saving")}
+    return {name: float(number) for name, number in numbers.items() if number is not None}
 
 
 def flatten(plain: Any, prefix: str = "") -> Mapping[str, Any]:
-    """A configuration as one level of dotted keys."""
+    """Return a configuration as one level of dotted keys."""
     if not isinstance(plain, dict):
         return {prefix: plain}
     leaves: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""TensorBoard event files: a curve for every number of a run."""
+"""TensorBoard listener: event files with a curve for every number of a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TensorBoard(ListenerConfig):
     """Write scores, bytes under every boundary, events, work and the configuration for TensorBoard.
 
     Args:
-        folder: Where the event files of all runs go, each in a folder named like its run directory. None: into
+        folder: Folder for the event files of all runs, each in a folder named like its run directory. None:
             `tensorboard` in the run directory, so that `tensorboard --logdir runs` shows every run below `runs`.
 
     Needs the extra `track` (`pip install 'fedreuse[track]'`).
@@ -45,7 +45,7 @@ class TensorBoard(ListenerConfig):
     folder: str | None = None
 
     def start(self) -> Listener:
-        """A listener for one run."""
+        """Return a listener for one run."""
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
@@ -56,13 +56,13 @@ class TensorBoard(ListenerConfig):
 
 
 class _TensorBoardListener(Listener):
-    """Writes one run; one that goes on hides what an earlier start wrote, and begins with the stored rounds."""
+    """Writer of one run; a resumed run purges the events of an earlier start and writes the stored rounds again."""
 
     def __init__(self, folder: str | None, writer: type[SummaryWriter]) -> None:
         self._folder, self._open = folder, writer
 
     def started(self, event: Started) -> None:
-        """Open a file, and show the configuration."""
+        """Open a file, and write the configuration and the stored rounds."""
         own = event.directory.path
         place = own / "tensorboard" if self._folder is None else Path(self._folder) / own.name
         self._writer = self._open(str(place), purge_step=0)
@@ -72,16 +72,16 @@ class _TensorBoardListener(Listener):
             self.round_done(earlier) if isinstance(earlier, RoundDone) else self.evaluated(earlier)
 
     def evaluated(self, event: Evaluated) -> None:
-        """Scores."""
+        """Write the scores."""
         self._add(of_evaluation(event), event.round_number)
 
     def round_done(self, event: RoundDone) -> None:
-        """Bytes, events, work, seconds."""
+        """Write bytes, events, work and seconds."""
         self._add(of_round(event), event.round_number)
         self._writer.flush()
 
     def finished(self, event: Finished) -> None:
-        """Test scores and savings stand at the last round."""
+        """Write test scores and savings at the last round."""
         self._add(of_summary(event), int(event.summary["rounds"]))
 
     def close(self) -> None:
