@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from math import sqrt
 
 import pytest
 import torch
 from torch import nn
 
 from fedreuse.core.errors import ConfigError
-from fedreuse.learning.networks.adapters import LoraLinear, adapt, chosen_layers, freeze
+from fedreuse.core.extras import MissingPackage
+from fedreuse.learning.networks.adapters import adapt, chosen_layers, freeze
 from fedreuse.learning.networks.mlp import Mlp
 from fedreuse.learning.networks.transformer import Transformer
 
 
 def test_by_hand() -> None:
     # W = 2, b = 1, A = 3, B = 5, alpha / rank = 4 / 1: y = 2 x + 1 + 4 * 5 * 3 x = 62 x + 1
-    base = nn.Linear(1, 1)
-    layer = LoraLinear(base, 1, 4.0)
-    for weight, value in ((base.weight, 2.0), (base.bias, 1.0), (layer.lora_a, 3.0), (layer.lora_b, 5.0)):
+    module = nn.Sequential(nn.Linear(1, 1))
+    adapt(module, ["0"], 1, 4.0)
+    for weight, value in zip(module.parameters(), (2.0, 1.0, 3.0, 5.0), strict=True):
         nn.init.constant_(weight, value)
-    assert layer(torch.tensor([[2.0]])).item() == 125.0
+    assert module(torch.tensor([[2.0]])).item() == 125.0
+
+
+def test_a_is_drawn_as_the_first_numbers_after_the_network() -> None:
+    torch.default_generator.manual_seed(3)
+    module = Mlp((6, 5)).build((4,), 3)
+    state = torch.get_rng_state()
+    adapt(module, ["hidden1", "hidden2"], 2, 4.0)
+    after = torch.get_rng_state()
+    torch.set_rng_state(state)
+    for name in ("hidden1", "hidden2"):
+        drawn = module.get_parameter(f"{name}.lora_A.default.weight")
+        assert nn.init.kaiming_uniform_(torch.empty_like(drawn), a=sqrt(5)).equal(drawn)
+    assert torch.get_rng_state().equal(after)
+
+
+def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(MissingPackage, match=r"network\.name: lora needs .*pip install 'fedreuse\[adapters\]'"):
+        adapt(Mlp((4,)).build((3,), 2), ["hidden1"], 2, 4.0)
+
+
+def test_a_layer_that_cannot_be_adapted() -> None:
+    with pytest.raises(ConfigError, match=r"network\.targets: peft cannot adapt 0"):
+        adapt(nn.Sequential(nn.ReLU(), nn.Linear(1, 1)), ["0"], 2, 4.0)
 
 
 def test_before_training_nothing_is_changed() -> None:
@@ -45,9 +72,7 @@ def test_layers_are_chosen_by_the_ends_of_their_names(targets: Sequence[str], wa
 
 def test_an_adapter_that_matches_no_layer() -> None:
     module = Transformer(8, 1, 2).build((4,), 20)
-    with pytest.raises(
-        ConfigError, match=r"network\.targets: 'q_proj' matches no linear layer of TransformerModule; .*up"
-    ):
+    with pytest.raises(ConfigError, match=r"network\.targets: 'q_proj' matches no layer of TransformerModule; .*up"):
         chosen_layers(module, ["q_proj"], ["head"])
     with pytest.raises(ConfigError, match=r"network\.of: Sequential has no linear layer beside its head"):
         chosen_layers(Mlp(()).build((4,), 3), (), ["fc"])
@@ -69,13 +94,13 @@ def test_frozen_layers_may_be_half(dtype: torch.dtype) -> None:
     freeze(module, ["head"], dtype)
     adapt(module, chosen_layers(module, (), ["head"]), 2, 4.0)
     kinds = {name: weight.dtype for name, weight in module.named_parameters()}
-    assert kinds["blocks.0.up.base.weight"] == dtype
-    assert kinds["blocks.0.up.lora_a"] == kinds["embed.weight"] == kinds["head.weight"] == torch.float32
+    assert kinds["blocks.0.up.base_layer.weight"] == dtype
+    assert kinds["blocks.0.up.lora_A.default.weight"] == kinds["embed.weight"] == kinds["head.weight"] == torch.float32
     found = module(tokens)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, exact, atol=0.02, rtol=0.02)
     found.sum().backward()
-    assert module.get_parameter("blocks.0.up.lora_b").grad is not None
+    assert module.get_parameter("blocks.0.up.lora_B.default.weight").grad is not None
 
 
 def test_a_tied_weight_keeps_its_precision() -> None:

@@ -54,10 +54,9 @@ def test_the_same_scores_as_the_library(folder: Path) -> None:
     assert FlatNetwork(module).schema.head() == ("model.model.embed_tokens.weight",)  # tied
 
 
-@pytest.mark.parametrize("library", ["plain", "peft"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_adapters_alone_are_the_model(folder: Path, library: str, precision: str) -> None:
-    spec = {"name": "lora", "of": {"name": "hugging_face", "path": str(folder)}, "rank": 2, "library": library,
+def test_adapters_alone_are_the_model(folder: Path, precision: str) -> None:
+    spec = {"name": "lora", "of": {"name": "hugging_face", "path": str(folder)}, "rank": 2,
             "targets": ["q_proj", "v_proj"], "frozen": precision}  # fmt: skip
     network = FlatNetwork(networks.parse(spec, "network").build((4,), 20))
     assert network.schema.weights.size == 2 * 2 * 2 * (8 + 8)  # layers, projections, rank, sides

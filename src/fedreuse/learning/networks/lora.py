@@ -1,4 +1,4 @@
-"""Adapters of another network: LoRA, of one's own or by the library `peft`."""
+"""Low-rank adapters (LoRA) of another network."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Lora(Network):
         freeze_a: Leave A as it was drawn and train B alone (FFA-LoRA, Sun et al., 2024): half of the bytes, and the
             average of products B A is the product of the averages.
         frozen: Precision of frozen linear layers: `float32`, `bfloat16` or `float16`. Adapters are float32.
-        library: `plain` needs no package; `peft` makes the adapters with Hugging Face's library (extra `adapters`).
 
     Raises:
-        ConfigError: `targets` or `train` match no layer, or the package is missing.
+        ConfigError: `targets` or `train` match no layer.
+        MissingPackage: peft is not installed (extra `adapters`).
 
     Example: `network: {name: lora, of: {name: transformer, width: 64}, rank: 4, train: [head]}`.
     """
@@ -51,7 +51,6 @@ class Lora(Network):
     train: tuple[str, ...] = ()
     freeze_a: bool = False
     frozen: Literal["float32", "bfloat16", "float16"] = "float32"
-    library: Literal["plain", "peft"] = "plain"
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -59,22 +58,17 @@ class Lora(Network):
         require(self.alpha > 0, "network.alpha must be above 0", self.alpha)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """The other network with its weights frozen and adapters beside them."""
+        """Build the other network with its weights frozen and adapters beside them."""
         module = self.of.build(shape, num_classes)
         head = [name.rpartition(".")[0] for name in told_head(module)]
         freeze(module, self.train, getattr(torch, self.frozen))
-        if self.library == "peft":
-            from fedreuse.learning.networks.peft_adapters import adapt_with_peft
-
-            layers = adapt_with_peft(module, self.targets, head, self.rank, self.alpha)
-        else:
-            layers = chosen_layers(module, self.targets, head)
-            adapt(module, layers, self.rank, self.alpha)
+        layers = chosen_layers(module, self.targets, head)
+        adapt(module, layers, self.rank, self.alpha)
         if self.freeze_a:
             for name, weight in module.named_parameters():
                 if ".lora_a" in name.lower():
                     weight.requires_grad_(False)
-        # the head that is compared is the network's own where it is trained, else the last adapter
+        # methods that compare heads use the network's own where it is trained, else the last adapter
         trained = {name for name, weight in module.named_parameters() if weight.requires_grad}
         own = [layer for layer in head if any(name.startswith(f"{layer}.") for name in trained)]
         module.head_layers = own or [layers[-1]]  # type: ignore[assignment]  # an attribute that we add
