@@ -42,5 +42,5 @@ def test_rows_of_a_kind_share_a_table() -> None:
 def test_a_class_that_is_not_there_is_refused() -> None:
     lengths = np.full(4, 2048)
     data = squeeze(np.array([0, 1, 4, 2], np.uint8)) + squeeze(np.zeros(8192, np.uint8))
-    with pytest.raises(WireError, match="a row of class 4, there are 4"):
+    with pytest.raises(WireError, match="a row of class 4, but there are 4"):
         expand_rows(ByteSource(np.frombuffer(data, np.uint8), "t"), lengths)

@@ -209,8 +209,8 @@ GOOD = ["update", False, {}, []]
         (["update", False, {"x": b"raw"}, []], "a value that is no number"),
         (["update", False, {"x": msgpack.ExtType(5, b"")}, []], "a value that is no number"),
         (["update", False, {}, [[5, None]]], "groups must have names"),
-        (["update", False, {}, [["g", None], ["g", None]]], "groups must have names, each its own"),
-        (["update", False, {}, [["update", [b"\1\1"]]]], "3 tensors in the schema, 2 in the message"),
+        (["update", False, {}, [["g", None], ["g", None]]], "names of groups must be unique"),
+        (["update", False, {}, [["update", [b"\1\1"]]]], "2 tensors in the message, but 3 in the schema"),
         (["update", False, {}, [["update", [b"\1\1\xff"]]]], "unknown mode 255"),
         (["update", False, {}, [["update", [b"\2\0\0"]]]], "None kept coordinates of 70"),
         (["update", False, {}, [["update", [b"\2\0\0", [71]]]]], "71 kept coordinates of 70"),
@@ -232,8 +232,8 @@ def test_malformed_headers_say_why(header: object, message: str) -> None:
     [
         (b"", "at least 27 bytes, got 0"),
         (b"XX" + framed(GOOD)[2:], "does not start with FR"),
-        (b"FR\2" + framed(GOOD)[3:], "message version 2, this program speaks version 1"),
-        (signed(ADDRESS.pack(99, 1, 1, 0, 0)), "the header claims 99 bytes, 0 are there"),
+        (b"FR\2" + framed(GOOD)[3:], "message version 2, .* version 1"),
+        (signed(ADDRESS.pack(99, 1, 1, 0, 0)), "the header claims 99 bytes, but 0 follow"),
         (framed(GOOD)[:-1] + b"\x91", "checksum mismatch"),
     ],
 )

@@ -56,7 +56,7 @@ def test_the_four_entries() -> None:
 
 
 def test_a_header_longer_than_the_schema_allows_is_not_unpacked() -> None:
-    with pytest.raises(WireError, match="a header of 10001 bytes, this model's have at most 10000"):
+    with pytest.raises(WireError, match="a header of 10001 bytes; headers of this model have at most 10000"):
         unpack_header(memoryview(bytes(10_001)), WIDE)
 
 
@@ -64,10 +64,10 @@ def test_a_header_longer_than_the_schema_allows_is_not_unpacked() -> None:
     ("header", "reason"),
     [
         (b"\x94\xa1k\xc2\x80\x90", None),
-        (b"\xdc\0\4\xa1k\xc2\x80\x90", "the one form"),  # a longer form of the same list
-        (b"\x94\xd9\1k\xc2\x80\x90", "the one form"),  # a longer form of the same text
-        (b"\x94\xa1k\xc2\x82\xa1a\1\xa1a\2\x90", "the one form"),  # a key twice
-        (b"\x94\xa1k\xc2\x81\xa1a\xca\0\0\0\0\x90", "the one form"),  # a float of 32 bits
+        (b"\xdc\0\4\xa1k\xc2\x80\x90", "canonical form"),  # a longer form of the same list
+        (b"\x94\xd9\1k\xc2\x80\x90", "canonical form"),  # a longer form of the same text
+        (b"\x94\xa1k\xc2\x82\xa1a\1\xa1a\2\x90", "canonical form"),  # a key twice
+        (b"\x94\xa1k\xc2\x81\xa1a\xca\0\0\0\0\x90", "canonical form"),  # a float of 32 bits
         (b"\x94\xa1k\xc2\x81\xa1a\xd4\5\0\x90", "malformed header"),  # a type of somebody else
         (b"\x94\xa1k\xc2\x81\xa1a\xd6\xff\0\0\0\0\x90", "malformed header"),  # a date
         (b"\x94\xa1k\xc2\x81\xc4\1a\1\x90", "a value that is no number"),  # a key of bytes
@@ -91,17 +91,17 @@ def test_there_is_one_form(header: bytes, reason: str | None) -> None:
         ([b"\2\0", [True]], "True kept coordinates of 6"),
         ([b"\2\0", [2**63]], "9223372036854775808 kept"),
         ([b"\0\0", [None]], "more counts than sparse tensors"),
-        ([b"\0\0", []], "the one form"),
+        ([b"\0\0", []], "canonical form"),
         ([b"\0\0", [], {"x": None}], "notes of a wrong type"),
         ([b"\0\0", [], {"x": {"y": 1}}], "notes of a wrong type"),
         ([b"\0\0", [], {"x": nested(MAX_NESTING + 1)}], "notes of a wrong type"),
-        ([b"\0\0", [], {}, [b"\0\0", [], {}, ABSENT]], "a second parcel has no second of its own"),
+        ([b"\0\0", [], {}, [b"\0\0", [], {}, ABSENT]], "must not contain further parcels"),
         ([b"\0\0", [], {}, None, 1], "a parcel is a list"),
         ([b"\0\0", [], {}, [b"\0\0"], 1], "a parcel is a list"),
         ([b"\0\0", [], {}, *[[b"\0\0"]] * MAX_PARCELS], "1025 parcels of one group, 1024 are allowed"),
         ("\0\0", "a parcel is a list"),
         (["\0\0"], "modes or counts of a wrong type"),
-        ([], "2 tensors in the schema, 0 in the message"),
+        ([], "0 tensors in the message, but 2 in the schema"),
     ],
 )
 def test_parcels_that_are_none(parcel: object, reason: str) -> None:

@@ -101,5 +101,5 @@ def test_segments_must_end_where_they_say() -> None:
     lengths = code_lengths(np.bincount(symbols))
     segments, stream = huffman_encode(symbols, lengths)
     for change in ([1, 0, 0], [-1, 1, 0], [0, 0, 1]):
-        with pytest.raises(WireError, match="does not end where it says"):
+        with pytest.raises(WireError, match="does not have the stated length"):
             huffman_decode(stream, (segments + np.array(change)).astype("<u2"), lengths, 2500)

@@ -48,7 +48,7 @@ def test_every_codec_fits(name: str, shape: tuple[int, ...]) -> None:
 
 def test_a_message_beyond_the_limit_is_refused_unread() -> None:
     most = limits_of(SMALL).message_bytes
-    with pytest.raises(WireError, match=f"a message of {most + 1} bytes, this model's have at most {most}"):
+    with pytest.raises(WireError, match=f"a message of {most + 1} bytes, but this model's have at most {most}"):
         Envelope.from_bytes(bytes(most + 1), SMALL)
     with pytest.raises(WireError, match="does not start with FR"):
         Envelope.from_bytes(bytes(most), SMALL)

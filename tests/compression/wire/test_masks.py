@@ -67,10 +67,10 @@ def test_a_row_is_a_slice_along_the_first_axis() -> None:
     ("data", "match"),
     [
         (b"\x03", "the number 3 is above 2"),
-        (b"\x00" + squeeze(np.array([7, 2], np.uint8)), "4 coordinates are marked, the message says 3"),
+        (b"\x00" + squeeze(np.array([7, 2], np.uint8)), "4 coordinates are marked, but the message says 3"),
         (b"\x00" + squeeze(np.array([1, 6], np.uint8)), "a mark beyond the last coordinate"),
         (b"\x01" + squeeze(np.array([1, 32], np.uint8)), "a mark beyond the last coordinate of a row"),
-        (b"\x02" + squeeze(np.array([4, 4, 4], np.uint8)), "3 coordinates are marked, the message says 3"),
+        (b"\x02" + squeeze(np.array([4, 4, 4], np.uint8)), "3 coordinates are marked, but the message says 3"),
         (b"\x02\x00\x01", "ends 2 bytes early"),
     ],
 )

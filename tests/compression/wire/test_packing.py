@@ -52,7 +52,7 @@ def test_bits_beyond_the_last_number_are_refused() -> None:
     "notes", [{}, {"bits": 1}, {"bits": 9}, {"bits": "4"}, {"bits": True}, {"bits": 4.0}, None, ["bits"]]
 )
 def test_notes_are_not_trusted(notes: object) -> None:
-    with pytest.raises(WireError, match="note bits: a whole number from 2 to 8 expected"):
+    with pytest.raises(WireError, match="note bits: an integer from 2 to 8 expected"):
         whole_note(notes, "bits", 2, 8)  # type: ignore[arg-type]
 
 

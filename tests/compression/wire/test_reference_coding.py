@@ -109,8 +109,14 @@ def lie(largest: int, symbols: list[int], behind: bytes) -> bytes:
     [
         (lie(1, [4, 0], b"\0" + squeeze(np.empty(0, np.uint8))), "an exponent below 0"),
         (lie(200, [255, 0], b"\0" + squeeze(np.empty(0, np.uint8))), "a symbol above 254"),
-        (lie(127, [254, 0], b"\0" + squeeze(np.empty(0, np.uint8))), "exceptions are not where the symbols say"),
-        (lie(127, [254, 0], b"\1" + squeeze(np.array([1, 0], "<u4"))), "exceptions are not where the symbols say"),
+        (
+            lie(127, [254, 0], b"\0" + squeeze(np.empty(0, np.uint8))),
+            "do not match the symbols",
+        ),
+        (
+            lie(127, [254, 0], b"\1" + squeeze(np.array([1, 0], "<u4"))),
+            "do not match the symbols",
+        ),
         (lie(127, [0, 0], b"\0\0" + bytes(5) + b"\xff"), "bits beyond the last fraction"),
         (lie(127, [0, 0], b"\0\0" + bytes(3)), "ends 3 bytes early"),
     ],

@@ -1,4 +1,4 @@
-"""One tensor as it travels: a mode and its numerical arrays, whose lengths are the field bytes."""
+"""Blocks: the encoded form of one tensor, a mode and its numerical arrays."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ __all__ = [
 ]
 
 Notes = Mapping[str, Any]
-"""Small values of a parcel that its modes may need, for example the number of bits of a level."""
+"""Small values of a parcel that its modes need, such as the number of bits of a level."""
 Take = Callable[[np.dtype[np.generic], int], np.ndarray]
-"""Takes the next array of a dtype and length off a message; refuses to go beyond its end."""
+"""A function that reads the next array of a dtype and length from a message, and raises WireError at its end."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Block:
-    """One tensor in one mode; `count` is the number of values it carries."""
+    """One tensor in one mode; `count` is the number of values it contains."""
 
     mode: Mode
     count: int
@@ -53,34 +53,40 @@ class Block:
 
     @property
     def field_bytes(self) -> int:
-        """Bytes of the numerical fields: values, indices, bitmap; of a coded block, before it was coded."""
+        """Bytes of the numerical fields (values, indices, bitmap); for a packed block, before it was packed."""
         return self.body_bytes if self.mode.modelled is None else self.mode.modelled(self)
 
     @property
     def body_bytes(self) -> int:
-        """Bytes that travel behind the header of the message."""
+        """Bytes in the message after its header."""
         return sum(field.nbytes for field in self.fields)
 
     @property
     def mask_bytes(self) -> int:
-        """Bytes that travel to say which coordinates are carried."""
+        """Bytes of the positions of the coordinates."""
         start, end = self.mode.mask_fields
         return sum(field.nbytes for field in self.fields[start:end])
 
     @property
     def head_bytes(self) -> int:
-        """Bytes that travel to say what the others are."""
+        """Bytes that describe the fields that follow; only packed blocks have any."""
         return sum(field.nbytes for field in self.fields[: self.mode.mask_fields[0]])
 
 
 @dataclass(frozen=True, eq=False)
 class Mode:
-    """A way to write one tensor.
+    """A representation of one tensor.
 
-    `read` takes the fields off a message, given the tensor, the count and the parcel's notes, and refuses what cannot
-    be; `decode` gives the kept flat positions (None: all) and their values. `mask_fields` are the fields that say which
-    coordinates are carried (first, and one after the last); those before them are a head. `modelled` tells the field
-    bytes of a mode that codes another.
+    Attributes:
+        code: Identifies the mode on the wire; never changes.
+        name: Identifies the mode in the ledger and in reports.
+        read: Reads the fields from a message, given the tensor, the count and the parcel's notes; raises WireError for
+            invalid content.
+        decode: Returns the flat positions (None: all) and their values.
+        has_count: Whether the header contains the number of values; if not, it is the tensor's size.
+        mask_fields: Range of the fields with the positions: the first, and one after the last. Fields before them are
+            the head.
+        modelled: Returns the field bytes of a mode that packs another one; None: the bytes in the message.
     """
 
     code: int
@@ -96,7 +102,7 @@ MODES: dict[int, Mode] = {}
 
 
 def add_mode(mode: Mode) -> Mode:
-    """Make a mode known to the decoder; codes are part of the wire format and never change."""
+    """Register a mode with the decoder; codes are part of the wire format and never change."""
     for known in MODES.values():
         if mode.code == known.code or mode.name == known.name:
             raise ValueError(f"mode {mode.code} ({mode.name}): {known.code} is already {known.name}")
@@ -105,7 +111,7 @@ def add_mode(mode: Mode) -> Mode:
 
 
 def value_dtype(spec: TensorSpec) -> np.dtype[np.generic]:
-    """The tensor's own dtype as it travels: little-endian."""
+    """Return the tensor's dtype on the wire, which is little-endian."""
     return np.dtype(spec.dtype).newbyteorder("<")
 
 
@@ -130,7 +136,7 @@ def _decode_dense(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndar
 
 
 def read_positions(take: Take, spec: TensorSpec, count: int) -> np.ndarray:
-    """Positions off a message, 32 bits each; refuses what does not increase or lies outside."""
+    """Read positions of 32 bits from a message; raise WireError unless they increase within the tensor."""
     index = take(np.dtype("<i4"), count)
     # compared, not subtracted: a difference of 32-bit numbers can wrap around and look like an increase
     if count and (index[0] < 0 or index[-1] >= spec.size or (index[1:] <= index[:-1]).any()):
@@ -149,24 +155,24 @@ def _decode_pairs(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndar
 
 
 def bitmap_of(positions: np.ndarray, size: int) -> np.ndarray:
-    """A bit per coordinate, the least significant first."""
+    """Return one bit per coordinate, least significant first."""
     marks = np.zeros(size, np.bool_)
     marks[positions] = True
     return np.packbits(marks, bitorder="little")
 
 
 def marks_of(bitmap: np.ndarray, size: int) -> np.ndarray:
-    """A flag per coordinate."""
+    """Return one flag per coordinate."""
     return np.unpackbits(bitmap, count=size, bitorder="little").view(np.bool_)
 
 
 def positions_of(bitmap: np.ndarray, size: int) -> np.ndarray:
-    """The marked positions."""
+    """Return the marked positions."""
     return np.flatnonzero(marks_of(bitmap, size)).astype(np.int32)
 
 
 def read_bitmap(take: Take, spec: TensorSpec, count: int) -> np.ndarray:
-    """A bitmap off a message; refuses another number of marks, and marks beyond the tensor."""
+    """Read a bitmap from a message; raise WireError unless it marks `count` coordinates within the tensor."""
     bits = take(np.dtype("u1"), ceil(spec.size / 8))
     num_marked = int(np.bitwise_count(bits).sum())
     padding = -spec.size % 8
@@ -192,19 +198,23 @@ BITMAP = add_mode(Mode(3, "bitmap", _read_bitmap, _decode_bitmap, mask_fields=(0
 
 
 def absent_block() -> Block:
-    """A tensor that this message leaves out."""
+    """Return the block of a tensor that the message leaves out."""
     return Block(ABSENT, 0, ())
 
 
 def dense_block(values: np.ndarray) -> Block:
-    """Every coordinate."""
+    """Return a block of all coordinates."""
     return Block(DENSE, len(values), (to_little_endian(values),))
 
 
 def sparse_block(positions: np.ndarray, values: np.ndarray, size: int, marks: np.ndarray | None = None) -> Block:
-    """The kept coordinates in the smallest of the three modes (ties: dense, then bitmap).
+    """Return a block of some coordinates in the smallest of three modes (ties: dense, then bitmap).
 
-    `marks` is a flag per coordinate, where that is at hand: the positions once more.
+    Args:
+        positions: Increasing flat positions.
+        values: Their values.
+        size: Number of coordinates of the tensor.
+        marks: The positions as one flag per coordinate, if already computed.
     """
     width, count = values.dtype.itemsize, len(values)
     dense, bitmap, pairs = size * width, count * width + ceil(size / 8), count * (width + 4)
@@ -213,11 +223,11 @@ def sparse_block(positions: np.ndarray, values: np.ndarray, size: int, marks: np
         flat[positions] = values
         return dense_block(flat)
     if bitmap <= pairs:
-        where = bitmap_of(positions, size) if marks is None else np.packbits(marks, bitorder="little")
-        return Block(BITMAP, count, (where, to_little_endian(values)))
+        mask = bitmap_of(positions, size) if marks is None else np.packbits(marks, bitorder="little")
+        return Block(BITMAP, count, (mask, to_little_endian(values)))
     return Block(PAIRS, count, (positions.astype("<i4", copy=False), to_little_endian(values)))
 
 
 def to_little_endian(values: np.ndarray) -> np.ndarray:
-    """The same numbers as they travel."""
+    """Return the values in the byte order of the wire."""
     return values.astype(values.dtype.newbyteorder("<"), copy=False)

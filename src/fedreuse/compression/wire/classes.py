@@ -1,9 +1,8 @@
-"""Rows of bytes that are squeezed with their like: rows of one class share a table of codes.
+"""Compression of rows of bytes in classes: similar rows share one table of codes.
 
-The lengths of the rows are known at both ends, and with them the number of classes: one for every 2048 bytes, at most 8
-and at most as many as there are rows. One class is squeezed as it is. Otherwise the class of each row (a byte, from 0)
-comes first, squeezed, then the rows of each class in order, each class squeezed. Which row is of which class is the
-sender's choice.
+Both ends know the lengths of the rows, and from them the number of classes: one per 2048 bytes, at most 8 and at most
+the number of rows. A single class is compressed as it is. Otherwise the class of each row (a byte, from 0) comes first,
+compressed, then the rows of each class in order, each class compressed. The sender chooses the class of each row.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ _MAX_CLASSES = 8
 
 
 def count_classes(lengths: np.ndarray) -> int:
-    """How many classes rows of these lengths come in."""
+    """Return the number of classes for rows of these lengths."""
     return max(1, min(_MAX_CLASSES, len(lengths), int(lengths.sum()) // _CLASS_BYTES))
 
 
 def code_rows(data: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> bytes:
-    """Rows of bytes, one after another; rows with neighbouring keys come into one class, classes about as long."""
+    """Encode concatenated rows of bytes; rows with similar keys share a class, and classes have similar sizes."""
     num_classes = count_classes(lengths)
     if num_classes == 1:
         return squeeze(data)
@@ -39,13 +38,13 @@ def code_rows(data: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> bytes:
 
 
 def expand_rows(source: ByteSource, lengths: np.ndarray) -> np.ndarray:
-    """The rows again."""
+    """Decode the rows."""
     num_classes = count_classes(lengths)
     if num_classes == 1:
         return source.expand(int(lengths.sum()))
     classes = source.expand(len(lengths))
     if classes.max() >= num_classes:
-        raise WireError(f"{source.name}: a row of class {classes.max()}, there are {num_classes}")
+        raise WireError(f"{source.name}: a row of class {classes.max()}, but there are {num_classes} classes")
     parts = [source.expand(int(length)) for length in _class_lengths(classes, lengths, num_classes)]
     order = np.argsort(classes, kind="stable")
     return _reorder(np.concatenate(parts), lengths[order], np.argsort(order))
@@ -59,5 +58,5 @@ def _class_lengths(classes: np.ndarray, lengths: np.ndarray, num_classes: int) -
 def _reorder(data: np.ndarray, lengths: np.ndarray, order: np.ndarray) -> np.ndarray:
     ends = np.cumsum(lengths)
     spans = zip((ends - lengths)[order].tolist(), ends[order].tolist(), strict=True)
-    whole = data.tobytes()  # bytes are cut and joined faster than arrays
+    whole = data.tobytes()  # slicing and joining bytes is faster than arrays
     return np.frombuffer(b"".join([whole[start:stop] for start, stop in spans]), np.uint8)

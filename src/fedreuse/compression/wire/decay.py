@@ -1,11 +1,11 @@
-"""Values that are near a multiple of the numbers they belong to: what decay leaves where nothing was learned.
+"""Coding of updates that are almost a fixed multiple of the weights, as weight decay leaves them.
 
-Where a gradient is zero, weight decay alone moves a number w, step by step, to about (1 - c) w. All such values of a
-tensor share one c, and differ from -c w by the rounding of the steps:
+If the gradient is zero, weight decay alone moves a weight w, step by step, to about (1 - c) w. All such updates v of a
+tensor share one c, and differ from -c w only by the rounding of the steps:
 
-    r = v / ulp(w) - rint(-c (w / ulp(w)))                      a whole number, here from -127 to 127
+    r = v / ulp(w) - rint(-c (w / ulp(w)))                      an integer, here from -127 to 127
 
-Layout: c (64-bit float), the bytes r + 128, squeezed; nothing if there is no such value.
+Layout: c (64-bit float), then the bytes r + 128, compressed; nothing if there is no such value.
 """
 
 from __future__ import annotations
@@ -18,41 +18,45 @@ from fedreuse.core.errors import WireError
 __all__ = ["code_decayed", "expand_decayed"]
 
 _REACH = 127
+"""Largest |r|."""
 _SAMPLE = 4096
+"""Number of ratios -v / w among which c is searched."""
 _CROWD = 32
-"""c is where one ratio in so many of a sample lies within a narrow interval; fewer values are not worth a symbol."""
+"""c is where one ratio in 32 of the sample lies within a narrow interval; fewer values are not worth a symbol."""
 _NARROW = 0.01
-_NOBODY = np.empty(0, np.int64)
+"""Largest relative width of that interval."""
+_NONE = np.empty(0, np.int64)
 
 
 def code_decayed(values: np.ndarray, held: np.ndarray, held_units: np.ndarray) -> tuple[np.ndarray, bytes]:
-    """Places of the values near -c w, and what they need; nobody unless they are many."""
+    """Return the positions of the values near -c w and their encoding; empty unless there are many."""
     factor = _find_factor(values, held)
     if factor is None:
-        return _NOBODY, b""
+        return _NONE, b""
     with np.errstate(all="ignore"):
         distance = np.abs(values + np.float32(factor) * held)
     reach = (np.maximum(held_units, 16).astype(np.uint32) - 16 << 23).view(np.float32)  # 2^7 ulps
-    places = np.flatnonzero(distance < reach)
-    if len(places) * 2 * _CROWD < len(values):
-        return _NOBODY, b""
-    near, units = held[places].astype(np.float64), _ulps(held_units[places])
-    steps = values[places] / units - np.rint(-factor * (near / units))
+    positions = np.flatnonzero(distance < reach)
+    if len(positions) * 2 * _CROWD < len(values):
+        return _NONE, b""
+    near, units = held[positions].astype(np.float64), _ulps(held_units[positions])
+    steps = values[positions] / units - np.rint(-factor * (near / units))
     is_near = (np.abs(steps) <= _REACH) & (steps == np.rint(steps))
-    is_near &= _near(factor, steps, near, units).view(np.uint32) == values.view(np.uint32)[places]
+    # the encoding must be lossless, so a value only counts if decoding gives back its bits
+    is_near &= _near(factor, steps, near, units).view(np.uint32) == values.view(np.uint32)[positions]
     residuals = (steps[is_near] + _REACH + 1).astype(np.uint8)
     if not len(residuals):
-        return _NOBODY, b""
-    return places[is_near], np.array([factor], "<f8").tobytes() + squeeze(residuals)
+        return _NONE, b""
+    return positions[is_near], np.array([factor], "<f8").tobytes() + squeeze(residuals)
 
 
 def expand_decayed(source: ByteSource, held: np.ndarray, held_units: np.ndarray) -> np.ndarray:
-    """The values near a multiple of these numbers."""
+    """Decode the values near a multiple of these held numbers."""
     if not len(held):
         return held
     factor = float(source.take(8).view("<f8")[0])
     if not np.isfinite(factor):
-        raise WireError(f"{source.name}: values near {factor} times what is held")
+        raise WireError(f"{source.name}: the decay factor {factor} is not finite")
     steps = source.expand(len(held)).astype(np.float64) - (_REACH + 1)
     return _near(factor, steps, held.astype(np.float64), _ulps(held_units))
 
@@ -64,12 +68,12 @@ def _near(factor: float, steps: np.ndarray, held: np.ndarray, units: np.ndarray)
 
 
 def _ulps(held_units: np.ndarray) -> np.ndarray:
-    """2^(exponent - 150), the ulp of each number; exact, as are products and quotients with it."""
+    """Return 2^(exponent - 150), the ulp of each number; products and quotients with it are exact."""
     return (held_units.astype(np.int64) + (1023 - 150) << 52).view(np.float64)
 
 
 def _find_factor(values: np.ndarray, held: np.ndarray) -> float | None:
-    """The ratio around which a sample is densest, if it is dense at all."""
+    """Return the ratio around which a sample is densest, or None if no interval is dense enough."""
     stride = max(1, len(values) // _SAMPLE)
     with np.errstate(all="ignore"):
         ratios = -values[::stride].astype(np.float64) / held[::stride]

@@ -1,9 +1,9 @@
-"""One message on the wire: who it belongs to, its parcels and values, and exactly how many bytes that is.
+"""Envelopes: serialized messages.
 
 Layout: magic `FR`, version (1 byte), CRC-32 of all that follows (4), header length (4), round, exchange, ack and
 durable (4 each), header (msgpack), then the arrays of all blocks one after another, little-endian. Names, shapes and
-dtypes never travel: both ends hold the schema. The addresses have a fixed width, so that a message is as long in the
-last round as in the first, whatever the checkpoints.
+dtypes are not sent: both ends hold the schema. The numbers before the header have a fixed width, so that the length of
+a message does not depend on the round.
 """
 
 from __future__ import annotations
@@ -36,7 +36,18 @@ _ADDRESS = struct.Struct("<5I")
 
 @dataclass(frozen=True, eq=False)
 class Envelope:
-    """A packed message. `ack` names the exchange it builds on, `durable` the last one inside a server checkpoint."""
+    """A message with encoded groups.
+
+    Attributes:
+        kind: The message's kind.
+        round_number: The round, from 1.
+        exchange: Number of the exchange of requests and replies.
+        ack: The exchange whose client state the message builds on.
+        durable: The last exchange contained in a server checkpoint.
+        keep: Asks the client to hold the groups until the round ends.
+        parcels: Encoded groups; None for a group of which nothing is sent.
+        values: Small values.
+    """
 
     kind: str
     round_number: int
@@ -49,27 +60,27 @@ class Envelope:
 
     @cached_property
     def header(self) -> bytes:
-        """Everything but the arrays."""
+        """The serialized header: kind, keep, values, and descriptions of the parcels."""
         parcels = [[group, describe_parcel(parcel)] for group, parcel in self.parcels.items()]
         packed: bytes = msgpack.packb([self.kind, self.keep, dict(self.values), parcels])
         return packed
 
     @property
     def field_bytes(self) -> int:
-        """Bytes of all numerical fields."""
+        """Bytes of all numerical fields, before packing."""
         return sum(parcel.field_bytes for parcel in self.parcels.values() if parcel is not None)
 
     @property
     def body_bytes(self) -> int:
-        """Bytes of all arrays as they travel."""
+        """Bytes of all arrays in the message."""
         return sum(parcel.body_bytes for parcel in self.parcels.values() if parcel is not None)
 
     def size(self) -> int:
-        """Length of `to_bytes()`, without making it."""
+        """Return the length of `to_bytes()` without serializing."""
         return FRAME_BYTES + len(self.header) + self.body_bytes
 
     def to_bytes(self) -> bytes:
-        """The message as it is sent."""
+        """Serialize the message."""
         addresses = (len(self.header), self.round_number, self.exchange, self.ack, self.durable)
         body: list[bytes | memoryview[int]] = [_ADDRESS.pack(*addresses), self.header]
         for parcel in self.parcels.values():
@@ -82,48 +93,48 @@ class Envelope:
 
     @staticmethod
     def from_bytes(data: bytes, schema: ModelSchema) -> Envelope:
-        """The message again; anything malformed, or longer than the schema allows, ends in a WireError."""
+        """Parse a message; raise WireError if it is malformed or longer than the schema allows."""
         limits = limits_of(schema)
         if len(data) > limits.message_bytes:
-            raise WireError(f"a message of {len(data)} bytes, this model's have at most {limits.message_bytes}")
+            raise WireError(f"a message of {len(data)} bytes, but this model's have at most {limits.message_bytes}")
         header, addresses, arrays = _open_frame(data)
         kind, keep, values, groups = unpack_header(header, limits)
         if not isinstance(kind, str) or not isinstance(values, dict) or not isinstance(keep, bool):
             raise WireError("malformed header: kind, values or keep of a wrong type")
         if not is_values(values):
-            raise WireError("malformed header: a value that is no number, flag, text or tuple of these")
+            raise WireError("malformed header: a value that is no number, bool, string or tuple of these")
         reader = _Reader(arrays)
         parcels = {
             group: read_parcel(entry, schema.of_group(group), reader.take) for group, entry in named_groups(groups)
         }
         reader.close()
         envelope = Envelope(kind, *addresses, keep, parcels, values)
-        if envelope.header != header:
-            raise WireError("malformed header: not in the one form that a message has (shortest, each key once)")
+        if envelope.header != header:  # the encoding must be unique, so that accounted and received bytes agree
+            raise WireError("malformed header: not in canonical form (shortest encoding, unique keys)")
         return envelope
 
 
 def _open_frame(data: bytes) -> tuple[memoryview, tuple[int, int, int, int], memoryview]:
-    """Header, addresses and arrays of a frame that is whole."""
+    """Return header, addresses and arrays of a message after checking its frame."""
     if len(data) < FRAME_BYTES:
         raise WireError(f"a message has at least {FRAME_BYTES} bytes, got {len(data)}")
     magic, version, checksum = _START.unpack_from(data)
     if magic != b"FR":
         raise WireError("not a fedreuse message: it does not start with FR")
-    if version not in WIRE.reads:
-        raise WireError(f"message version {version}, this program speaks version {VERSION}")
+    if version != WIRE.version:
+        raise WireError(f"message version {version}, but this program reads version {VERSION}")
     if crc32(memoryview(data)[_START.size :]) != checksum:
-        raise WireError("checksum mismatch: the message was damaged on its way")
+        raise WireError("checksum mismatch: the message was damaged in transit")
     header_bytes, *addresses = _ADDRESS.unpack_from(data, _START.size)
     view = memoryview(data)[FRAME_BYTES:]
     if header_bytes > len(view):
-        raise WireError(f"the header claims {header_bytes} bytes, {len(view)} are there")
+        raise WireError(f"the header claims {header_bytes} bytes, but {len(view)} follow")
     round_number, exchange, ack, durable = addresses
     return view[:header_bytes], (round_number, exchange, ack, durable), view[header_bytes:]
 
 
 class _Reader:
-    """Takes arrays off the front of a buffer, never beyond its end."""
+    """A reader of arrays from a buffer; raises WireError at its end."""
 
     def __init__(self, view: memoryview) -> None:
         self._view = view

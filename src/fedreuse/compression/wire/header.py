@@ -1,4 +1,4 @@
-"""The header of a message: kind, keep, values, and what each group's arrays are; never trusted on the way in."""
+"""The header of a message: kind, keep, values, and descriptions of the groups' arrays; untrusted when read."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _EMPTY_PARCEL: tuple[Any, ...] = (b"", (), {})
 
 
 def unpack_header(header: memoryview, limits: Limits) -> tuple[Any, Any, Any, Any]:
-    """The four entries; a list is only made if the schema allows one of its length."""
+    """Parse the header's four entries; lists longer than the schema allows are refused before they are allocated."""
     if len(header) > limits.header_bytes:
-        raise WireError(f"a header of {len(header)} bytes, this model's have at most {limits.header_bytes}")
+        raise WireError(f"a header of {len(header)} bytes; headers of this model have at most {limits.header_bytes}")
     most = min(limits.entries, len(header))
     try:
         entries = msgpack.unpackb(header, use_list=False, max_array_len=most, max_map_len=most, max_ext_len=0)
@@ -39,30 +39,29 @@ def unpack_header(header: memoryview, limits: Limits) -> tuple[Any, Any, Any, An
 
 
 def named_groups(groups: object) -> tuple[tuple[str, Any], ...]:
-    """Each group's name and entry."""
+    """Check the groups of a header and return their names and entries."""
     if not isinstance(groups, tuple) or len(groups) > MAX_GROUPS:
         raise WireError(f"malformed header: a list of at most {MAX_GROUPS} groups expected")
     if not all(isinstance(group, tuple) and len(group) == 2 and isinstance(group[0], str) for group in groups):
         raise WireError("malformed header: groups must have names")
     if len({name for name, _ in groups}) != len(groups):
-        raise WireError("malformed header: groups must have names, each its own")
+        raise WireError("malformed header: names of groups must be unique")
     return groups
 
 
 def is_values(values: Mapping[Any, Any]) -> bool:
-    """Whether each has a name and is a number, flag, text or tuple of these."""
+    """Return whether all keys are strings and all values are numbers, bools, strings or tuples of these."""
     return all(isinstance(name, str) and _is_value(value) for name, value in values.items())
 
 
 def _is_value(value: object, depth: int = 0) -> bool:
-    """What `core.message.Value` allows."""
     if type(value) is tuple:
         return depth < MAX_NESTING and all(_is_value(inner, depth + 1) for inner in value)
     return isinstance(value, bool | int | float | str)
 
 
 def describe_parcel(parcel: Parcel | None) -> list[Any] | None:
-    """Modes, counts, notes, further parcels; empty tails are left out, and silence is nothing at all."""
+    """Return modes, counts, notes and further parcels, without empty entries at the end; None for no parcel."""
     if parcel is None:
         return None
     modes = bytes(block.mode.code for block in parcel.blocks)
@@ -74,27 +73,27 @@ def describe_parcel(parcel: Parcel | None) -> list[Any] | None:
 
 
 def read_parcel(entry: object, schema: Schema, take: Take) -> Parcel | None:
-    """A parcel from its description and the arrays that follow."""
+    """Read a parcel, given its description and the arrays of the message."""
     if entry is None:
         return None
-    parcel, more = _read_one(entry, schema, take)
+    first, more = _read_single(entry, schema, take)
     if len(more) >= MAX_PARCELS:
         raise WireError(f"malformed header: {len(more) + 1} parcels of one group, {MAX_PARCELS} are allowed")
-    following = [_read_one(inner, schema, take) for inner in more]
+    following = [_read_single(inner, schema, take) for inner in more]
     if any(inner for _, inner in following):
-        raise WireError("malformed header: a second parcel has no second of its own")
-    return replace(parcel, more=tuple(one for one, _ in following))
+        raise WireError("malformed header: further parcels must not contain further parcels")
+    return replace(first, more=tuple(parcel for parcel, _ in following))
 
 
-def _read_one(entry: object, schema: Schema, take: Take) -> tuple[Parcel, tuple[object, ...]]:
-    """A parcel, and the descriptions of those that follow it."""
+def _read_single(entry: object, schema: Schema, take: Take) -> tuple[Parcel, tuple[object, ...]]:
+    """Read one parcel; also return the descriptions of those that follow it."""
     if not isinstance(entry, tuple):
         raise WireError("malformed header: a parcel is a list of modes, counts, notes and further parcels")
     modes, counts, notes, *more = entry + _EMPTY_PARCEL[len(entry) :]
     if not isinstance(modes, bytes) or not isinstance(counts, tuple):
         raise WireError("malformed header: modes or counts of a wrong type")
     if len(modes) != len(schema):
-        raise WireError(f"{len(schema)} tensors in the schema, {len(modes)} in the message")
+        raise WireError(f"{len(modes)} tensors in the message, but {len(schema)} in the schema")
     if not isinstance(notes, dict) or not is_values(notes):
         raise WireError("malformed header: notes of a wrong type")
     left = iter(counts)
@@ -110,6 +109,6 @@ def _read_block(spec: TensorSpec, code: int, counts: Iterator[object], notes: No
         raise WireError(f"{spec.name}: unknown mode {code}")
     count = next(counts, None) if mode.has_count else spec.size
     if type(count) is not int or not 0 <= count <= spec.size:
-        told = "a list of" if isinstance(count, tuple | dict) else repr(count)  # it may be too deep to print
-        raise WireError(f"{spec.name}: {told} kept coordinates of {spec.size}")
+        text = "a list of" if isinstance(count, tuple | dict) else repr(count)  # it may be too deep to print
+        raise WireError(f"{spec.name}: {text} kept coordinates of {spec.size}")
     return Block(mode, count, mode.read(take, spec, count, notes))

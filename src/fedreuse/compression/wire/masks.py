@@ -1,12 +1,12 @@
-"""Which coordinates a block carries, coded: the smallest of a bitmap, one by rows, and gaps.
+"""Coding of masks (the positions of a block's coordinates): the smallest of a bitmap, bitmaps by row, and gaps.
 
-A first byte names the form:
+The first byte is the form:
 
-0  bitmap   ceil(d / 8) bytes, squeezed
+0  bitmap   ceil(d / 8) bytes, compressed
 1  rows     the bitmap of each row, in whole bytes, by classes (see wire/classes.py)
-2  gaps     the steps between positions less one, in 1, 2 or 4 bytes as d needs; as byte planes, each squeezed
+2  gaps     the differences of positions minus one, in 1, 2 or 4 bytes as d requires; as byte planes, each compressed
 
-Rows of a layer move together: those of like density follow like statistics.
+Rows of a layer differ in density, and those of similar density have similar statistics.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["code_mask", "expand_mask", "num_rows"]
 
 _BITMAP, _ROWS, _GAPS = range(3)
 _SPARSE = 32
-"""Gaps are tried where fewer than one coordinate in so many is carried; bitmaps elsewhere."""
+"""Gaps are used if fewer than one coordinate in 32 is kept, bitmaps otherwise."""
 
 
 def num_rows(spec: TensorSpec) -> int:
-    """Slices along the first axis, where there is another; otherwise the tensor is one row."""
+    """Return the number of slices along the first axis; 1 for tensors of fewer than two axes."""
     return spec.shape[0] if len(spec.shape) > 1 and spec.size else 1
 
 
 def code_mask(positions: np.ndarray, spec: TensorSpec, bitmap: np.ndarray | None = None) -> bytes:
-    """The positions of a tensor, increasing; `bitmap` has them once more, where it is at hand."""
+    """Encode increasing positions; `bitmap` are the same as bits, if already computed."""
     if len(positions) * _SPARSE < spec.size:
         gaps = np.diff(positions, prepend=positions.dtype.type(-1)) - 1
         width = _width(spec.size)
@@ -52,14 +52,14 @@ def code_mask(positions: np.ndarray, spec: TensorSpec, bitmap: np.ndarray | None
     bitmaps = bitmap if width % 8 == 0 else _bitmaps_of_rows(marks_of(bitmap, spec.size).reshape(rows, width))
     lengths = np.full(rows, -(-width // 8))
     if count_classes(lengths) == 1 and width % 8 == 0:
-        return whole  # by rows it is the same
+        return whole  # the form by rows would be the same bytes
     densities = np.bitwise_count(bitmaps.reshape(rows, -1)).sum(axis=1)
     by_rows = bytes([_ROWS]) + code_rows(bitmaps, lengths, densities)
     return min(whole, by_rows, key=len)
 
 
 def expand_mask(source: ByteSource, spec: TensorSpec, count: int) -> np.ndarray:
-    """The positions again: exactly `count`, increasing, within the tensor."""
+    """Decode the positions; raise WireError unless exactly `count` are marked within the tensor."""
     form = source.number(_GAPS)
     if form == _GAPS:
         positions = _expand_gaps(source, count, _width(spec.size))
@@ -67,7 +67,7 @@ def expand_mask(source: ByteSource, spec: TensorSpec, count: int) -> np.ndarray:
         rows = num_rows(spec) if form == _ROWS else 1
         positions = np.flatnonzero(_expand_bitmaps(source, rows, spec.size // rows))
     if len(positions) != count or (count and positions[-1] >= spec.size):
-        raise WireError(f"{spec.name}: {len(positions)} coordinates are marked, the message says {count}")
+        raise WireError(f"{spec.name}: {len(positions)} coordinates are marked, but the message says {count}")
     return positions
 
 
@@ -81,14 +81,14 @@ def _expand_bitmaps(source: ByteSource, rows: int, width: int) -> np.ndarray:
     if width % 8 and (bitmaps[:, -1] >> width % 8).any():
         raise WireError(f"{source.name}: a mark beyond the last coordinate of a row")
     if width % 8 == 0:
-        return marks_of(bitmaps.reshape(-1), rows * width)  # one long row is unpacked faster than many
+        return marks_of(bitmaps.reshape(-1), rows * width)  # unpacking one long row is faster than many
     return np.unpackbits(bitmaps, axis=1, count=width, bitorder="little").view(np.bool_)
 
 
 def _expand_gaps(source: ByteSource, count: int, width: int) -> np.ndarray:
     planes = np.empty((count, width), np.uint8)
-    for place in range(width):
-        planes[:, place] = source.expand(count)
+    for plane in range(width):
+        planes[:, plane] = source.expand(count)
     gaps = planes.view(f"<u{width}").reshape(count)
     positions: np.ndarray = np.cumsum(gaps, dtype=np.int64) + np.arange(count)
     return positions

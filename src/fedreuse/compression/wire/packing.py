@@ -1,8 +1,8 @@
-"""What modes share when they write and read their fields: whole numbers of a few bits, and refusals.
+"""Bit packing of integers, and checks that modes share.
 
 Number j of width b occupies bits j b to j b + b - 1, counted from the least significant bit of the first byte. Bits
-after the last number are zero. Numbers may also have widths of their own, of at most 25 bits: each begins where the one
-before it ends.
+after the last number are zero. Numbers may also have individual widths of at most 25 bits: each begins where the
+previous one ends.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ __all__ = [
 
 _BYTE = np.dtype("u1")
 _SHARES = (1, 2, 4)
-"""Widths of which whole numbers fit into a byte."""
+"""Widths that divide a byte evenly."""
 
 
 def pack_bits(numbers: np.ndarray, width: int) -> np.ndarray:
-    """Numbers below 2^width, `width` bits each, in as few bytes as they need; width 0 to 32."""
+    """Pack numbers below 2^width in `width` bits each, from 0 to 32."""
     if width in _SHARES:
         return _pack_shares(numbers, width)
     whole = _holder(width)
@@ -42,7 +42,7 @@ def pack_bits(numbers: np.ndarray, width: int) -> np.ndarray:
 
 
 def unpack_bits(packed: np.ndarray, width: int, count: int) -> np.ndarray:
-    """The numbers again."""
+    """Unpack `count` numbers of `width` bits."""
     if width in _SHARES:
         return _unpack_shares(packed, width, count)
     whole = _holder(width)
@@ -53,15 +53,15 @@ def unpack_bits(packed: np.ndarray, width: int, count: int) -> np.ndarray:
 
 
 def _pack_shares(numbers: np.ndarray, width: int) -> np.ndarray:
-    """Numbers that share bytes evenly: each place of a byte is filled for all bytes at once."""
+    """Pack numbers whose width divides 8: each slot of a byte is filled for all bytes at once."""
     if width == 1:
         return np.packbits(numbers.astype(_BYTE, copy=False), bitorder="little")
     per_byte = 8 // width
     rows = np.zeros((-(-len(numbers) // per_byte), per_byte), _BYTE)
     rows.reshape(-1)[: len(numbers)] = numbers
     packed = rows[:, 0].copy()
-    for place in range(1, per_byte):
-        packed |= rows[:, place] << (place * width)
+    for slot in range(1, per_byte):
+        packed |= rows[:, slot] << (slot * width)
     return packed
 
 
@@ -69,18 +69,19 @@ def _unpack_shares(packed: np.ndarray, width: int, count: int) -> np.ndarray:
     if width == 1:
         return np.unpackbits(packed, count=count, bitorder="little")
     rows = np.empty((len(packed), 8 // width), _BYTE)
-    for place in range(8 // width):
-        np.bitwise_and(packed >> (place * width), 2**width - 1, out=rows[:, place])
+    for slot in range(8 // width):
+        np.bitwise_and(packed >> (slot * width), 2**width - 1, out=rows[:, slot])
     return rows.reshape(-1)[:count]
 
 
 def pack_widths(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Numbers, each below 2^its width (at most 25), one after another in as few bytes as they need."""
+    """Pack numbers of individual widths (at most 25 bits) one after another."""
     starts, num_bits = _starts(widths)
     shifted = numbers.astype(np.uint64)
     shifted <<= (starts & 31).view(np.uint64)
     sums = np.zeros((num_bits >> 5) + 1, np.uint64)
-    np.add.at(sums, starts >> 5, shifted)  # what begins in a word of 32 bits, and may reach into the next
+    # all numbers that begin in a word of 32 bits are added up in 64 bits; the upper half belongs to the next word
+    np.add.at(sums, starts >> 5, shifted)
     words = np.zeros(len(sums) + 1, "<u4")
     words[:-1] = sums
     words[1:] |= (sums >> np.uint64(32)).astype(np.uint32)
@@ -88,28 +89,28 @@ def pack_widths(numbers: np.ndarray, widths: np.ndarray) -> np.ndarray:
 
 
 def look_at_widths(packed: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """The 32 bits from where each number begins: the number, and above it whatever follows."""
+    """Return the 32 bits that start at each number: the number, and above it the bits of its successors."""
     starts, _ = _starts(widths)
     words = np.zeros(len(packed) // 4 + 2, "<u4")
     words.view(_BYTE)[: len(packed)] = packed
-    windows = words[1:].astype(np.uint64)  # each word with the one after it
+    windows = words[1:].astype(np.uint64)  # each word with its successor in the upper half
     windows <<= np.uint64(32)
     windows |= words[:-1]
-    found = windows.take(starts >> 5, mode="clip")  # none is beyond the end; clipping is what NumPy does fastest
+    selected = windows.take(starts >> 5, mode="clip")  # none is beyond the end; "clip" is NumPy's fastest mode
     starts &= 31
-    found >>= starts.view(np.uint64)
-    return found.astype(np.uint32)
+    selected >>= starts.view(np.uint64)
+    return selected.astype(np.uint32)
 
 
 def _starts(widths: np.ndarray) -> tuple[np.ndarray, int]:
-    """The bit at which each number begins, and how many bits all have."""
+    """Return the bit at which each number begins, and the number of bits of all."""
     ends = np.zeros(len(widths) + 1, np.int64)
     np.cumsum(widths, out=ends[1:])
     return ends[:-1], int(ends[-1])
 
 
 def take_bits(take: Take, spec: TensorSpec, width: int, count: int) -> np.ndarray:
-    """The packed numbers off a message; refuses anything but zeros behind the last."""
+    """Read packed numbers from a message; raise WireError unless the bits after the last are zero."""
     num_bits = width * count
     packed = take(_BYTE, -(-num_bits // 8))
     if num_bits % 8 and packed[-1] >> (num_bits % 8):
@@ -118,15 +119,15 @@ def take_bits(take: Take, spec: TensorSpec, width: int, count: int) -> np.ndarra
 
 
 def whole_note(notes: Notes, name: str, low: int, high: int) -> int:
-    """A whole number from the notes of a parcel, within its bounds."""
+    """Return an integer from the notes of a parcel; raise WireError if it is absent or out of bounds."""
     number = notes.get(name) if isinstance(notes, dict) else None
     if type(number) is not int or not low <= number <= high:
-        raise WireError(f"note {name}: a whole number from {low} to {high} expected, got {number!r}")
+        raise WireError(f"note {name}: an integer from {low} to {high} expected, got {number!r}")
     return number
 
 
 def check_float(spec: TensorSpec, mode: str) -> None:
-    """Refuse a mode of approximations for a tensor of whole numbers."""
+    """Raise WireError for a lossy mode of an integer tensor."""
     if np.dtype(spec.dtype).kind != "f":
         raise WireError(f"{spec.name}: {spec.dtype} cannot be written as {mode}")
 

@@ -1,4 +1,4 @@
-"""One group as it travels: a block per tensor of the schema, small notes of the link, perhaps more of the same kind."""
+"""Parcels: the encoded form of one group, with a block per tensor of the schema and small notes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,13 @@ __all__ = ["Parcel", "held_of", "pack_tensors"]
 
 @dataclass(frozen=True, eq=False)
 class Parcel:
-    """Blocks in schema order (absent ones included), notes, and more parcels for links that send several in one."""
+    """The encoded form of one group.
+
+    Attributes:
+        blocks: One per tensor in schema order, including absent ones.
+        notes: Small values that modes and links need for decoding.
+        more: Further parcels, for links that send several in one message.
+    """
 
     blocks: tuple[Block, ...]
     notes: Notes = field(default_factory=dict)
@@ -31,22 +37,24 @@ class Parcel:
 
     @property
     def field_bytes(self) -> int:
-        """Bytes of all numerical fields."""
+        """Bytes of all numerical fields, before packing."""
         return sum(block.field_bytes for block in self.all_blocks())
 
     @property
     def body_bytes(self) -> int:
-        """Bytes that travel behind the header of the message."""
+        """Bytes in the message after its header."""
         return sum(block.body_bytes for block in self.all_blocks())
 
     def all_blocks(self) -> tuple[Block, ...]:
-        """Blocks of this parcel and of those that follow it."""
+        """Return the blocks of this parcel and of further ones."""
         return self.blocks + tuple(block for parcel in self.more for block in parcel.blocks)
 
     def decode(self, schema: Schema, reference: Tensors | None = None) -> Tensors:
-        """The tensors again: dense if every present block is dense, sparse otherwise.
+        """Return the tensors, dense if every present block is dense, else sparse.
 
-        `reference` is what packed values may have been coded against.
+        Args:
+            schema: The schema of the group.
+            reference: The tensors that packed values may have been coded against.
         """
         present = [(spec, block) for spec, block in zip(schema, self.blocks, strict=True) if block.mode is not ABSENT]
         part = schema if len(present) == len(schema) else Schema(tuple(spec for spec, _ in present))
@@ -69,7 +77,7 @@ class Parcel:
 
 
 def held_of(reference: Tensors | None, schema: Schema, spec: TensorSpec) -> np.ndarray | None:
-    """One tensor's numbers of a reference, if it holds all tensors of the schema."""
+    """Return one tensor's values in a reference, or None unless the reference is dense and has this schema."""
     if reference is None or reference.is_sparse or reference.schema != schema:
         return None
     start = schema.offsets[schema.positions[spec.name]]
@@ -82,7 +90,14 @@ def pack_tensors(
     pack: Callable[[np.ndarray], Block] = dense_block,
     notes: Notes | None = None,
 ) -> Parcel:
-    """Each tensor through `pack`; tensors of the schema that are not there become absent blocks, and so do rows."""
+    """Encode each tensor with `pack`; tensors that are missing become absent blocks, missing rows are left out.
+
+    Args:
+        tensors: Dense tensors, which may be a part of the schema.
+        schema: The schema of the group.
+        pack: Encodes a flat array.
+        notes: Notes of the parcel.
+    """
     part, values = tensors.schema, tensors.values
     packed = {}
     for spec, start in zip(part, part.offsets, strict=False):

@@ -1,10 +1,10 @@
-"""Arrays of any numbers as byte planes, each squeezed: what is alike in all of them lies together.
+"""Coding of arrays as byte planes, each compressed: the n-th bytes of all numbers are stored together.
 
-A first byte names how the bits are turned before they are cut into planes, the least significant byte first:
+The first byte is the transform of the bits before they are split into planes, least significant byte first:
 
-0  as they are
+0  none
 1  rotated: the sign moves from the top to the bottom, so that a float's exponent fills its top plane
-2  zigzag: small numbers of either sign, read as whole numbers, have small patterns (differences of bit patterns)
+2  zigzag: small integers of either sign have small patterns (for differences of bit patterns)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AS_IS, _ROTATED, _ZIGZAG = range(3)
 
 
 def code_planes(values: np.ndarray) -> bytes:
-    """The array in the turn that makes it smallest."""
+    """Encode an array with the transform that makes it smallest."""
     width = values.dtype.itemsize
     patterns = values.view(f"<u{width}")
     if width == 1:
@@ -30,11 +30,11 @@ def code_planes(values: np.ndarray) -> bytes:
 
 
 def expand_planes(source: ByteSource, dtype: np.dtype[np.generic], count: int) -> np.ndarray:
-    """The array again."""
+    """Decode an array."""
     turn = source.number(_ZIGZAG)
     planes = np.empty((count, dtype.itemsize), np.uint8)
-    for place in range(dtype.itemsize):
-        planes[:, place] = source.expand(count)
+    for plane in range(dtype.itemsize):
+        planes[:, plane] = source.expand(count)
     patterns = planes.view(f"<u{dtype.itemsize}").reshape(count)
     return _turn_back(patterns, turn).view(dtype.newbyteorder("<"))
 
@@ -69,6 +69,6 @@ def _sign(patterns: np.ndarray) -> np.ndarray:
 
 
 def _spread(bit: np.ndarray) -> np.ndarray:
-    """The lowest bit in every place: 0 minus it wraps around."""
+    """Return patterns of all ones where the bit is set: 0 minus 1 wraps around."""
     spread: np.ndarray = bit.dtype.type(0) - bit
     return spread

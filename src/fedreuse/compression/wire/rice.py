@@ -1,11 +1,11 @@
-"""Increasing positions as Golomb codes of the gaps between them, with a power of two as the divisor (Rice codes).
+"""Rice codes of increasing positions: Golomb codes of the gaps, with a power of two as the divisor.
 
 gap_i = position_i - position_(i-1) - 1             0 or more; position_(-1) = -1
 b     = 1 + floor(log2(ln(phi - 1) / ln(1 - p)))    p = count / size, phi the golden ratio; at least 0
 code  = gap >> b in unary (zeros, then a one), and the b low bits of the gap
 
-All unary parts lie together, then all low bits: the same bits as one code after another, but numpy can read them at
-once. With b = 0 the unary part is a bitmap that ends at its last mark.
+All unary parts come first, then all low bits: the same number of bits as one code after another, but NumPy can read
+them at once. With b = 0 the unary part is a bitmap that ends at its last mark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["rice_decode", "rice_encode", "rice_width"]
 
 
 def rice_width(count: int, size: int) -> int:
-    """b, the number of low bits of a gap, when `count` of `size` positions are kept: both ends can tell."""
+    """Return b, the number of low bits of a gap if `count` of `size` positions are kept; both ends compute it."""
     if count >= size:
         return 0
     golden = (1 + sqrt(5)) / 2
@@ -28,7 +28,7 @@ def rice_width(count: int, size: int) -> int:
 
 
 def rice_encode(positions: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Unary part and low bits of increasing positions (at least one)."""
+    """Return the unary part and the low bits of increasing positions, of which there must be at least one."""
     width = rice_width(len(positions), size)
     gaps = np.diff(positions, prepend=-1) - 1
     ends = np.cumsum((gaps >> width) + 1) - 1
@@ -38,7 +38,7 @@ def rice_encode(positions: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarra
 
 
 def rice_decode(unary: np.ndarray, low: np.ndarray, count: int, size: int) -> np.ndarray:
-    """The positions again; `unary` holds `count` ones."""
+    """Decode the positions; `unary` must hold `count` ones."""
     width = rice_width(count, size)
     ends = np.flatnonzero(np.unpackbits(unary, bitorder="little"))
     gaps = ((np.diff(ends, prepend=-1) - 1) << width) + unpack_bits(low, width, count)

@@ -30,7 +30,12 @@ def test_one_level_is_the_middle() -> None:
 
 @pytest.mark.parametrize(
     ("ends", "levels", "text"),
-    [([3, 1], 1, "no grid"), ([1, np.inf], 1, "no grid"), ([1, 3], 0, "0 levels"), ([1, 3], MAX_LEVELS + 1, "no grid")],
+    [
+        ([3, 1], 1, "not a valid grid"),
+        ([1, np.inf], 1, "not a valid grid"),
+        ([1, 3], 0, "0 levels"),
+        ([1, 3], MAX_LEVELS + 1, "not a valid grid"),
+    ],
 )
 def test_what_is_no_grid_is_refused(ends: list[float], levels: int, text: str) -> None:
     with pytest.raises(WireError, match=text):

@@ -103,7 +103,7 @@ SCALE = np.array([1.0], "<f4")
         (envelope(SCALE, np.array([0, 0, 0], np.uint8)), "left over"),
         (envelope(SCALE), "ends 2 bytes early"),
         (envelope(np.array([0.0], "<f4"), np.array([0, 0], np.uint8)), "left over"),
-        (envelope(np.array([-1.0], "<f4"), np.array([0, 0], np.uint8)), "negative scale"),
+        (envelope(np.array([-1.0], "<f4"), np.array([0, 0], np.uint8)), "scale must not be negative"),
         (envelope(SCALE, np.array([0, 0], np.uint8), bits=0), "note bits"),
         (envelope(SCALE, np.array([0, 0], np.uint8), bits=33), "note bits"),
         (envelope(SCALE, np.array([0, 0], np.uint8), bits=True), "note bits"),

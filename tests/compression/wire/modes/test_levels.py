@@ -38,7 +38,7 @@ def test_the_top_level_and_buckets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scales", "codes", "text"), [([-1, 1], [0, 0, 0, 0], "not negative"), ([1, 1], [3, 0, 0, 0], "a code above 2")]
+    ("scales", "codes", "text"), [([-1, 1], [0, 0, 0, 0], "not be negative"), ([1, 1], [3, 0, 0, 0], "a code above 2")]
 )
 def test_what_cannot_be_is_refused(scales: list[int], codes: list[int], text: str) -> None:
     with pytest.raises(WireError, match=text):

@@ -94,7 +94,7 @@ def test_lies_are_refused() -> None:
 
     refuse(good, "int3", "note values: fp16, bf16, int8 or int4 expected, got 'int3'")
     refuse(good, "int4", "int64 cannot be written as narrow values", counters)
-    refuse(Block(NARROW, 4, (nothing, -scale, good.fields[2])), "int4", "a scale is a magnitude")
+    refuse(Block(NARROW, 4, (nothing, -scale, good.fields[2])), "int4", "scale must not be negative")
     refuse(Block(NARROW, 4, (nothing, scale, np.array([0x70, 0xF8], np.uint8))), "int4", "a code below the lowest")
     refuse(Block(NARROW, 3, (np.array([7], np.uint8), scale, np.array([0x7A, 0xF8], np.uint8))), "int4", "bits beyond")
     refuse(Block(NARROW, 2, (np.array([7], np.uint8), np.ones(2, "<f2"))), "fp16", "the bitmap marks 3")

@@ -143,7 +143,7 @@ def test_lies_are_refused() -> None:
     refused(with_head(block, 99, *number(SPEC.dense_bytes), *sizes), "mode 99 cannot be packed")
     refused(with_head(block, PACKED.code, *number(SPEC.dense_bytes), *sizes), "mode 21 cannot be packed")
     refused(with_head(block, 0, *number(SPEC.dense_bytes), *sizes), "mode 0 cannot be packed")
-    refused(with_head(block, DENSE.code, *number(4), *sizes), "the message says 4 field bytes, there are 23040")
+    refused(with_head(block, DENSE.code, *number(4), *sizes), "the message says 4 field bytes, but there are 23040")
     refused(with_head(block, DENSE.code, *number(2**30), *sizes), "is above")
     refused(with_head(block, DENSE.code, *[255] * 5, 1), "a number of more than 5 bytes")
     refused(Block(PACKED, 3, block.fields), "3 values of 5760 are not dense")

@@ -80,10 +80,10 @@ def test_lies_are_refused() -> None:
     assert (len(scales), len(codes)) == (7, 42)
     assert_refused(with_fields(parcel, seed, scales, codes[:-1]), schema, "early")
     assert_refused(with_fields(parcel, seed, scales, np.append(codes, codes[:1])), schema, "left over")
-    assert_refused(with_fields(parcel, seed, -np.abs(scales), codes), schema, "not negative")
-    assert_refused(with_fields(parcel, bits=5), schema, "note bits: a whole number from 1 to 4")
+    assert_refused(with_fields(parcel, seed, -np.abs(scales), codes), schema, "not be negative")
+    assert_refused(with_fields(parcel, bits=5), schema, "note bits: an integer from 1 to 4")
     assert_refused(with_fields(parcel, bucket=17), schema, "a power of two expected, got 17")
-    assert_refused(with_fields(parcel, bucket=2**17), schema, "note bucket: a whole number from 1 to 65536")
+    assert_refused(with_fields(parcel, bucket=2**17), schema, "note bucket: an integer from 1 to 65536")
     assert (ROTATED.code, MODES[24]) == (24, ROTATED)
 
 

@@ -95,12 +95,12 @@ def changed(block: Block) -> bytes:
     ("fields", "count", "why"),
     [
         ([[0, 3], [1], [1.0] * 6], 6, None),
-        ([[0, 4], [1], [1.0] * 3], 3, "beyond the 10"),
+        ([[0, 4], [1], [1.0] * 3], 3, "beyond the last of 10"),
         ([[0, 3], [1], [1.0] * 5], 5, "5 kept coordinates of 6"),
         ([[0, 3], [1], [1.0] * 7], 7, "7 kept coordinates of 6"),
-        ([[0, 3], [0]], 6, "mode 0 cannot carry"),
-        ([[0, 3], [10], [0, 3], [1]], 6, "mode 10 cannot carry"),
-        ([[0, 3], [255], [1.0] * 6], 6, "mode 255 cannot carry"),
+        ([[0, 3], [0]], 6, "mode 0 cannot represent"),
+        ([[0, 3], [10], [0, 3], [1]], 6, "mode 10 cannot represent"),
+        ([[0, 3], [255], [1.0] * 6], 6, "mode 255 cannot represent"),
         ([[0, 0], [1]], 0, "no row is marked"),
     ],
 )
@@ -119,5 +119,5 @@ def test_lies_are_refused(fields: list[list[float]], count: int, why: str | None
 def test_a_single_number_has_no_rows() -> None:
     parcel = Dense().encode(drawn(), SCHEMA, np.random.default_rng(0))
     lie = Parcel((*parcel.blocks[:2], rows_block(dense_block(np.ones(1, np.float32)), (0,), 1)))
-    with pytest.raises(WireError, match="a single number has no rows"):
+    with pytest.raises(WireError, match="a scalar has no rows"):
         Envelope.from_bytes(Envelope("x", 1, 1, parcels={"update": lie}).to_bytes(), WHOLE)

@@ -39,7 +39,7 @@ def test_a_block_by_hand() -> None:
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (lambda sent: (-sent[0], *sent[1:]), "a magnitude is not negative"),
+        (lambda sent: (-sent[0], *sent[1:]), "magnitude must not be negative"),
         (lambda sent: (sent[0], sent[1] + 9, *sent[2:]), "a unary part of"),
         (lambda sent: (*sent[:2], sent[2] * 0, *sent[3:]), "the message says 2"),
     ],

@@ -138,8 +138,8 @@ def refused() -> Iterator[tuple[str, str, bytes]]:
     yield "cut in the arrays", "bytes early", signed(bitmap[START.size : -1])
     yield "a byte too many", "left over", signed(bitmap[START.size :] + b"\0")
     yield "a header beyond the end", "the header claims", signed(ADDRESS.pack(99, 5, 7, 6, 3))
-    yield "a key twice", "the one form", framed(b"\x94\xa1k\xc2\x82\xa1a\1\xa1a\2\x90")
-    yield "a longer form of a list", "the one form", framed(b"\xdc\0\4\xa1k\xc2\x80\x90")
+    yield "a key twice", "canonical form", framed(b"\x94\xa1k\xc2\x82\xa1a\1\xa1a\2\x90")
+    yield "a longer form of a list", "canonical form", framed(b"\xdc\0\4\xa1k\xc2\x80\x90")
     yield "a list of 2^31 - 1 entries", "malformed header", framed(b"\x94\xa1k\xc2\x80\xdd\x7f\xff\xff\xff")
     for about, words, parcel, arrays in _LIES:
         yield about, words, framed(["update", False, {}, [["update", parcel]]], arrays)
@@ -157,7 +157,7 @@ _LIES: list[tuple[str, str, list[Any], bytes]] = [
     ("a unary part of 4 gigabytes", "unary part", [b"\x11\0\0", [2]], bytes(4) + b"\xff" * 4 + bytes(8)),
     ("code lengths of no Huffman code", "not those of a Huffman code", [b"\x14\0\0"],
      np.array([0, 1], "<f4").tobytes() + b"\4\0" + bytes(20)),
-    ("a second of a second", "no second of its own", [bytes(3), [], {}, [bytes(3), [], {}, [bytes(3)]]], b""),
+    ("a second of a second", "not contain further parcels", [bytes(3), [], {}, [bytes(3), [], {}, [bytes(3)]]], b""),
 ]  # fmt: skip
 
 

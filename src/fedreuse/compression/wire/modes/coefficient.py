@@ -1,4 +1,4 @@
-"""A tensor as a multiple of one that both ends of a link hold: the number, or a repetition of the one before."""
+"""A tensor as a multiple of one that both ends of a link hold: a coefficient, or a repetition of the previous one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
 
 def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
     del block, notes
-    raise WireError(f"{spec.name}: a coefficient means nothing without the look-back, which only the link lbgm holds")
+    raise WireError(f"{spec.name}: a coefficient needs the look-back, which only the link lbgm holds")
 
 
 COEFFICIENT = add_mode(Mode(9, "coefficient", _read, _decode))
-"""One float32 for a recycled tensor; a count of 0 repeats the number of the tensor before it."""
+"""One float32 for a recycled tensor; a count of 0 repeats the coefficient of the previous tensor."""

@@ -1,4 +1,4 @@
-"""Points of an even grid between a tensor's ends, their indices in Huffman codes."""
+"""Points of a uniform grid between a tensor's smallest and largest value, with Huffman-coded indices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
     num_levels = int(levels[0])
     span = float(ends[1]) - float(ends[0])
     if not 0 <= span < np.inf or not 1 <= num_levels <= MAX_LEVELS:
-        raise WireError(f"{spec.name}: {num_levels} levels from {ends[0]} to {ends[1]} are no grid")
+        raise WireError(f"{spec.name}: {num_levels} levels from {ends[0]} to {ends[1]} are not a valid grid")
     if num_levels == 1:
         return ends, levels
     lengths = take_bits(take, spec, LENGTH_BITS, num_levels)
@@ -47,12 +47,12 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
 def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
     del notes
     (low, high), num_levels = block.fields[0].astype(np.float64), int(block.fields[1][0])
-    places = (low + (high - low) * ((np.arange(num_levels) + 0.5) / num_levels)).astype(spec.dtype)
+    points = (low + (high - low) * ((np.arange(num_levels) + 0.5) / num_levels)).astype(spec.dtype)
     if num_levels == 1:
-        return None, np.full(spec.size, places[0])
+        return None, np.full(spec.size, points[0])
     packed, segments, stream = block.fields[2:]
     lengths = unpack_bits(packed, LENGTH_BITS, num_levels)
-    return None, places[huffman_decode(stream, segments, lengths, spec.size)]
+    return None, points[huffman_decode(stream, segments, lengths, spec.size)]
 
 
 GRID = add_mode(Mode(20, "grid", _read, _decode, has_count=False))

@@ -4,7 +4,7 @@
     q    = floor((x + R) / step + 1/2)               in 0 .. 2^b - 1: b bits each
     x'   = q step - R                                |x' - x| <= R / (2^b - 1)
 
-R travels as a float32, rounded up. A tensor of zeros is R = 0 and no levels at all, so nothing is divided by it.
+R is sent as a float32, rounded up. A tensor of zeros is R = 0 without levels.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ MAX_BITS = 32
 
 
 def innovation_block(flat: np.ndarray, bits: int) -> Block:
-    """The tensor in levels; the parcel's notes must say `bits`."""
+    """Encode a tensor in levels; the parcel's notes must contain `bits`."""
     radius = _radius(flat)
     scale = np.array([radius if radius < np.inf else np.nan], "<f4")
     if not 0 < radius < np.inf:
-        return Block(INNOVATION, len(flat), (scale,))  # zeros; or not a number, which the receiver will see and refuse
+        return Block(INNOVATION, len(flat), (scale,))  # zeros, or non-finite values, which the receiver refuses
     nearest = np.floor((flat.astype(np.float64) + radius) / _step(radius, bits) + 0.5)
     levels = np.clip(nearest, 0, (1 << bits) - 1).astype(np.uint32)
     return Block(INNOVATION, len(flat), (scale, pack_bits(levels, bits)))
 
 
 def _radius(flat: np.ndarray) -> float:
-    """The largest magnitude as the next float32 above it."""
+    """Return the largest magnitude, rounded up to a float32."""
     exact = float(np.max(np.abs(flat), initial=0.0))
     with np.errstate(over="ignore"):
         rounded = np.float32(exact)
@@ -54,7 +54,7 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
     bits = whole_note(notes, "bits", 1, MAX_BITS)
     scale = take(np.dtype("<f4"), 1)
     if scale[0] < 0:
-        raise WireError(f"{spec.name}: levels of a negative scale")
+        raise WireError(f"{spec.name}: a scale must not be negative")
     return (scale, take_bits(take, spec, bits, count)) if 0 < scale[0] < np.inf else (scale,)
 
 

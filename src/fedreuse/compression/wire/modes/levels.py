@@ -1,4 +1,4 @@
-"""Each coordinate as one of a few levels of its bucket's scale, in a few bits."""
+"""Coordinates as a few levels of their bucket's scale, in a few bits each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
     bits, bucket = whole_note(notes, "bits", 2, 8), whole_note(notes, "bucket", 1, MAX_BUCKET)
     scales = take(value_dtype(spec), -(-spec.size // bucket))
     if (scales < 0).any():
-        raise WireError(f"{spec.name}: a scale is a magnitude, and not negative")
+        raise WireError(f"{spec.name}: a scale must not be negative")
     codes = take_bits(take, spec, bits, spec.size)
     if unpack_bits(codes, bits, spec.size).max(initial=0) > 2 * top_level(bits):
         raise WireError(f"{spec.name}: a code above {2 * top_level(bits)}, the top level")
@@ -44,10 +44,10 @@ LEVELS = add_mode(Mode(16, "levels", _read, _decode, has_count=False))
 
 
 def top_level(bits: int) -> int:
-    """The top level: 2 top + 1 codes fit into `bits` bits."""
+    """Return the top level: 2 top + 1 codes fit into `bits` bits."""
     return int(2 ** (bits - 1) - 1)
 
 
 def spread(scales: np.ndarray, bucket: int, size: int) -> np.ndarray:
-    """Each bucket's scale for each of its coordinates."""
+    """Return the scale of each coordinate's bucket."""
     return np.repeat(scales, min(bucket, size))[:size]

@@ -1,15 +1,14 @@
-"""Kept coordinates whose values are rounded to fewer bits; where they are is written as in the other sparse modes.
+"""Kept coordinates with values rounded to fewer bits, and positions as in the other sparse modes.
 
-The parcel's note `values` says how, and with it the fields:
+The parcel's note `values` is the format, which determines the fields:
 
-    fp16   IEEE half precision, to nearest even; what is too large for it becomes infinite, and is refused on arrival
+    fp16   IEEE half precision, to nearest even; values too large for it become infinite, and the receiver refuses them
     bf16   the upper half of a float32, to nearest even
     int8   scale R = max |v| / 127 (32-bit float, rounded up), then q = rint(v / R), 8 bits with sign
     int4   scale R = max |v| / 7, then q + 8, 4 bits each
 
-Before them: nothing if all d coordinates are carried, a bitmap of ceil(d / 8) bytes if that is not longer than 4 k
-bytes, otherwise k positions of 32 bits. Where the largest magnitude is 0 or no finite number, int8 and int4 are the
-scale alone.
+Before them: nothing if all d coordinates are kept, a bitmap of ceil(d / 8) bytes if that is not longer than 4 k bytes,
+otherwise k positions of 32 bits. If the largest magnitude is 0 or not finite, int8 and int4 consist of the scale alone.
 """
 
 from __future__ import annotations
@@ -45,21 +44,25 @@ _BITS = {"int8": 8, "int4": 4}
 def narrow_block(
     positions: np.ndarray | None, values: np.ndarray, size: int, kind: Kind, bitmap: np.ndarray | None = None
 ) -> Block:
-    """The kept coordinates (None: all) of a tensor of `size`, rounded; the parcel's notes must say `values`.
+    """Encode the kept coordinates of a tensor; the parcel's notes must contain `kind` as `values`.
 
-    `bitmap` is a bit per coordinate, where that is at hand: the positions once more.
+    Args:
+        positions: Flat positions of the values; None: all.
+        values: The values.
+        size: Number of coordinates of the tensor.
+        kind: The format of the values.
+        bitmap: The positions as one bit per coordinate, if already computed.
     """
-    place = _place(size, len(values))
-    where = np.empty(0, np.uint8)
-    if positions is not None and place != "all":
-        if place == "pairs":
-            where = positions.astype("<i4")
-        else:
-            where = bitmap_of(positions, size) if bitmap is None else bitmap
-    return Block(NARROW, len(values), (where, *_round(values, kind)))
+    form = _mask_form(size, len(values))
+    mask = np.empty(0, np.uint8)
+    if positions is not None and form == "pairs":
+        mask = positions.astype("<i4")
+    elif positions is not None and form == "bitmap":
+        mask = bitmap_of(positions, size) if bitmap is None else bitmap
+    return Block(NARROW, len(values), (mask, *_round(values, kind)))
 
 
-def _place(size: int, count: int) -> str:
+def _mask_form(size: int, count: int) -> str:
     if count == size:
         return "all"
     return "bitmap" if -(-size // 8) <= 4 * count else "pairs"
@@ -80,7 +83,7 @@ def _round(values: np.ndarray, kind: str) -> tuple[np.ndarray, ...]:
 
 
 def _scale(largest: float, top: int) -> float:
-    """The step, as the next float32 above it, so that the largest magnitude is a level."""
+    """Return the step, rounded up to a float32, so that the largest magnitude does not exceed the top level."""
     with np.errstate(over="ignore"):
         rounded = np.float32(largest / top)
     is_below = float(rounded) < largest / top
@@ -90,7 +93,7 @@ def _scale(largest: float, top: int) -> float:
 def _to_bf16(values: np.ndarray) -> np.ndarray:
     bits = values.astype("<f4").view("<u4")
     rounded = (bits + (0x7FFF + (bits >> 16 & 1)).astype(np.uint32)) >> 16
-    not_a_number = (bits >> 16) | 0x40  # rounding could carry a NaN over into an infinity
+    not_a_number = (bits >> 16) | 0x40  # rounding could turn a NaN into an infinity
     return np.where((bits & 0x7FFFFFFF) > 0x7F800000, not_a_number, rounded).astype("<u2")
 
 
@@ -104,31 +107,31 @@ def _kind(notes: Notes, spec: TensorSpec) -> str:
 def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
     kind = _kind(notes, spec)
     check_float(spec, "narrow values")
-    place = _place(spec.size, count)
-    where = np.empty(0, np.uint8)
-    if place != "all":
-        where = read_bitmap(take, spec, count) if place == "bitmap" else read_positions(take, spec, count)
+    form = _mask_form(spec.size, count)
+    mask = np.empty(0, np.uint8)
+    if form != "all":
+        mask = read_bitmap(take, spec, count) if form == "bitmap" else read_positions(take, spec, count)
     if kind in ("fp16", "bf16"):
-        return where, take(np.dtype("<f2" if kind == "fp16" else "<u2"), count)
+        return mask, take(np.dtype("<f2" if kind == "fp16" else "<u2"), count)
     scale = take(np.dtype("<f4"), 1)
     if scale[0] < 0:
-        raise WireError(f"{spec.name}: a scale is a magnitude, and not negative")
+        raise WireError(f"{spec.name}: a scale must not be negative")
     if not 0 < scale[0] < np.inf:
-        return where, scale
+        return mask, scale
     codes = take_bits(take, spec, _BITS[kind], count)
     if unpack_bits(codes, _BITS[kind], count).min(initial=1) < 1:
         raise WireError(f"{spec.name}: a code below the lowest level")
-    return where, scale, codes
+    return mask, scale, codes
 
 
 def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | None, np.ndarray]:
     kind = _kind(notes, spec)
-    place = _place(spec.size, block.count)
-    where, *fields = block.fields
+    form = _mask_form(spec.size, block.count)
+    mask, *fields = block.fields
     positions = None
-    if place != "all":
-        positions = positions_of(where, spec.size) if place == "bitmap" else where
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite arrives so, and is refused
+    if form != "all":
+        positions = positions_of(mask, spec.size) if form == "bitmap" else mask
+    with np.errstate(over="ignore", invalid="ignore"):  # non-finite values stay so, and are refused later
         return positions, _widen(fields, kind, block.count).astype(spec.dtype)
 
 

@@ -1,16 +1,16 @@
-"""A block of another mode, losslessly coded: its mask and its values each in the smallest form, and no larger.
+"""Lossless coding of a block of another mode, with mask and values each in the smallest of several forms.
 
 Head: the code of the other mode (1 byte), its field bytes, the bytes of the coded mask, those of the coded values (each
-a number of seven bits a byte). Then the mask, then the values.
+a variable-length integer, see wire/entropy.py). Then the mask, then the values.
 
-The modes dense, pairs and bitmap have a mask (dense: none) and values. The values begin with a byte:
+The modes dense, pairs and bitmap have a mask (dense: none) and values. The first byte of the values is the form:
 
 0  as they are
 1  planes          see wire/planes.py
 2  against         see wire/reference_coding.py: float32 values against the numbers that the receiver holds
 
-Of any other mode the fields are coded as they lie: their number, and for each its bytes per number, its length and its
-planes. What a receiver gives back is, bit for bit, what the other mode would have carried.
+Of any other mode the fields are coded one by one: their number, and for each its bytes per number, its length and its
+planes. The decoded block is bit-identical to that of the other mode.
 """
 
 from __future__ import annotations
@@ -53,7 +53,13 @@ _BYTE = np.dtype("u1")
 
 
 def pack_block(block: Block, spec: TensorSpec, held: np.ndarray | None = None) -> Block:
-    """The block coded, or itself where that is not smaller. `held`: the tensor's numbers that the receiver holds."""
+    """Return the coded block, or the block itself if that is not smaller.
+
+    Args:
+        block: A block of any mode.
+        spec: The tensor.
+        held: The tensor's values that the receiver holds, if any.
+    """
     if block.mode is ABSENT or not block.count:
         return block
     if block.mode in _KNOWN:
@@ -70,7 +76,7 @@ def pack_block(block: Block, spec: TensorSpec, held: np.ndarray | None = None) -
 def decode_packed(
     block: Block, spec: TensorSpec, notes: Notes, held: np.ndarray | None = None
 ) -> tuple[np.ndarray | None, np.ndarray]:
-    """Kept positions (None: all) and values, as those of the other mode."""
+    """Return the kept positions (None: all) and values of the other mode."""
     head = ByteSource(block.fields[0], spec.name)
     mode, field_bytes = _mode(head, spec), head.number(_most_bytes(spec))
     mask, coded = (ByteSource(field, spec.name) for field in block.fields[1:])
@@ -88,12 +94,12 @@ def decode_packed(
     mask.close()
     coded.close()
     if needed != field_bytes:
-        raise WireError(f"{spec.name}: the message says {field_bytes} field bytes, there are {needed}")
+        raise WireError(f"{spec.name}: the message says {field_bytes} field bytes, but there are {needed}")
     return positions if positions is None else positions.astype(np.int32, copy=False), values
 
 
 def _code_positions(block: Block, spec: TensorSpec) -> tuple[np.ndarray | None, bytes]:
-    """The kept positions as numbers that index fastest (None: all), and coded."""
+    """Return the kept positions in the dtype that indexes fastest (None: all), and their encoding."""
     if block.mode is DENSE:
         return None, b""
     if block.mode is PAIRS:
@@ -140,7 +146,7 @@ def _code_fields(fields: tuple[np.ndarray, ...]) -> Iterator[bytes]:
 
 
 def _expand_fields(source: ByteSource, mode: Mode, count: int, spec: TensorSpec, notes: Notes) -> Block:
-    """The fields as the mode itself reads and checks them."""
+    """Decode the fields, which the mode itself then reads and checks."""
     most = _most_bytes(spec)
     pieces = []
     for _ in range(source.number(_MAX_FIELDS)):
@@ -189,7 +195,7 @@ def _mode(head: ByteSource, spec: TensorSpec) -> Mode:
 
 
 def _most_bytes(spec: TensorSpec) -> int:
-    """More than any mode needs for a tensor."""
+    """Return an upper bound on the bytes of a tensor in any mode."""
     return (spec.width + 5) * spec.size + 8448
 
 
@@ -198,7 +204,7 @@ def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | 
 
 
 def _modelled(block: Block) -> int:
-    """The field bytes of the other mode, which the head says."""
+    """Return the field bytes of the other mode, which the head contains."""
     head = ByteSource(block.fields[0], "packed")
     head.take(1)
     return head.number(2**35)

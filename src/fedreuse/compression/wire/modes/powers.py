@@ -1,4 +1,4 @@
-"""Powers of two: a sign bit and a biased exponent per coordinate, those of a float32 without fraction."""
+"""Powers of two: the sign bit and the biased exponent of a float32 per coordinate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some rows of a tensor: which they are, and a block of another mode about these rows alone."""
+"""Some rows of a tensor: marks of these rows, and a block of another mode for them alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ROWS", "rows_block", "within_rows"]
 
 
 def rows_block(inner: Block, rows: tuple[int, ...], num_rows: int) -> Block:
-    """A block about some of a tensor's rows; the others are not part of the message."""
+    """Return a block of some of a tensor's rows; the others are not part of the message."""
     marks = np.zeros(num_rows, np.bool_)
     marks[list(rows)] = True
     code = np.array([inner.mode.code], np.uint8)
@@ -29,7 +29,7 @@ def rows_block(inner: Block, rows: tuple[int, ...], num_rows: int) -> Block:
 
 
 def within_rows(block: Block, spec: TensorSpec, change: Callable[[Block, TensorSpec], Block]) -> Block:
-    """The same rows with another block about them: `change` sees the inner block and the smaller tensor."""
+    """Apply `change` to the inner block; it gets the inner block and the spec of these rows alone."""
     marks, code, *fields = block.fields
     rows = np.flatnonzero(np.unpackbits(marks, count=spec.shape[0], bitorder="little"))
     inner = Block(MODES[int(code[0])], block.count, tuple(fields))
@@ -38,15 +38,15 @@ def within_rows(block: Block, spec: TensorSpec, change: Callable[[Block, TensorS
 
 def _read_rows(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.ndarray, ...]:
     if not spec.shape:
-        raise WireError(f"{spec.name}: a single number has no rows")
+        raise WireError(f"{spec.name}: a scalar has no rows")
     marks = take(np.dtype("u1"), ceil(spec.shape[0] / 8))
     padding, num_marked = -spec.shape[0] % 8, int(np.bitwise_count(marks).sum())
     if not num_marked or (padding and marks[-1] >> (8 - padding)):
-        raise WireError(f"{spec.name}: no row is marked, or one beyond the {spec.shape[0]} that there are")
+        raise WireError(f"{spec.name}: no row is marked, or one beyond the last of {spec.shape[0]}")
     code = take(np.dtype("u1"), 1)
     mode = MODES.get(int(code[0]))
     if mode is None or mode in (ABSENT, ROWS, PACKED):
-        raise WireError(f"{spec.name}: mode {int(code[0])} cannot carry some of the rows")
+        raise WireError(f"{spec.name}: mode {int(code[0])} cannot represent some of the rows")
     narrow = _narrow(spec, num_marked)
     if count > narrow.size or (not mode.has_count and count != narrow.size):
         raise WireError(f"{spec.name}: {count} kept coordinates of {narrow.size} in the marked rows")

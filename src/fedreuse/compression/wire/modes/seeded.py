@@ -1,4 +1,4 @@
-"""Kept coordinates whose positions a seed draws: the seed and the values."""
+"""Kept coordinates at random positions: the seed of the positions and the values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["SEEDED", "drawn_positions"]
 
 
 def drawn_positions(seed: np.uint64, size: int, count: int) -> np.ndarray:
-    """Where the `count` smallest of `size` raw words of PCG64 are, increasing; among equals the smaller position wins.
+    """Return the increasing positions of the `count` smallest of `size` raw words of PCG64; ties: smaller position.
 
-    Raw words are used because their stream never changes between versions of NumPy, and both ends must draw the same.
+    Raw words are used because NumPy guarantees their stream across versions, and both ends must draw the same.
     """
     if not count:
         return np.empty(0, np.int32)

@@ -1,4 +1,4 @@
-"""Kept coordinates that share one magnitude: signs, and positions in Rice codes."""
+"""Kept coordinates of one common magnitude: signs, and positions in Rice codes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
         return ()
     magnitude = take(value_dtype(spec), 1)
     if magnitude[0] < 0:
-        raise WireError(f"{spec.name}: a magnitude is not negative")
+        raise WireError(f"{spec.name}: a magnitude must not be negative")
     length = take(np.dtype("<u4"), 1)
     width = rice_width(count, spec.size)
     longest = -(-(count + (spec.size >> width)) // 8)  # a one per code, a zero per 2^width positions
     if int(length[0]) > longest:
-        raise WireError(f"{spec.name}: a unary part of {length[0]} bytes, where {longest} reach the last position")
+        raise WireError(f"{spec.name}: a unary part of {length[0]} bytes, but {longest} reach the last position")
     unary = take(np.dtype("u1"), int(length[0]))
     num_marked = int(np.bitwise_count(unary).sum())
     if num_marked != count or not unary[-1]:
-        raise WireError(f"{spec.name}: {num_marked} codes in {len(unary)} bytes, the message says {count}")
+        raise WireError(f"{spec.name}: {num_marked} codes in {len(unary)} bytes, but the message says {count}")
     low = take_bits(take, spec, width, count)
     if rice_decode(unary, low, count, spec.size)[-1] >= spec.size:
         raise WireError(f"{spec.name}: positions must lie within 0..{spec.size - 1}")
