@@ -321,6 +321,18 @@ def test_overrides_are_read_as_yaml() -> None:
     assert config.rounds.patience is None
 
 
+def test_clients_per_round_is_an_alias_of_cohort() -> None:
+    named = load({**plain(), "rounds": {"cohort": 4}})
+    aliased = load({**plain(), "rounds": {"clients_per_round": 4}})
+    assert aliased == named
+    assert aliased.run_id == named.run_id
+    assert "clients_per_round" not in aliased.to_plain()["rounds"]
+    assert load({**plain(), "rounds": {"cohort": 4}}, ["rounds.clients_per_round=3"]).rounds.cohort == 3
+    assert load({**plain(), "rounds": {"clients_per_round": 4}}, ["rounds.cohort=3"]).rounds.cohort == 3
+    with pytest.raises(ConfigError, match=r"rounds\.clients_per_round is an alias of rounds\.cohort"):
+        load({**plain(), "rounds": {"cohort": 4, "clients_per_round": 4}})
+
+
 def test_overrides_leave_the_mapping_alone_and_apply_in_order() -> None:
     before = plain()
     changed = with_overrides(before, ["rounds.count=3", "rounds.count=9"])

@@ -150,10 +150,14 @@ def _named(name: str, cls: type[Any], beside: Json | None = None) -> Json:
 def _fields(cls: type[Any]) -> Json:
     hints, texts = get_type_hints(cls), meanings(cls)
     fields = [field for field in dataclasses.fields(cls) if field.init]
+    properties = {field.name: _field(field, hints[field.name], texts.get(field.name, "")) for field in fields}
+    for field in fields:
+        if alias := field.metadata.get("alias"):
+            properties[alias] = {**_field(field, hints[field.name], ""), "description": f"Alias of `{field.name}`."}
     return {
         "type": "object",
         "description": _summary(cls),
-        "properties": {field.name: _field(field, hints[field.name], texts.get(field.name, "")) for field in fields},
+        "properties": properties,
         "required": _required(cls),
         "additionalProperties": False,
     }

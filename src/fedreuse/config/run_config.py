@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
@@ -46,7 +46,8 @@ class Rounds:
 
     Args:
         count: Number of rounds, at least 1.
-        cohort: Number of clients selected in each round, at least 1 and at most `task.clients`.
+        cohort: Number of clients selected in each round, at least 1 and at most `task.clients`. A file may call
+            it `clients_per_round`.
         evaluate_every: Rounds between evaluations, at least 1; the first and the last round are always evaluated.
         patience: Evaluations without a better validation score after which the run stops, at least 1. None: no early
             stopping.
@@ -60,7 +61,7 @@ class Rounds:
     """
 
     count: int = 90
-    cohort: int = 10
+    cohort: int = field(default=10, metadata={"alias": "clients_per_round"})
     evaluate_every: int = 5
     patience: int | None = None
     availability: Availability = part(availabilities, "always")
@@ -316,8 +317,22 @@ def with_overrides(plain: Mapping[str, Any], overrides: Iterable[str]) -> dict[s
 
 
 def with_changes(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the mapping with a tree of changes applied; a change of dataset keeps the keys of the task itself."""
-    return apply_changes(plain, changes, {"task": TASK_KEYS})
+    """Return the mapping with a tree of changes applied; a change of dataset keeps the keys of the task itself.
+
+    Aliases are replaced in both by the names of the fields, so that a change may use the other name of a key.
+    """
+    return apply_changes(_without_aliases(plain), _without_aliases(changes), {"task": TASK_KEYS})
+
+
+def _without_aliases(plain: Mapping[str, Any]) -> Mapping[str, Any]:
+    rounds = plain.get("rounds")
+    if not isinstance(rounds, Mapping):
+        return plain
+    aliases = {field.metadata["alias"]: field.name for field in fields(Rounds) if "alias" in field.metadata}
+    for alias, name in aliases.items():
+        if alias in rounds and name in rounds:
+            raise ConfigError(f"rounds.{alias} is an alias of rounds.{name}, but both are given; drop one")
+    return {**plain, "rounds": {aliases.get(key, key): value for key, value in rounds.items()}}
 
 
 def read_overrides(overrides: Iterable[str]) -> dict[str, Any]:
