@@ -48,7 +48,7 @@ def test_whoever_fails_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None
     for _ in range(3):
         heard.tell(ROUND)
     assert notes == ["broken", "whole", "whole", "whole"]
-    assert logged == ["listener Notes failed in evaluated (KeyError: 'broken'); the run goes on without it"]
+    assert logged == ["listener Notes failed in evaluated (KeyError: 'broken'); the run continues without it"]
     assert [record.getMessage() for record in caplog.records] == logged
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fedreuse.core.errors import ConfigError
-from fedreuse.core.method import LinkContext, Method, MethodConfig, methods
+from fedreuse.core.method import BufferPolicy, ClientHalf, LinkContext, Method, MethodConfig, ServerHalf, methods
 from fedreuse.core.needs import Needs
 from fedreuse.core.schema import Schema
 from fedreuse.methods.averaging import AveragingServer, TrainingClient
@@ -44,15 +45,20 @@ def test_halves_that_declare_nothing_are_refused() -> None:
             Method(*halves)  # type: ignore[arg-type]
 
 
-def test_a_configuration_without_halves_says_so() -> None:
+def test_a_configuration_defines_halves_and_has_defaults_for_the_rest() -> None:
     @dataclass(frozen=True)
     class Half(MethodConfig):
         pass
 
-    assert Half().needs == Needs()
-    assert (dict(Half().default_uplink), dict(Half().default_downlink)) == ({}, {})
-    with pytest.raises(TypeError, match=r"Half does not say what its two halves are: define halves\(buffers\)"):
-        Half().halves("dense")
+    @dataclass(frozen=True)
+    class Whole(MethodConfig):
+        def halves(self, buffers: BufferPolicy) -> tuple[ServerHalf[Any], ClientHalf[Any]]:
+            return AveragingServer(), TrainingClient()
+
+    with pytest.raises(TypeError, match="halves"):
+        Half()  # type: ignore[abstract]
+    assert Whole().needs == Needs()
+    assert (dict(Whole().default_uplink), dict(Whole().default_downlink)) == ({}, {})
 
 
 def test_every_registered_method_has_halves_and_a_docstring() -> None:

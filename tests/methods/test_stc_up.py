@@ -91,7 +91,7 @@ def test_settings_that_cannot_be(fields: dict[str, float]) -> None:
 
 
 def test_a_residual_of_running_variances_is_refused() -> None:
-    with pytest.raises(ConfigError, match="memory of running variances"):
+    with pytest.raises(ConfigError, match="running variances"):
         load(plain(method={"name": "stc_up"}, buffers="as_weights"))
 
 

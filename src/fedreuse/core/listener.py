@@ -1,4 +1,4 @@
-"""Those who hear a run: the base class, the registry that a configuration names them by, and how they are told."""
+"""Listeners, the callbacks of a run: base class, registry and notification."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _log = logging.getLogger("fedreuse")
 
 
 class Listener:
-    """Hears what a run tells; override what you want to hear.
+    """Base class of listeners, the callbacks of a run; override the methods you need.
 
-    `started`, `evaluated` and `round_done` may return `Stop(reason)`. The run then makes its rounds so far safe and
-    ends in the state `stopped`: not complete, the test split not opened, and resumed to the same bits.
-    An exception from a listener is reported once, and the listener hears nothing more; the run goes on. `started` comes
-    first: a mistake that is found before it (in the data, say) is raised to the caller, and no listener hears of it.
+    `started`, `evaluated` and `round_done` may return `Stop(reason)`. The run then stores its rounds so far and ends in
+    the state `stopped`: not complete, the test split not opened. It can be resumed with bit-identical results.
+
+    An exception in a listener is logged once, and the listener is not called again; the run continues. Errors before
+    `started`, for example in the data, are raised to the caller without notifying listeners.
 
     Example:
         >>> from fedreuse import Listener, Stop, run
@@ -41,28 +42,28 @@ class Listener:
     """
 
     def started(self, event: Started) -> Stop | None:
-        """The run begins, or goes on."""
+        """Handle the start or resumption of the run."""
 
     def evaluated(self, event: Evaluated) -> Stop | None:
-        """A round was evaluated; `round_done` follows."""
+        """Handle the evaluation of a round; `round_done` follows."""
 
     def round_done(self, event: RoundDone) -> Stop | None:
-        """A round is over."""
+        """Handle the end of a round."""
 
     def finished(self, event: Finished) -> None:
-        """The run is complete."""
+        """Handle the completion of the run."""
 
     def stopped(self, event: Stopped) -> None:
-        """The run was stopped by a listener."""
+        """Handle a stop that a listener requested."""
 
     def failed(self, event: Failed) -> None:
-        """The run ends with an error."""
+        """Handle an error or interruption that ends the run."""
 
     def close(self) -> None:
-        """Nothing more will be told: let go of files and the like."""
+        """Release resources such as files; called after the last event."""
 
 
-_HEARD_BY: Mapping[type, str] = {
+_HANDLERS: Mapping[type, str] = {
     Started: "started",
     Evaluated: "evaluated",
     RoundDone: "round_done",
@@ -73,30 +74,30 @@ _HEARD_BY: Mapping[type, str] = {
 
 
 class ListenerConfig(ABC):
-    """What the registry of listeners holds: a frozen dataclass of settings."""
+    """Base class of the registry's listeners: a frozen dataclass of settings that creates a listener."""
 
     @abstractmethod
     def start(self) -> Listener:
-        """A listener for one run; an error here refuses the run."""
+        """Create the listener of one run; an exception prevents the run from starting."""
 
 
 @dataclass(frozen=True)
 class OwnListener(ListenerConfig):
-    """A user's class that is no dataclass, called with the keys that stand beside its name."""
+    """A user's listener class that is no dataclass, and the keyword arguments from the configuration."""
 
     target: Callable[..., Listener]
     name: str
     options: dict[str, Any] = field(default_factory=dict)
 
     def start(self) -> Listener:
-        """Call the user's class."""
+        """Create the user's listener."""
         try:
             return self.target(**self.options)
         except TypeError as error:
             raise ConfigError(f"listeners: {self.name}({', '.join(self.options)}) failed: {error}") from error
 
     def to_plain(self) -> dict[str, Any]:
-        """The options alone; the registry writes the name."""
+        """Return the options; the registry adds the name."""
         return dict(self.options)
 
 
@@ -106,47 +107,48 @@ listeners: Registry[ListenerConfig] = Registry(
 
 
 def parse_listeners(value: object, where: str) -> tuple[ListenerConfig, ...]:
-    """Listeners by name, in the order in which they hear."""
+    """Parse a list of listeners, which are notified in this order."""
     if not isinstance(value, list | tuple):
         raise ConfigError(f"{where}: a list expected, for example [{{name: csv}}]; got {value!r}")
-    return tuple(listeners.parse(spec, f"{where}[{place}]") for place, spec in enumerate(value))
+    return tuple(listeners.parse(spec, f"{where}[{index}]") for index, spec in enumerate(value))
 
 
 class Listeners:
-    """Everybody who hears a run; `stop` is the first request to stop."""
+    """All listeners of a run; `stop` is the first request to stop."""
 
-    def __init__(self, those: Iterable[Listener], log: Callable[[str], object] = str) -> None:
-        """`log` is told of a listener that fails, as the standard logger `fedreuse` is."""
-        self._those = list(those)
+    def __init__(self, active: Iterable[Listener], log: Callable[[str], object] = str) -> None:
+        """Report failing listeners to `log` and to the standard logger `fedreuse`."""
+        self._active = list(active)
         self._log = log
         self.stop: Stop | None = None
 
     def tell(self, event: RunEvent) -> None:
-        """Let everybody hear an event, in order; whoever fails is left out from then on."""
-        for listener in tuple(self._those):
+        """Notify the listeners of an event in order; a listener that raises is removed."""
+        handler = _HANDLERS[type(event)]
+        for listener in tuple(self._active):
             try:
-                asked = getattr(listener, _HEARD_BY[type(event)])(event)
+                request = getattr(listener, handler)(event)
             except Exception as error:
-                self._those.remove(listener)
-                self._complain(listener, _HEARD_BY[type(event)], error)
+                self._active.remove(listener)
+                self._report(listener, handler, error)
             else:
-                self.stop = self.stop or (asked if isinstance(asked, Stop) else None)
+                self.stop = self.stop or (request if isinstance(request, Stop) else None)
         if isinstance(event, Finished | Stopped | Failed):
             self._close()
 
     def _close(self) -> None:
-        for listener in self._those:
+        for listener in self._active:
             try:
                 listener.close()
             except Exception as error:
-                self._complain(listener, "close", error)
-        self._those = []
+                self._report(listener, "close", error)
+        self._active = []
 
-    def _complain(self, listener: Listener, heard: str, error: Exception) -> None:
+    def _report(self, listener: Listener, handler: str, error: Exception) -> None:
         line = (
-            f"listener {type(listener).__name__} failed in {heard} ({type(error).__name__}: {error}); "
-            "the run goes on without it"
+            f"listener {type(listener).__name__} failed in {handler} ({type(error).__name__}: {error}); "
+            "the run continues without it"
         )
-        with suppress(FedreuseError):  # a full disk is told by whoever needs the disk
+        with suppress(FedreuseError):  # a full disk is reported by the run itself when it writes
             self._log(line)
         _log.warning(line)

@@ -1,4 +1,4 @@
-"""A method: two halves, server and client, that share nothing but messages, and the links between them."""
+"""Methods: a server half and a client half that communicate only by messages, and the links between them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ BufferPolicy = Literal["dense", "as_weights"]
 
 
 class ServerHalf(ABC, Generic[S]):
-    """Base class of server halves: a round is a conversation with clients.
+    """Base class of server halves: a round is a generator that yields requests and receives replies.
 
-    A server half defines `init`, `round` and `model`; the other members have defaults.
+    Subclasses define `init`, `round` and `model`; the other members have defaults.
 
     Example:
         >>> from fedreuse import Cohort, Event, Events, Message, ServerHalf
@@ -70,30 +70,35 @@ class ServerHalf(ABC, Generic[S]):
 
     @abstractmethod
     def init(self, model: Model, population: Population) -> S:
-        """The state before the first round."""
+        """Return the state before the first round."""
 
     @abstractmethod
     def round(self, state: S, cohort: Cohort) -> Conversation[S]:
-        """Yield requests, receive replies, return the new state and one event per selected client."""
+        """Run a round: yield requests by client, receive replies, return the new state and the round's events.
+
+        Args:
+            state: The state before the round.
+            cohort: The selected clients and the round's random streams.
+        """
 
     @abstractmethod
     def model(self, state: S) -> Model:
-        """What is evaluated and deployed."""
+        """Return the model that is evaluated and deployed."""
 
     def broadcast(self, state: S) -> Model:
-        """What clients receive: the evaluated model, unless the half evaluates another one, such as an average."""
+        """Return the model that clients receive; by default the evaluated one, which may be an average instead."""
         return self.model(state)
 
     def forget(self, state: S, client: ClientId) -> S:
-        """A client lost its memory: the state without what is remembered of it; as it is, unless the half says more."""
+        """Return the state after a client lost its own state; by default unchanged."""
         del client
         return state
 
 
 class ClientHalf(ABC, Generic[C]):
-    """Base class of client halves: answers to one request at a time.
+    """Base class of client halves, which answer one request at a time.
 
-    A client half defines `init` and `answer`; the other members have defaults.
+    Subclasses define `init` and `answer`; the other members have defaults.
 
     Example:
         >>> from fedreuse import ClientHalf, Message
@@ -110,42 +115,51 @@ class ClientHalf(ABC, Generic[C]):
 
     @property
     def wants_delivered(self) -> bool:
-        """Whether `settle` must see what the server will decode (it costs a decoding); no, unless the half says so."""
+        """True if `settle` needs the message as the server decodes it, which costs a decoding; False by default."""
         return False
 
     @abstractmethod
     def init(self) -> C:
-        """The state before the first contact."""
+        """Return the state before the first request."""
 
     @abstractmethod
     def answer(self, request: Message, state: C, trainer: LocalTrainer) -> tuple[Message, C]:
-        """Reply to a request; the new state counts only if the server absorbs the reply."""
+        """Answer a request.
+
+        Args:
+            request: The server's request.
+            state: The client's state.
+            trainer: Local training and evaluation.
+
+        Returns:
+            The reply and the new state, which takes effect only if the server accepts the reply.
+        """
 
     def settle(self, state: C, delivered: Message) -> C:
-        """After packing: the state, given what the server will decode (empty unless `wants_delivered` is true)."""
+        """Return the state after encoding; `delivered` is the decoded reply, empty unless `wants_delivered`."""
         del delivered
         return state
 
     def own_model(self, state: C, received: Model, trainer: LocalTrainer) -> Model:
-        """The model that the client uses for itself: the received one, unless the half keeps another."""
+        """Return the client's personal model; by default the received one."""
         del state, trainer
         return received
 
 
 @dataclass(frozen=True, eq=False)
 class LinkContext:
-    """What a link may know of a crossing.
+    """The context of one transfer over a link.
 
     Args:
-        schema: What the group is made of.
+        schema: Schema of the group.
         round_number: The round, from 1.
-        client: Whose message it is.
-        rng: The stream of this link, client and round.
-        values: The small values of the request.
-        reference: On the way up, what the request brought or left with the client (the model for an update, buffers for
-            buffers), as both ends know it; None unless the link says that it `uses_reference`.
-        initial: On the way down, the group before the first round, where both ends make it themselves; None elsewhere.
-        shared: On the way down, at the server, what `Link.share` gave; None elsewhere.
+        client: Id of the client.
+        rng: Random stream of this link, client and round.
+        values: Small values of the request.
+        reference: On the uplink, the tensors that the request sent down or that the client held (the model for an
+            update, buffers for buffers), known at both ends. None unless the link `uses_reference`.
+        initial: On the downlink, the group before the first round, if both ends create it themselves; else None.
+        shared: On the downlink at the server, the result of `Link.share`; else None.
 
     Example:
         >>> import numpy as np
@@ -166,12 +180,13 @@ class LinkContext:
 
 
 class Link(ABC):
-    """Base class of links: one group of tensors in one direction, with a state at each end (None before the first use).
+    """Base class of links: the transfer of one group in one direction, with a state at sender and receiver.
 
-    A link defines `has_memory`, `send`, `receive` and `delivered`; the other members have defaults.
+    Subclasses define `has_memory`, `send`, `receive` and `delivered`; the other members have defaults. States are None
+    before the first use.
 
-    A link with memory never carries buffers: a residual or reference on running variances turns them negative. A link
-    without memory sends the same tensors to many clients as one parcel. A link derives from this class.
+    A link with memory cannot send buffers: a residual or reference of running variances turns them negative. A link
+    without memory encodes the same tensors for many clients once.
 
     Example:
         >>> import numpy as np
@@ -188,49 +203,86 @@ class Link(ABC):
     @property
     @abstractmethod
     def has_memory(self) -> bool:
-        """Whether an end remembers something from one parcel to the next."""
+        """True if sender or receiver has a state."""
 
     @property
     def uses_reference(self) -> bool:
-        """Whether the context needs a `reference` on the way up; no, unless the link says so."""
+        """True if the link needs `reference` of the context on the uplink; False by default."""
         return False
 
     @property
     def drops_coordinates(self) -> bool:
-        """Whether coordinates arrive as zero that were not; no, unless the link says so."""
+        """True if coordinates that are not sent are delivered as zero; False by default."""
         return False
 
     @property
     def sends_shared(self) -> bool:
-        """Whether receivers are sent what is shared, whatever `send` is given; no, unless the link says so."""
+        """True if all receivers are sent the shared state, and `send` ignores its tensors; False by default."""
         return False
 
     def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:
-        """On the way down, before tensors are sent to anybody: what the server keeps for all receivers together.
+        """Return the state that the server keeps for all receivers together; called once before `send` on a downlink.
 
-        `shared` is what it kept before, None at first. Nothing is shared, unless the link says so.
+        Args:
+            tensors: The tensors to send.
+            shared: The previous shared state; None at first.
+            context: The context of the transfer.
+
+        Returns:
+            The new shared state, which `send` gets as `context.shared`; None by default.
         """
         del tensors, shared, context
 
     @abstractmethod
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
-        """Pack; a parcel of None is silence."""
+        """Encode tensors.
+
+        Args:
+            tensors: The tensors to send, which may be a part of the schema.
+            state: The sender's state; None at first.
+            context: The context of the transfer.
+
+        Returns:
+            The parcel (None: nothing is sent) and the sender's new state.
+        """
 
     @abstractmethod
     def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
-        """Unpack what the other end sent; `NotHeld` if that builds on something else than this end holds."""
+        """Decode a parcel.
+
+        Args:
+            parcel: The sender's parcel; None if nothing was sent.
+            state: The receiver's state; None at first.
+            context: The context of the transfer.
+
+        Returns:
+            The delivered tensors and the receiver's new state.
+
+        Raises:
+            WireError: If the parcel is invalid.
+            NotHeld: If it is a difference to tensors that the receiver does not hold.
+        """
 
     @abstractmethod
     def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
-        """What the receiver will make of the parcel, told from the sender's new state."""
+        """Return the tensors that `receive` will deliver, computed from the sender's new state."""
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """Two halves and their links; a group without a link travels dense.
+    """Two halves and their links.
 
-    `max_norm` bounds each group of a reply but buffers, as the server decodes it; a larger one is refused. `initial` is
-    the model before the first round, where this end makes it from the configuration as the other end does.
+    Args:
+        server: The server half.
+        client: The client half.
+        uplink: Links by group, client to server; groups without a link are sent dense.
+        downlink: Links by group, server to client.
+        max_norm: Largest Euclidean norm of each decoded group of a reply except buffers; replies above it are refused.
+            None: no bound.
+        initial: The model before the first round, if both ends create it from the configuration; else None.
+
+    Raises:
+        ConfigError: If a half does not derive from its base class.
     """
 
     server: ServerHalf[Any]
@@ -241,7 +293,7 @@ class Method:
     initial: Model | None = None
 
     def __post_init__(self) -> None:
-        """Refuse halves that lack the abilities which their base classes declare."""
+        """Check that the halves derive from their base classes."""
         for half, base in ((self.server, ServerHalf), (self.client, ClientHalf)):
             if base not in type(half).__mro__:
                 raise ConfigError(
@@ -252,14 +304,14 @@ class Method:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a method may adapt to before a run: the model's tensors, how many clients, and how often they are asked.
+    """Facts about a federation that a method may adapt to before a run.
 
     Args:
-        schema: What models are made of.
-        clients: How many clients there are.
-        cohort: How many of them a round asks.
-        rounds: How many rounds there are.
-        shares_initial: Whether both ends make the initial model themselves.
+        schema: Schema of the model.
+        clients: Number of clients.
+        cohort: Number of clients selected in each round.
+        rounds: Number of rounds.
+        shares_initial: True if both ends create the initial model themselves.
 
     Example:
         >>> from fedreuse.core.method import Scope
@@ -276,13 +328,13 @@ class Scope:
 
     @property
     def num_requests(self) -> int:
-        """Requests of all rounds, one per selected client."""
+        """Number of requests of all rounds, one per selected client."""
         return self.rounds * self.cohort
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a method becomes in one federation: an ordinary method and its links."""
+    """The method and links that a method chooses for one federation."""
 
     method: MethodConfig
     uplink: Mapping[str, Link]
@@ -290,9 +342,9 @@ class Resolved:
 
 
 class MethodConfig(ABC):
-    """Base class of methods: a frozen dataclass of settings that makes the two halves.
+    """Base class of methods: a frozen dataclass of settings that creates the two halves.
 
-    Its fields are the method's settings. A method that is defined by its links (a recipe) names them in
+    Subclasses define `halves`; the other members have defaults. A method that is defined by its links returns them from
     `default_uplink` and `default_downlink`.
 
     Example:
@@ -310,58 +362,55 @@ class MethodConfig(ABC):
     """
 
     aggregate: Any = None
-    """The aggregator of a round, where the method has such a field; None is its own."""
+    """The aggregator of a round, if the method has such a field; None: the method's own."""
 
     @property
     def needs(self) -> Needs:
-        """What the method assumes of a run; nothing, unless it says so."""
+        """The method's requirements on a run; none by default."""
         return Needs()
 
     @property
     def is_personal(self) -> bool:
-        """Whether clients end with models of their own, so that a run also measures those."""
+        """True if clients have personal models, which are then evaluated, too; False by default."""
         return False
 
     @property
     def uplink_groups(self) -> tuple[str, ...]:
-        """Groups that may have a link on the way up, besides `buffers` and `counters`, which may in every method."""
+        """Groups that may have an uplink, in addition to `buffers` and `counters`."""
         return ("update",)
 
     @property
     def downlink_groups(self) -> tuple[str, ...]:
-        """Groups that may have a link on the way down, besides `buffers` and `counters`."""
+        """Groups that may have a downlink, in addition to `buffers` and `counters`."""
         return ("model",)
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
-        """Links that belong to the method, by group."""
+        """The method's own uplinks, by group."""
         return EMPTY
 
     @property
     def default_downlink(self) -> Mapping[str, Link]:
-        """Links that belong to the method, by group."""
+        """The method's own downlinks, by group."""
         return EMPTY
 
     def expand(self) -> MethodConfig:
-        """The conversation with its parts that a name of the literature stands for; other methods are their own."""
+        """Return the method that an alias stands for, with its parts; other methods return themselves."""
         return self
 
     def resolve(self, scope: Scope) -> Resolved | None:
-        """The method and links that this one stands for in a federation; None unless it depends on the federation."""
+        """Return the method and links chosen for a federation; None (the default) if they do not depend on it."""
         del scope
         return None
 
     def with_codec(self, codec: Any) -> MethodConfig | None:
-        """The same method with another codec in its own link of `update`; None if its codec is not free to choose.
-
-        It is free if the method has a field `codec`.
-        """
-        is_free = is_dataclass(self) and any(one.name == "codec" for one in fields(self))
-        return replace(self, codec=codec) if is_free else None  # type: ignore[type-var]  # it has such a field
+        """Return the method with another codec in its own link of `update`, or None if it has no field `codec`."""
+        has_codec = is_dataclass(self) and any(item.name == "codec" for item in fields(self))
+        return replace(self, codec=codec) if has_codec else None  # type: ignore[type-var]  # it has such a field
 
     @abstractmethod
     def halves(self, buffers: BufferPolicy) -> tuple[ServerHalf[Any], ClientHalf[Any]]:
-        """Return the server half and the client half under a buffer policy."""
+        """Return the server half and the client half for a buffer policy."""
 
 
 methods: Registry[MethodConfig] = Registry("methods", "fedreuse.methods", base=MethodConfig)

@@ -45,7 +45,7 @@ def test_one_bit_and_little_more() -> None:
 
 
 def test_estimates_refuse_the_unbiased_scale() -> None:
-    with pytest.raises(ConfigError, match=r"ef21\.codec must not err by more"):
+    with pytest.raises(ConfigError, match=r"ef21\.codec must be contractive"):
         Ef21(Drive())
     assert Ef21(Drive(unbiased=False)).codec == Drive(unbiased=False)
     with pytest.raises(ConfigError, match=r"drive\.bucket must be a power of two"):

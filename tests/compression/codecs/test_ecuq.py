@@ -132,13 +132,13 @@ def test_lies_are_refused() -> None:
     tensors = tensor(np.random.default_rng(0).normal(size=1500))
     parcel, schema = encode(Ecuq(2.0), tensors), tensors.schema
     ends, levels, lengths, segments, stream = parcel.blocks[0].fields
-    assert_refused(with_fields(parcel, ends[::-1], levels, lengths, segments, stream), schema, "are no grid")
+    assert_refused(with_fields(parcel, ends[::-1], levels, lengths, segments, stream), schema, "not a valid grid")
     for end in (np.nan, np.inf):
         strange = np.array([0, end], np.float32)
-        assert_refused(with_fields(parcel, strange, levels, lengths, segments, stream), schema, "are no grid")
+        assert_refused(with_fields(parcel, strange, levels, lengths, segments, stream), schema, "not a valid grid")
     for number in (0, 2**14 + 1):
         wrong = np.array([number], "<u2")
-        assert_refused(with_fields(parcel, ends, wrong, lengths, segments, stream), schema, "are no grid")
+        assert_refused(with_fields(parcel, ends, wrong, lengths, segments, stream), schema, "not a valid grid")
     assert_refused(with_fields(parcel, ends, levels * 0 + 1, lengths, segments, stream), schema, "left over")
     assert_refused(
         with_fields(parcel, ends, levels, lengths ^ 1, segments, stream), schema, "not those of a Huffman code"
@@ -152,7 +152,7 @@ def test_lies_are_refused() -> None:
         with_fields(parcel, ends, levels, lengths, segments, np.append(stream, stream[:1])), schema, "left over"
     )
     moved = segments + np.array([1, -1])
-    assert_refused(with_fields(parcel, ends, levels, lengths, moved.astype("<u2"), stream), schema, "does not end")
+    assert_refused(with_fields(parcel, ends, levels, lengths, moved.astype("<u2"), stream), schema, "stated length")
     assert_refused(parcel, Schema((TensorSpec("n", (1500,), "int64"),)), "int64 cannot be written as a grid")
     assert GRID.code == 20
 
@@ -182,7 +182,7 @@ def test_one_bit_is_no_contraction_and_says_so() -> None:
         assert bool(error @ error > values @ values) is is_larger
         assert codec.expands is is_larger
     assert Ecuq(2.0, tolerance=1.0).expands
-    with pytest.raises(ConfigError, match=r"delta\.codec must not err .*more bits"):
+    with pytest.raises(ConfigError, match=r"delta\.codec must be contractive .*more bits"):
         Delta(Ecuq(1.0))
 
 

@@ -87,7 +87,7 @@ def test_the_unbiased_scale_can_expand_and_the_other_never_does() -> None:
     assert error(Eden(1), values) == pytest.approx(15)
     assert error(Eden(1, unbiased=False), values) == pytest.approx(15 / 16)
     assert Eden().expands
-    with pytest.raises(ConfigError, match=r"error_feedback\.codec must not err by more than the tensor's own size"):
+    with pytest.raises(ConfigError, match=r"error_feedback\.codec must be contractive"):
         ErrorFeedback(Eden())
     assert ErrorFeedback(Eden(unbiased=False)).codec == Eden(unbiased=False)
 

@@ -37,7 +37,7 @@ def test_counters_stay_exact_and_small_tensors_as_they_are() -> None:
 def test_it_is_what_the_other_codec_is() -> None:
     assert Narrow(TopK(0.1)).drops_coordinates
     assert not Narrow(Dense()).drops_coordinates
-    with pytest.raises(ConfigError, match="must not err"):
+    with pytest.raises(ConfigError, match="must be contractive"):
         require_contraction(Narrow(RandK(0.1)), "error_feedback")
 
 

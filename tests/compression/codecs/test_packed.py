@@ -24,7 +24,7 @@ def test_it_is_what_the_other_codec_is() -> None:
     assert not Packed(Dense()).drops_coordinates
     assert Packed(Nonzero()).is_exact
     assert not Packed(TopK()).is_exact
-    with pytest.raises(ConfigError, match="must not err by more than the tensor's own size"):
+    with pytest.raises(ConfigError, match="must be contractive"):
         require_contraction(Packed(RandK(0.1)), "error_feedback")
 
 

@@ -123,7 +123,7 @@ def test_lies_are_refused() -> None:
     assert_refused(with_fields(parcel, count=3), schema, "the message says 3")
     assert_refused(with_fields(parcel, count=0), schema, "left over")
     assert_refused(with_fields(parcel, count=21), schema, "kept coordinates")
-    assert_refused(with_fields(parcel, -magnitude, length, unary, low, signs), schema, "not negative")
+    assert_refused(with_fields(parcel, -magnitude, length, unary, low, signs), schema, "not be negative")
     longer = np.append(unary, np.uint8(0))
     assert_refused(with_fields(parcel, magnitude, length + 1, longer, low, signs), schema, "codes in 2 bytes")
     assert_refused(with_fields(parcel, magnitude, length + 10**6, unary, low, signs), schema, "unary part of")

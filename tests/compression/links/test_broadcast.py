@@ -257,7 +257,7 @@ def test_the_servers_memory_does_not_grow_with_clients() -> None:
 
 
 def test_codecs_and_places_that_it_cannot_have() -> None:
-    with pytest.raises(ConfigError, match=r"broadcast\.codec must not err by more than the tensor's own size"):
+    with pytest.raises(ConfigError, match=r"broadcast\.codec must be contractive"):
         Broadcast(RandK(0.5))
     for last in (0, 1025):
         with pytest.raises(ConfigError, match=rf"broadcast\.last must be from 1 to 1024, got {last}"):

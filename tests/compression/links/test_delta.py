@@ -168,7 +168,7 @@ def test_some_rows_of_a_tensor_are_refused() -> None:
 
 
 def test_a_codec_that_would_lead_away_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"delta\.codec must not err by more than the tensor's own size"):
+    with pytest.raises(ConfigError, match=r"delta\.codec must be contractive"):
         Delta(RandK(0.5))
 
 

@@ -53,7 +53,7 @@ def test_a_fixed_update_is_found() -> None:
 def test_silence_and_codecs_that_expand_are_refused() -> None:
     with pytest.raises(WireError, match="always sends a parcel"):
         EControl().receive(None, pair(range(10)), context(PAIR))
-    with pytest.raises(ConfigError, match=r"econtrol\.codec must not err by more"):
+    with pytest.raises(ConfigError, match=r"econtrol\.codec must be contractive"):
         EControl(RandK(0.2))
     for eta in (-0.1, 1.5):
         with pytest.raises(ConfigError, match=r"econtrol\.eta must be in \[0, 1\]"):

@@ -76,6 +76,6 @@ def test_by_name() -> None:
 
 def test_a_codec_that_expands_is_refused() -> None:
     for name in ("ef21", "clag", "three_pc"):
-        with pytest.raises(ConfigError, match=rf"{name}\.codec must not err by more than the tensor's own size"):
+        with pytest.raises(ConfigError, match=rf"{name}\.codec must be contractive"):
             parse_link({"name": name, "codec": {"name": "rand_k", "ratio": 0.2}}, "uplink.update")
     parse_link({"name": "three_pc", "variant": "v2", "base": "rand_k"}, "uplink.update")  # Q may be unbiased

@@ -320,9 +320,9 @@ def test_a_threshold_is_a_number() -> None:
 
 def test_a_residual_needs_a_codec_whose_errors_do_not_grow() -> None:
     Lbgm(codec=RandK(0.2))
-    with pytest.raises(ConfigError, match=r"lbgm\.codec must not err by more than"):
+    with pytest.raises(ConfigError, match=r"lbgm\.codec must be contractive"):
         Lbgm(codec=RandK(0.2), residual=True)
-    with pytest.raises(ConfigError, match=r"lbgm\.codec must not err by more than"):
+    with pytest.raises(ConfigError, match=r"lbgm\.codec must be contractive"):
         LbgmMethod(codec=RandK(0.2), residual=True)
 
 

@@ -1,4 +1,4 @@
-"""What a boundary is: what it charges per message and per reuse, and what dense FedAvg costs under it."""
+"""The base class of boundaries, their registry, and the bytes of dense FedAvg."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Boundary", "Reference", "boundaries", "boundary_of", "first", "measu
 
 @dataclass(frozen=True)
 class Reference:
-    """What one dense FedAvg client costs in a round: field bytes of a model, serialized request and reply."""
+    """Bytes of dense FedAvg per client and round: numerical fields of a model, serialized request and reply."""
 
     dense_bytes: int
     request_bytes: int
@@ -25,11 +25,20 @@ class Reference:
 
 
 class Boundary(ABC):
-    """Base class of byte boundaries: which bytes count as communication. A new one is one file in this package.
+    """Base class of boundaries: definitions of the bytes that count as communication.
 
-    `place` orders tables. `headline` is the direction that a comparison shows. `counts_every_message` says that all
-    messages are charged, those of evaluation too if one asks; `is_serialized` that they are charged as they travel.
-    A measured boundary charges what a meter saw, and is absent where none stood.
+    Subclasses define `meaning`, `place` and `charge`; the other members have defaults. A new boundary is one file in
+    this package.
+
+    Attributes:
+        meaning: Short text for tables.
+        place: Position in tables; smaller first.
+        headline: The direction that a comparison shows.
+        per_reuse: Bytes charged on the uplink for each reused client.
+        has_dense_downlink: Charge one dense model down per selected client instead of the messages.
+        counts_every_message: All messages are charged, so the bytes of evaluation can be counted, too.
+        is_serialized: Messages are charged with their serialized length.
+        is_measured: The bytes come from a meter; without a meter the boundary is left out.
     """
 
     meaning: ClassVar[str]
@@ -43,7 +52,7 @@ class Boundary(ABC):
 
     @property
     def name(self) -> str:
-        """The name under which it is registered."""
+        """Name in the registry."""
         return boundaries.name_of(self)
 
     @abstractmethod
@@ -51,31 +60,31 @@ class Boundary(ABC):
         """Return the bytes of one row of the ledger."""
 
     def reference(self, dense: Reference) -> tuple[int, int]:
-        """Bytes down and up of one dense FedAvg client in a round."""
+        """Return the bytes of dense FedAvg, down and up, per client and round."""
         return dense.dense_bytes, dense.dense_bytes
 
 
 boundaries: Registry[Boundary] = Registry("boundaries", "fedreuse.accounting.boundaries", base=Boundary)
 
 
-@cache  # tables ask for the same few thousands of times
+@cache  # called thousands of times with few names
 def boundary_of(name: str) -> Boundary:
-    """The boundary of that name."""
+    """Return the boundary of a name."""
     return boundaries.parse(name, "boundary")
 
 
 def first() -> Boundary:
-    """The boundary that stands first in tables; where there is room for one, this is the one."""
+    """Return the first boundary in tables, which is the one shown if there is room for only one."""
     return next(iter(modelled().values()))
 
 
 def modelled() -> dict[str, Boundary]:
-    """Boundaries that are counted from messages, by name, in the order of tables."""
+    """Return the boundaries computed from messages, by name, in the order of tables."""
     return {name: bound for name, bound in _ordered().items() if not bound.is_measured}
 
 
 def measured() -> dict[str, Boundary]:
-    """Boundaries that a meter counts, by name, in the order of tables."""
+    """Return the boundaries measured by a meter, by name, in the order of tables."""
     return {name: bound for name, bound in _ordered().items() if bound.is_measured}
 
 

@@ -1,4 +1,4 @@
-"""What a codec is: tensors in, a parcel out; the parcel's blocks tell how to come back."""
+"""The base class of codecs and their registry; parcels describe their own decoding."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["Codec", "codecs", "require_contraction"]
 
 
 class Codec(ABC):
-    """Base class of codecs: stateless representations of tensors as parcels.
+    """Base class of codecs: stateless compressors of tensors to parcels.
 
-    A codec defines `drops_coordinates` and `encode`; the other members have defaults.
+    Subclasses define `drops_coordinates` and `encode`; the other members have defaults.
 
     Example:
         >>> import numpy as np
@@ -39,46 +39,52 @@ class Codec(ABC):
     @property
     @abstractmethod
     def drops_coordinates(self) -> bool:
-        """Whether coordinates are left out, so that they arrive as zero."""
+        """True if coordinates that are not sent are decoded as zero."""
 
     @abstractmethod
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
-        """Pack tensors, which may be a part of the schema."""
+        """Encode tensors.
+
+        Args:
+            tensors: The tensors, which may be a part of the schema.
+            schema: The schema of the group.
+            rng: Source of random numbers.
+        """
 
     @property
     def is_exact(self) -> bool:
-        """Whether every coordinate arrives bit for bit."""
+        """True if every coordinate is decoded bit-identically; False by default."""
         return False
 
     @property
     def expands(self) -> bool:
-        """Whether the error can be larger than the tensor itself, so that feeding it back would let it grow."""
+        """True if the error can be larger than the tensor, so that error feedback would diverge; False by default."""
         return False
 
     @property
     def uses_reference(self) -> bool:
-        """Whether `encode_against` makes use of its reference."""
+        """True if `encode_against` uses its reference; False by default."""
         return False
 
     def encode_against(
         self, tensors: Tensors, schema: Schema, rng: np.random.Generator, reference: Tensors | None
     ) -> Parcel:
-        """Pack tensors for a receiver that holds `reference`, of the same shapes; as `encode`, unless it is used."""
+        """Encode tensors for a receiver that holds `reference`, of the same schema; by default the same as `encode`."""
         del reference
         return self.encode(tensors, schema, rng)
 
     def encode_kept(self, tensors: Tensors, schema: Schema, positions: np.ndarray) -> Parcel | None:
-        """As `encode` of one tensor whose largest coordinates are known; None where it draws, or keeps others."""
+        """Encode the given positions of one tensor; None if the codec chooses other coordinates or draws randomly."""
         del tensors, schema, positions
         return None
 
     def by_ratio(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Callable[[float], Parcel]:
-        """`encode` of the same tensors at one ratio after the other, for codecs that have a ratio."""
+        """Return a function that encodes the same tensors at any ratio, for codecs that have a ratio."""
         return lambda ratio: with_ratio(self, ratio).encode(tensors, schema, rng)
 
     @property
     def for_everything(self) -> Codec:
-        """The codec for what must arrive whole, such as the first message of a link that sends differences."""
+        """A lossless codec for messages that must be complete, such as the first one of a `delta` link."""
         return codecs.parse("dense", "codec")
 
 
@@ -86,10 +92,10 @@ codecs: Registry[Codec] = Registry("codecs", "fedreuse.compression.codecs", base
 
 
 def require_contraction(codec: Codec, where: str) -> None:
-    """Refuse a codec that `expands` where its errors come back: they would grow without end."""
+    """Raise ConfigError for a codec that `expands`, whose error would grow without bound when fed back."""
     require(
         not codec.expands,
-        f"{where}.codec must not err by more than the tensor's own size, because the error is fed back and would grow; "
-        "say unbiased: false (rand_k) or more bits (qsgd, ecuq), or choose another codec",
+        f"{where}.codec must be contractive (its error smaller than the tensor), because the error is fed back and "
+        "would grow; set unbiased: false (rand_k, eden, drive) or more bits (qsgd, ecuq), or choose another codec",
         codecs.name_of(codec),
     )

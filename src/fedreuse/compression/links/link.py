@@ -1,4 +1,4 @@
-"""The registry of links, and how a configuration names one: a link, or a codec that is then sent plainly."""
+"""The registry of links, and the parsing of a link or of a codec, which gets a plain link."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ links: Registry[Link] = Registry("links", "fedreuse.compression.links", base=Lin
 
 
 def parse_link(spec: object, where: str) -> Link:
-    """A link by name, or a codec by name, which becomes a plain link; `packed` is both, and a link if it has one."""
+    """Parse a link, or a codec, which gets a plain link; `packed` is both, and a link if it has the key `link`."""
     name = spec.get("name") if isinstance(spec, Mapping) else spec
     if not isinstance(name, str):
         raise ConfigError(f"{where}: a name is missing, for example {{name: top_k, ratio: 0.2}}; got {spec!r}")
     if _is_codec(name, where) and not _is_link(spec):
         plain = links.get("plain", where)
-        return plain(codecs.parse(spec, where))  # type: ignore[call-arg]  # every link is a class of its own
+        return plain(codecs.parse(spec, where))  # type: ignore[call-arg]  # `Link` itself has no fields
     if ":" not in name and name not in links.names():
         known = [*links.names(), *codecs.names()]
         raise ConfigError(f"{where}: '{name}' is neither a link nor a codec; {suggest(name, known)}")
