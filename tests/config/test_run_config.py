@@ -274,7 +274,7 @@ def test_every_default_is_written_out() -> None:
     assert tree["rounds"] == {
         "count": 90, "cohort": 10, "evaluate_every": 5, "patience": None, "availability": {"name": "always"},
     }  # fmt: skip
-    assert tree["network"] == {"name": "cnn", "width": 32, "hidden": 128}
+    assert tree["network"] == {"name": "cnn", "width": 32, "hidden": 128, "norm": "batch"}
     assert list(tree) == list(RunConfig.__dataclass_fields__)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, require
-from fedreuse.core.registry import REGISTRIES, Registry, describe_fields, named_plain, parse, part, renamed, to_plain
+from fedreuse.core.registry import REGISTRIES, Registry, describe_fields, named_plain, parse, part, to_plain
 
 shapes: Registry[Any] = Registry("shapes", "sys")
 
@@ -198,20 +198,6 @@ def test_null_is_no_value_where_there_is_no_default() -> None:
 
     with pytest.raises(ConfigError, match=r"^copies: .*got None"):
         parse(Needed, {"copies": None}, "")
-
-
-def test_who_writes_a_former_name_is_told_the_new_one_once(caplog: pytest.LogCaptureFixture) -> None:
-    @dataclass(frozen=True)
-    class Frame:
-        thickness: int = renamed(1, was="width")
-
-    assert [parse(Frame, {"width": 3}, "frame").thickness for _ in range(2)] == [3, 3]
-    (line,) = caplog.records
-    assert (line.levelname, line.message) == (
-        "WARNING", "frame.width is called thickness now; the old name is still read",
-    )  # fmt: skip
-    with pytest.raises(ConfigError, match=r"frame\.width is the former name of thickness, and both are there"):
-        parse(Frame, {"width": 3, "thickness": 3}, "frame")
 
 
 class Shape(ABC):

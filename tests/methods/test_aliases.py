@@ -102,21 +102,9 @@ def test_trees_of_some_names() -> None:
     assert Laq(agg="participants").expand() == Movement(FedAvg().expand(), 10, 0.8)
 
 
-def test_the_former_name_of_a_field_is_still_read_and_makes_the_same_run() -> None:
-    old, new = (
-        load({"task": {"name": "digits"}, "method": {"name": "fed_ef", spelling: "ht"}})
-        for spelling in ("weights", "weighting")
-    )
-    assert old == new
-    assert old.run_id == new.run_id
-    assert new.to_plain()["method"]["weighting"] == "ht"
-    with pytest.raises(ConfigError, match=r"method\.weights is the former name of weighting, and both are there"):
-        methods.parse({"name": "fedavg", "weights": "ht", "weighting": "ht"}, "method")
-
-
-def test_a_step_that_is_not_chosen_leaves_the_run_id_as_it_was() -> None:
+def test_a_step_that_is_not_chosen_is_null() -> None:
     plain = load({"task": {"name": "digits"}, "method": "scaffold"}).to_plain()["method"]
-    assert not {"step", "aggregate"} & set(plain)
+    assert (plain["step"], plain["aggregate"]) == (None, None)
     chosen = load({"task": {"name": "digits"}, "method": {"name": "scaffold", "step": "momentum"}})
     assert chosen.to_plain()["method"]["step"]["name"] == "momentum"
     assert load(chosen.to_plain()) == chosen

@@ -62,7 +62,7 @@ def test_the_recipe_is_fedavg_with_error_feedback() -> None:
 def test_a_lossless_codec_is_fedavg_bit_for_bit(codec: object, weights: str) -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     feedback, plain = (
-        federation.play(build(name, weights=weights, **own), 5)
+        federation.play(build(name, weighting=weights, **own), 5)
         for name, own in (("fed_ef", {"codec": codec}), ("fedavg", {}))
     )
     assert all(is_same(*pair) for pair in zip(feedback.models, plain.models, strict=True))

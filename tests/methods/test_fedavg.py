@@ -97,7 +97,7 @@ def test_top_k_differs_from_error_feedback_after_two_rounds() -> None:
 
 def test_ratio_and_unbiased_weights_differ_with_unequal_examples() -> None:
     federation = QuadraticFederation.draw()
-    ratio, unbiased = (federation.play(build("fedavg", weights=weights), 1) for weights in ("ratio", "ht"))
+    ratio, unbiased = (federation.play(build("fedavg", weighting=weights), 1) for weights in ("ratio", "ht"))
     assert not is_equal(ratio.model.weights, unbiased.model.weights)
     # (N / m) alpha_i / omega_i = (8 / 3) (n_S / n): one factor for the whole step
     cohort = federation.cohort(1, 3).clients

@@ -40,7 +40,7 @@ def test_three_rounds_by_hand(weights: str, wanted: list[float]) -> None:
 def test_beta_zero_is_fedavg_bit_for_bit(weights: str, uplink: object) -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     stale, plain = (
-        federation.play(build(name, uplink, weights=weights, **own), 6)
+        federation.play(build(name, uplink, weighting=weights, **own), 6)
         for name, own in (("fedstale", {"beta": 0.0}), ("fedavg", {}))
     )
     assert all(is_same(*pair) for pair in zip(stale.models, plain.models, strict=True))
@@ -52,7 +52,7 @@ def test_beta_zero_is_fedavg_bit_for_bit(weights: str, uplink: object) -> None:
 def test_beta_one_is_fedvarp_bit_for_bit(weights: str, uplink: object) -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     stale, varp = (
-        federation.play(build(name, uplink, weights=weights, **own), 6)
+        federation.play(build(name, uplink, weighting=weights, **own), 6)
         for name, own in (("fedstale", {"beta": 1.0}), ("fedvarp", {}))
     )
     assert all(is_same(*pair) for pair in zip(stale.models, varp.models, strict=True))
@@ -119,7 +119,7 @@ def test_bytes_are_fedavgs() -> None:
 @pytest.mark.parametrize("weights", ["ratio", "ht"])
 def test_equals_the_reference(weights: str, ratio: float | None) -> None:
     federation = QuadraticFederation.draw(training=NOISY)
-    method = build("fedstale", None if ratio is None else top_k(ratio), beta=0.4, weights=weights, server_lr=0.7)
+    method = build("fedstale", None if ratio is None else top_k(ratio), beta=0.4, weighting=weights, server_lr=0.7)
     session = federation.play(method, 5, Setting(cohort=4))
     wanted = fedstale(plain_problem(federation, 5, 4), 0.4, weights, ratio, 0.7)
     for model, expected in zip(session.models[1:], wanted, strict=True):

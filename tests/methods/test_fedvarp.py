@@ -49,7 +49,7 @@ def test_with_everybody_it_is_fedavg_and_mifa() -> None:
 def test_round_one_is_fedavg_bit_for_bit() -> None:
     federation = QuadraticFederation.draw(training=NOISY)
     for weights in ("ratio", "ht"):
-        varp, plain = (federation.play(build(name, weights=weights), 2) for name in ("fedvarp", "fedavg"))
+        varp, plain = (federation.play(build(name, weighting=weights), 2) for name in ("fedvarp", "fedavg"))
         assert is_same(varp.models[1], plain.models[1])
         assert not is_same(varp.models[2], plain.models[2])
 
@@ -109,7 +109,7 @@ def test_memories_are_rescaled_when_the_learning_rate_falls() -> None:
 @pytest.mark.parametrize("weights", ["ratio", "ht"])
 def test_equals_the_reference(weights: str, ratio: float | None) -> None:
     federation = QuadraticFederation.draw(training=NOISY)
-    method = build("fedvarp", None if ratio is None else top_k(ratio), weights=weights)
+    method = build("fedvarp", None if ratio is None else top_k(ratio), weighting=weights)
     session = federation.play(method, 5)
     wanted = fedvarp(plain_problem(federation, 5, 3), weights, ratio)
     for model, expected in zip(session.models[1:], wanted, strict=True):

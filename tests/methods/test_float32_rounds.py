@@ -28,7 +28,7 @@ def model_of(
     ("count", "left", "right"),
     [
         (3, [{"name": "fedstale", "beta": 0.0}], [{"name": "fedavg"}]),
-        (3, [{"name": "fedstale", "beta": 0.0, "weights": "ht"}], [{"name": "fedavg", "weights": "ht"}]),
+        (3, [{"name": "fedstale", "beta": 0.0, "weighting": "ht"}], [{"name": "fedavg", "weighting": "ht"}]),
         (3, [{"name": "fedstale", "beta": 1.0}, HALF], [{"name": "fedvarp"}, HALF]),
         (1, [{"name": "fedvarp"}, HALF], [{"name": "fedavg"}, HALF]),
         (3, [{"name": "fed_ef", "codec": DENSE}], [{"name": "fedavg"}]),
@@ -54,7 +54,7 @@ def test_the_same_bits(count: int, left: list[Any], right: list[Any], tmp_path: 
 @pytest.mark.parametrize(
     ("count", "left", "right"),
     [
-        (1, {"name": "fedavg"}, {"name": "fedavg", "weights": "ht"}),
+        (1, {"name": "fedavg"}, {"name": "fedavg", "weighting": "ht"}),
         (3, {"name": "fedvarp"}, {"name": "fedavg"}),
         (1, {"name": "mifa"}, {"name": "fedavg"}),
         (3, {"name": "clag", "codec": HALF, "zeta": 50.0}, {"name": "ef21", "codec": HALF}),

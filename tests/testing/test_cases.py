@@ -64,8 +64,8 @@ def test_what_a_case_declares() -> None:
 
 def test_ids_tell_cases_apart() -> None:
     assert Case("fedavg").id == "fedavg"
-    assert Case("fedavg", {"weights": "ht"}, {"name": "top_k", "ratio": 0.3}, "nonzero", "as_weights").id == (
-        "fedavg weights=ht top_k,ratio=0.3 down nonzero as_weights"
+    assert Case("fedavg", {"weighting": "ht"}, {"name": "top_k", "ratio": 0.3}, "nonzero", "as_weights").id == (
+        "fedavg weighting=ht top_k,ratio=0.3 down nonzero as_weights"
     )
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import logging
 import re
 from collections.abc import Callable, Collection, Mapping
-from functools import cache
 from pathlib import Path
 from pkgutil import iter_modules
 from types import UnionType
@@ -27,11 +25,9 @@ __all__ = [
     "named_plain",
     "parse",
     "part",
-    "quiet",
     "to_plain",
 ]
 
-_log = logging.getLogger("fedreuse")
 T = TypeVar("T")
 REGISTRIES: dict[str, Registry[Any]] = {}
 
@@ -185,25 +181,15 @@ def part(registry: Registry[Any], default: object = dataclasses.MISSING) -> Any:
     return dataclasses.field(default_factory=lambda: registry.parse(default, registry.kind), metadata=metadata)
 
 
-def quiet(default: Any) -> Any:
-    """A field that came later: at its default it is not written out, so that run ids from before it stay."""
-    return dataclasses.field(default=default, metadata={"quiet": True})
-
-
 def optional_part(registry: Registry[Any]) -> Any:
-    """A field that holds a part of a registry or None, which is not written out: run ids from before it stay."""
-    return dataclasses.field(default=None, metadata={"registry": registry, "quiet": True})
-
-
-def renamed(default: Any, was: str) -> Any:
-    """A field that had another name: configurations may still use the old one, and run ids are made with it."""
-    return dataclasses.field(default=default, metadata={"was": was})
+    """Declare a field that holds a part of a registry or None, the default."""
+    return dataclasses.field(default=None, metadata={"registry": registry})
 
 
 def parse(cls: type[Any], data: object, where: str) -> Any:
     """Build a dataclass from a mapping: unknown keys, wrong types and missing fields are errors that name the place."""
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
-    values = _with_new_names(_mapping(data, where), fields, where)
+    values = _mapping(data, where)
     for key in values:
         if key not in fields:
             raise ConfigError(f"{_join(where, str(key))}: unknown key; {suggest(str(key), fields)}")
@@ -231,8 +217,6 @@ def to_plain(value: object) -> Any:
         plain = {}
         for field in dataclasses.fields(value):
             inner = getattr(value, field.name)
-            if field.metadata.get("quiet") and inner == field.default:
-                continue  # it is not there, as in configurations that were written before it could be
             registry = field.metadata.get("registry")
             plain[field.name] = named_plain(registry, inner) if registry is not None else to_plain(inner)
         return plain
@@ -271,26 +255,6 @@ def _told_type(written: object, hint: Any) -> str:
     if isinstance(written, str) and not is_alias:
         return written
     return _type_name(hint).replace("typing.", "")
-
-
-def _with_new_names(
-    data: Mapping[str, Any], fields: Mapping[str, dataclasses.Field[Any]], where: str
-) -> dict[str, Any]:
-    """The values under the fields' names of today; who writes a former name is told the new one."""
-    former = {field.metadata["was"]: name for name, field in fields.items() if "was" in field.metadata}
-    values = {former.get(key, key): value for key, value in data.items()}
-    for old, new in former.items():
-        if old in data and new in data:
-            raise ConfigError(f"{_join(where, old)} is the former name of {new}, and both are there; drop one")
-        if old in data:
-            _tell_new_name(_join(where, old), new)
-    return values
-
-
-@cache
-def _tell_new_name(old: str, new: str) -> None:
-    """Once in a process: workers and tables read the same configuration again and again."""
-    _log.warning("%s is called %s now; the old name is still read", old, new)
 
 
 def _parse_field(field: dataclasses.Field[Any], hint: Any, value: Any, where: str) -> Any:

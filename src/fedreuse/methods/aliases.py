@@ -23,7 +23,7 @@ from fedreuse.compression.links.momentum import Momentum
 from fedreuse.compression.links.plain import Plain
 from fedreuse.compression.wire.modes.innovation import MAX_BITS
 from fedreuse.core.errors import require
-from fedreuse.core.registry import part, renamed
+from fedreuse.core.registry import part
 from fedreuse.methods.aggregators.mean import Mean
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.averaging import Averaging
@@ -76,7 +76,7 @@ class FedAvg(Alias):
     """
 
     server_lr: float = 1.0
-    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    weighting: Literal["ratio", "ht"] = "ratio"
 
     def expand(self) -> Averaging:
         """Averaging as it is."""
@@ -99,7 +99,7 @@ class FedProx(Alias):
 
     mu: float = 5e-4
     server_lr: float = 1.0
-    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    weighting: Literal["ratio", "ht"] = "ratio"
 
     def expand(self) -> Averaging:
         """Averaging with a pull."""
@@ -257,7 +257,7 @@ class FedPaq(Alias):
     bits: int = 4
     bucket: int = 512
     server_lr: float = 1.0
-    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    weighting: Literal["ratio", "ht"] = "ratio"
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
@@ -287,7 +287,7 @@ class FedEf(Alias):
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
     decay: float = 1.0
     server_lr: float = 1.0
-    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    weighting: Literal["ratio", "ht"] = "ratio"
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
@@ -315,7 +315,7 @@ class StcUp(Alias):
 
     ratio: float = 0.2
     server_lr: float = 1.0
-    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    weighting: Literal["ratio", "ht"] = "ratio"
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
@@ -345,7 +345,7 @@ class StcUpDown(Alias):
     ratio: float = 0.2
     server_ratio: float = 0.2
     server_lr: float = 1.0
-    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    weighting: Literal["ratio", "ht"] = "ratio"
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
@@ -578,7 +578,7 @@ class FedVarp(Alias):
     """
 
     server_lr: float = 1.0
-    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    weighting: Literal["ratio", "ht"] = "ratio"
 
     def expand(self) -> FedStale:
         """FedStale with beta 1."""

@@ -17,7 +17,7 @@ from fedreuse.core.errors import RunError, require
 from fedreuse.core.method import ClientHalf, MethodConfig, methods
 from fedreuse.core.model import Model, from_groups
 from fedreuse.core.needs import Needs
-from fedreuse.core.registry import optional_part, renamed
+from fedreuse.core.registry import optional_part
 from fedreuse.core.tensors import is_finite
 from fedreuse.core.values import value
 from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators
@@ -55,7 +55,7 @@ class Ditto(MethodConfig):
 
     pull: float = 1.0
     server_lr: float = 1.0
-    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    weighting: Literal["ratio", "ht"] = "ratio"
     aggregate: Aggregator | None = optional_part(aggregators)
     step: ServerStep | None = optional_part(server_steps)
 

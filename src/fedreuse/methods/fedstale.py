@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.errors import require
 from fedreuse.core.method import MethodConfig, methods
-from fedreuse.core.registry import optional_part, renamed
+from fedreuse.core.registry import optional_part
 from fedreuse.core.tensors import Tensors, weighted_sum
 from fedreuse.methods.averaging import TrainingClient
 from fedreuse.methods.server_memory import MemoryServer, MemoryState
@@ -47,7 +47,7 @@ class FedStale(MethodConfig):
 
     beta: float = 0.5
     server_lr: float = 1.0
-    weighting: Literal["ratio", "ht"] = renamed("ratio", was="weights")
+    weighting: Literal["ratio", "ht"] = "ratio"
     step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:

@@ -45,7 +45,6 @@ from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.compression.wire.limits import MAX_PARCELS
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.method import LinkContext, Resolved
-from fedreuse.core.registry import quiet
 from fedreuse.core.tensors import Tensors, zeros
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.aliases import FedAvg, FedAvgM
@@ -90,9 +89,9 @@ class Lean(Alias):
     """
 
     budget: float = 0.02
-    momentum: float = quiet(0.0)
+    momentum: float = 0.0
     moving_average: float = 0.7
-    server_memory: Literal["per_client", "shared"] = quiet("per_client")
+    server_memory: Literal["per_client", "shared"] = "per_client"
 
     def __post_init__(self) -> None:
         """Check the ranges; that of the budget depends on the federation."""

@@ -22,7 +22,7 @@ from fedreuse.compression.wire.block import absent_block
 from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.errors import ConfigError, NotHeld, WireError, require
 from fedreuse.core.method import Link, LinkContext
-from fedreuse.core.registry import part, quiet
+from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, add, is_equal, sub, to_dense
 
 __all__ = ["HELD", "Delta"]
@@ -54,7 +54,7 @@ class Delta(Link):
 
     codec: Codec = part(codecs, "nonzero")
     arithmetic: Literal["float", "bits"] = "float"
-    start: Literal["dense", "initial"] = quiet("dense")
+    start: Literal["dense", "initial"] = "dense"
 
     def __post_init__(self) -> None:
         """Check that the codec is contractive, and exact if bit patterns are sent."""

@@ -16,7 +16,7 @@ from fedreuse.compression.links.estimates import part_of, with_part
 from fedreuse.compression.links.link import links
 from fedreuse.core.errors import WireError, require
 from fedreuse.core.method import Link, LinkContext
-from fedreuse.core.registry import part, quiet
+from fedreuse.core.registry import part
 from fedreuse.core.tensors import Tensors, add, scale, sub
 from fedreuse.core.values import value
 
@@ -54,7 +54,7 @@ class ErrorFeedback(Link):
 
     codec: Codec = part(codecs, {"name": "top_k", "ratio": 0.2})
     decay: float = 1.0
-    decay_per_round: float = quiet(1.0)
+    decay_per_round: float = 1.0
 
     def __post_init__(self) -> None:
         """Check the ranges."""

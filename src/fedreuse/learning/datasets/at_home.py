@@ -73,7 +73,7 @@ class AtHome(Dataset):
     duplicates: Duplicates = "refuse"
     augment: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
-    labels: FileLabels = field(default=None, metadata={"quiet": True})
+    labels: FileLabels = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""

@@ -80,7 +80,7 @@ class Files(Dataset):
     test: float = 0.2
     split_by: SplitBy = "example"
     classes: ClassSetting = None
-    labels: FileLabels = field(default=None, metadata={"quiet": True})
+    labels: FileLabels = None
     shape: tuple[int, ...] | None = None
     missing: Literal["refuse", "drop"] = "refuse"
     duplicates: Duplicates = "refuse"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -92,7 +92,7 @@ class Text(Dataset):
     classes: ClassSetting = None
     duplicates: Duplicates = "refuse"
     seed: int = 0
-    tokenizer: str | None = field(default=None, metadata={"quiet": True})
+    tokenizer: str | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""

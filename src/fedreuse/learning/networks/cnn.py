@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from fedreuse.core.errors import ConfigError, require
-from fedreuse.core.registry import quiet
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.norm import Norm, check_norm, norm_layer
 
@@ -37,7 +36,7 @@ class Cnn(Network):
 
     width: int = 32
     hidden: int = 128
-    norm: Norm = quiet("batch")
+    norm: Norm = "batch"
 
     def __post_init__(self) -> None:
         """Check the ranges."""

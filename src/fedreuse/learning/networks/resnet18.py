@@ -8,7 +8,6 @@ import torch
 from torch import nn
 
 from fedreuse.core.errors import ConfigError
-from fedreuse.core.registry import quiet
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.norm import Norm, check_norm, norm_layer
 
@@ -34,7 +33,7 @@ class ResNet18(Network):
     Example: `network: {name: resnet18, norm: group}`.
     """
 
-    norm: Norm = quiet("batch")
+    norm: Norm = "batch"
 
     def __post_init__(self) -> None:
         """Check the name."""
