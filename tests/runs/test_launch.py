@@ -287,7 +287,7 @@ def test_a_listener_that_fails_is_reported_once_and_the_run_goes_on(
     directory = run(tiny(), tmp_path / "run", listeners=[Broken(), other])
     assert results(directory) == results(go())
     assert other.ends == ["finished"]
-    line = "listener Broken failed in round_done (ValueError: no such luck); the run goes on without it"
+    line = "listener Broken failed in round_done (ValueError: no such luck); the run continues without it"
     assert [record.getMessage() for record in caplog.records] == [line]
     assert (directory.path / "log.txt").read_text().count(line) == 1
 
