@@ -104,6 +104,7 @@ class _Search:
 
     def at(self, ratio: float) -> Parcel:
         kept = self._largest(kept_count(len(self._values), ratio))
+        # positions are sorted, so those of each tensor are consecutive
         bounds = [*np.searchsorted(kept, self._starts).tolist(), len(kept)]
         blocks: dict[str, Block] = {}
         notes: dict[str, Any] = {}
@@ -128,7 +129,7 @@ class _Search:
     def _write(self, number: int, positions: np.ndarray) -> Parcel:
         (tensor, whole), key = self._each[number], (number, len(positions))
         flat = tensor.values
-        if not len(positions) and len(flat):
+        if not len(positions) and len(flat):  # every tensor keeps at least one
             positions = largest(flat, 1)
         codec = self._codec.suited(len(positions) / len(flat) if len(flat) else 1.0)
         parcel = codec.encode_kept(tensor, whole, positions)

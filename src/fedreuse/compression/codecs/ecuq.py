@@ -77,7 +77,7 @@ class Ecuq(Codec):
         span = float(ends[1]) - float(ends[0])
         if not np.isfinite(span):
             return dense
-        block = Block(GRID, len(flat), (ends, np.array([1], "<u2")))
+        block = Block(GRID, len(flat), (ends, np.array([1], "<u2")))  # all values equal: one level
         if span:
             block = self._pack_grid(flat, ends)
         return block if block.field_bytes < dense.field_bytes else dense

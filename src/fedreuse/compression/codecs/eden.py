@@ -84,7 +84,7 @@ class Eden(Codec):
             return dense
         seed = rng.integers(0, 2**64, dtype=np.uint64)
         length, num_buckets = bucket_shape(len(flat), self.bucket)
-        signed = np.zeros((length, num_buckets), flat.dtype)
+        signed = np.zeros((length, num_buckets), flat.dtype)  # buckets are columns, padded with zeros
         signed.reshape(-1)[: len(flat)] = with_signs(flat, seed)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):  # non-finite values give non-finite scales
             squares = np.sum(np.square(signed, dtype=np.float64), axis=0)
@@ -100,7 +100,7 @@ class Eden(Codec):
         codes = (rotated < 0).astype(np.uint8)
         codes <<= self.bits - 1
         positive = np.array(LEVELS_OF[self.bits])
-        for border in (positive[1:] + positive[:-1]) / (2 * UNIT):
+        for border in (positive[1:] + positive[:-1]) / (2 * UNIT):  # midpoints between neighbouring levels
             codes += np.abs(rotated) > norms * norms.dtype.type(border)
         return codes
 

@@ -52,5 +52,6 @@ def _pack(flat: np.ndarray, rng: np.random.Generator) -> Block:
     bits = single.view(np.uint32)
     fractions = rng.integers(0, 1 << FRACTION_BITS, len(flat), dtype=np.uint32)
     exponents = ((bits & 0x7FFFFFFF) + fractions) >> FRACTION_BITS
+    # the largest finite exponent must not round up to infinity; non-finite values keep theirs
     exponents = np.where(np.isfinite(single), np.minimum(exponents, _LARGEST), _NOT_FINITE)
     return Block(POWERS, len(flat), (pack_bits(bits >> 31, 1), exponents.astype(np.uint8)))

@@ -76,5 +76,6 @@ class Qsgd(Codec):
             exact = flat.astype(np.float64) / divisors * top
             below = np.floor(exact)
             levels = below + (rng.random(len(flat)) < exact - below)
+        # any valid code: the non-finite scale makes the decoded values non-finite
         levels[~np.isfinite(spread(scales, self.bucket, len(flat)))] = 0
         return Block(LEVELS, len(flat), (to_little_endian(scales), pack_bits(levels + top, self.bits)))

@@ -67,7 +67,7 @@ class RandK(Codec):
 
     def _pack(self, flat: np.ndarray, rng: np.random.Generator) -> Block:
         count = kept_count(len(flat), self.ratio)
-        seed = rng.integers(0, 2**64, dtype=np.uint64)
+        seed = rng.integers(0, 2**64, dtype=np.uint64)  # for every tensor: later draws must not depend on the values
         if count >= len(flat) or flat.dtype.kind != "f" or not np.isfinite(flat).all():
             return dense_block(flat)  # non-finite values are sent, so that the receiver refuses them
         positions = drawn_positions(seed, len(flat), count)

@@ -79,12 +79,13 @@ class Broadcast(Link):
         """Return the shared state after one more broadcast; unchanged if the tensors equal the estimate."""
         held = context.initial if shared is None else shared.estimate
         parcel, after = self._delta.send(tensors, held, context)
-        if held is not None and after is held:
+        if held is not None and after is held:  # no change: no broadcast, and the number stays
             return Shared(held) if shared is None else shared
         number, past = (1, ()) if shared is None else (shared.number + 1, shared.past)
         if HELD not in parcel.notes:  # the first model, or one with another schema, which no receiver holds
             return Shared(after, number)
         kept = (*past, _as_array(parcel))[-self.last :]
+        # drop the oldest broadcasts while all together are longer than the estimate itself
         while len(kept) > 1 and sum(map(len, kept)) - len(kept) * _OVERHEAD > context.schema.dense_bytes:
             kept = kept[1:]
         return Shared(after, number, kept)
@@ -94,9 +95,9 @@ class Broadcast(Link):
         del tensors
         shared: Shared = context.shared
         since = 0 if state is None and context.initial is not None else state
-        if since is None or shared.number - since > len(shared.past):
+        if since is None or shared.number - since > len(shared.past):  # holds nothing, or misses dropped broadcasts
             return Dense().encode(shared.estimate, context.schema, context.rng), shared.number
-        if since == shared.number:
+        if since == shared.number:  # misses nothing: an empty difference
             return self._delta.send(shared.estimate, shared.estimate, context)[0], shared.number
         first, *rest = (_as_parcel(array, context.schema) for array in shared.past[since - shared.number :])
         return replace(first, more=tuple(rest)), shared.number

@@ -85,14 +85,14 @@ def _insert(method: MethodConfig, direction: Direction, group: str, bare: BareCo
         return method, Plain(bare.codec)
     inner: Codec | None = vars(own).get("codec")
     codec = bare.codec
-    if isinstance(codec, Packed) and bare.is_around:
+    if isinstance(codec, Packed) and bare.is_around:  # `packed` alone: keep the method's codec, or wrap its link
         if inner is None:
             return method, PackedLink(own, codec.least)
         codec = Packed(_unpacked(inner), codec.least)
     changed = method.with_codec(codec) if (direction, group) == ("uplink", "update") else None
     if changed is not None:
         return changed, _own_links(changed, direction)[group]
-    if inner is not None and _unpacked(inner) == _unpacked(codec):
+    if inner is not None and _unpacked(inner) == _unpacked(codec):  # the method's own codec, packed or not
         return method, replace(own, codec=codec)  # type: ignore[type-var]  # every link is a dataclass
     raise ConfigError(
         f"{direction}.{group}: the codec {_to_text(codecs, codec)} conflicts with method {methods.name_of(method)}, "

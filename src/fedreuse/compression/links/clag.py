@@ -75,6 +75,7 @@ class Clag(Link):
         if state is not None and self._is_silent(tensors, state, context):
             return None, Lazy(state.estimate, tensors, state.num_silent + 1)
         parcel, estimate = Ef21(self.codec).send(tensors, None if state is None else state.estimate, context)
+        # without all tensors the movement |x - y| is unknown in the next round, which then sends
         return parcel, Lazy(estimate, tensors if tensors.schema == context.schema else None, 0)
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:

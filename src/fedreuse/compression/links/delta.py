@@ -71,10 +71,10 @@ class Delta(Link):
         if any(spec.rows is not None for spec in wanted.schema):
             raise ConfigError("a delta link sends whole tensors, but the method leaves out rows; use another link")
         held = self._held(state, context)
-        if held is None or held.schema != wanted.schema:
+        if held is None or held.schema != wanted.schema:  # nothing to subtract from
             whole = self.codec.for_everything
             return whole.encode(wanted, context.schema, context.rng), wanted
-        if self.start == "dense":
+        if self.start == "dense":  # the first message was complete, so both ends hold the same: no digest is needed
             return self._difference(wanted, held, context)
         nothing = Parcel(tuple(absent_block() for _ in context.schema))
         parcel, after = (nothing, held) if is_equal(wanted, held) else self._difference(wanted, held, context)
@@ -91,7 +91,7 @@ class Delta(Link):
         if self.start == "initial" and (held is None or _digest(held) != parcel.notes[HELD]):
             raise NotHeld("the difference builds on tensors that are not held here")
         if held is not None and not len(whole.schema):
-            return held, held  # nothing has changed
+            return held, held  # a parcel without blocks: nothing has changed
         if held is not None and held.schema == whole.schema:
             whole = self._plus(held, decoded)
         return whole, whole
@@ -108,7 +108,8 @@ class Delta(Link):
     def _difference(self, wanted: Tensors, held: Tensors, context: LinkContext) -> tuple[Parcel, Tensors]:
         parcel = self.codec.encode(self._minus(wanted, held), context.schema, context.rng)
         if self.arithmetic == "bits":
-            return parcel, wanted
+            return parcel, wanted  # lossless
+        # the sender adds the decoded difference, as the receiver will: both round in the same way
         return parcel, self._plus(held, parcel.decode(context.schema))
 
     def _minus(self, wanted: Tensors, held: Tensors) -> Tensors:

@@ -63,7 +63,7 @@ class EControl(Link):
         estimate, error = (None, None) if state is None else (state.estimate, state.error)
         difference = sub(tensors, part_of(estimate, tensors.schema))
         before = part_of(error, tensors.schema)
-        wanted = add(difference, scale(before, self.eta)) if self.eta else difference
+        wanted = add(difference, scale(before, self.eta)) if self.eta else difference  # eta 0: the bits of EF21
         parcel = self.codec.encode(wanted, context.schema, context.rng)
         left = sub(add(before, difference), part_of(parcel.decode(context.schema), tensors.schema))
         after = follow(parcel, estimate, context.schema)[1]

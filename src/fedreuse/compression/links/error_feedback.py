@@ -98,4 +98,4 @@ class ErrorFeedback(Link):
 
 
 def _times(factor: float, residual: Tensors) -> Tensors:
-    return residual if factor == 1 else scale(residual, factor)
+    return residual if factor == 1 else scale(residual, factor)  # 1 is usual: saves a copy of the model

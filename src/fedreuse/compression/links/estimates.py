@@ -39,7 +39,7 @@ def with_part(held: Tensors | None, part: Tensors, whole: Schema) -> Tensors:
         if spec.rows is None:
             arrays[spec.name] = array
         else:
-            arrays[spec.name] = arrays[spec.name].copy()
+            arrays[spec.name] = arrays[spec.name].copy()  # a read-only view of the held tensors
             arrays[spec.name][[*spec.rows]] = array
     return from_arrays(whole, arrays)
 

@@ -70,6 +70,7 @@ class Laq(Link):
         """Quantise the difference; send it if it is large enough, else nothing (None)."""
         held = None if state is None else state.estimate
         wanted = sub(tensors, part_of(held, tensors.schema))
+        # quantised before the decision, because the condition compares the quantised difference and its error
         parcel = self._quantise(wanted, context)
         change = parcel.decode(context.schema)
         innovation = part_of(change, tensors.schema)

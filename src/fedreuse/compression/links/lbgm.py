@@ -155,6 +155,7 @@ class Lbgm(Link):
         for some in [names] if self.granularity == "model" else [[name] for name in names]:
             number = self._coefficient(part_of(update, schema.subset(some)), part_of(look_back, schema.subset(some)))
             if number is not None:
+                # the first tensor has the coefficient, the others repeat it
                 blocks |= {name: Block(COEFFICIENT, 0, ()) for name in some}
                 blocks[some[0]] = Block(COEFFICIENT, 1, (number,))
         return replace(full, blocks=tuple(blocks.values()))
@@ -171,7 +172,7 @@ def projection(update: Tensors, look_back: Tensors) -> tuple[float, float]:
     inner, length, back = dot(update, look_back), sqrt(dot(update, update)), sqrt(dot(look_back, look_back))
     if not length or not back:
         return 0.0, 1.0
-    cosine = inner / length / back
+    cosine = inner / length / back  # divided twice: the product of the lengths could overflow
     return inner / back**2, float(np.clip(1 - cosine**2, 0.0, 1.0))
 
 

@@ -67,7 +67,7 @@ class Momentum(AroundLink):
     def send(self, tensors: Tensors, state: Averaged | None, context: LinkContext) -> tuple[Parcel | None, Averaged]:
         """Update the average of the tensors in the message and send it; that of absent tensors stays."""
         average = tensors
-        if state is not None and self.eta < 1:
+        if state is not None and self.eta < 1:  # with eta 1 the tensors keep their bits
             before = part_of(state.average, tensors.schema)
             average = weighted_sum([(1 - self.eta, before), (self.eta, tensors)], tensors.schema)
         parcel, inner = self.link.send(average, None if state is None else state.inner, context)

@@ -84,7 +84,7 @@ class ThreePc(Link):
         """Send one or two parcels in one, and update the estimate by them."""
         held, previous = (None, None) if state is None else (state.estimate, state.previous)
         first = self._base(tensors, state, context)
-        base = held if first is None else follow(first, held, context.schema)[1]
+        base = held if first is None else follow(first, held, context.schema)[1]  # as the receiver will apply it
         parcel = replace(self._rest(tensors, base, previous, context), more=() if first is None else (first,))
         return parcel, TwoPoints(_follow(parcel, held, context.schema)[1], with_part(previous, tensors, context.schema))
 

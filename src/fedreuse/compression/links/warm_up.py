@@ -64,7 +64,7 @@ class WarmUp(AroundLink):
 
     def factor(self, round_number: int) -> float:
         """Return f_t, with rounds counted from 1."""
-        left = max(0.0, 1 - (round_number - 1) / self.rounds)
+        left = max(0.0, 1 - (round_number - 1) / self.rounds)  # share of the warm-up that is still ahead
         return float(self.rest * (self.first / self.rest) ** left)
 
     def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> Any:

@@ -31,7 +31,7 @@ def code_rows(data: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> bytes:
     order = np.argsort(keys, kind="stable")
     ends = np.cumsum(lengths[order])
     classes = np.empty(len(lengths), np.uint8)
-    classes[order] = np.maximum(ends - 1, 0) * num_classes // len(data)
+    classes[order] = np.maximum(ends - 1, 0) * num_classes // len(data)  # equal shares of the bytes in key order
     grouped = _reorder(data, lengths, np.argsort(classes, kind="stable"))
     cuts = np.cumsum(_class_lengths(classes, lengths, num_classes))[:-1]
     return b"".join([squeeze(classes), *(squeeze(part) for part in np.split(grouped, cuts))])
@@ -47,7 +47,7 @@ def expand_rows(source: ByteSource, lengths: np.ndarray) -> np.ndarray:
         raise WireError(f"{source.name}: a row of class {classes.max()}, but there are {num_classes} classes")
     parts = [source.expand(int(length)) for length in _class_lengths(classes, lengths, num_classes)]
     order = np.argsort(classes, kind="stable")
-    return _reorder(np.concatenate(parts), lengths[order], np.argsort(order))
+    return _reorder(np.concatenate(parts), lengths[order], np.argsort(order))  # the inverse permutation
 
 
 def _class_lengths(classes: np.ndarray, lengths: np.ndarray, num_classes: int) -> np.ndarray:

@@ -81,6 +81,7 @@ def _find_factor(values: np.ndarray, held: np.ndarray) -> float | None:
     crowd = len(ratios) // _CROWD
     if crowd < 8:
         return None
+    # relative width of every interval that holds `crowd` of the sorted ratios
     widths = (ratios[crowd:] - ratios[:-crowd]) / np.abs(ratios[crowd // 2 : crowd // 2 - crowd])
     start = int(np.argmin(widths))
     return float(np.median(ratios[start : start + crowd + 1])) if widths[start] < _NARROW else None

@@ -27,7 +27,7 @@ def unpack_header(header: memoryview, limits: Limits) -> tuple[Any, Any, Any, An
     """Parse the header's four entries; lists longer than the schema allows are refused before they are allocated."""
     if len(header) > limits.header_bytes:
         raise WireError(f"a header of {len(header)} bytes; headers of this model have at most {limits.header_bytes}")
-    most = min(limits.entries, len(header))
+    most = min(limits.entries, len(header))  # every entry takes at least a byte
     try:
         entries = msgpack.unpackb(header, use_list=False, max_array_len=most, max_map_len=most, max_ext_len=0)
     except (ValueError, TypeError, msgpack.UnpackException, RecursionError) as error:

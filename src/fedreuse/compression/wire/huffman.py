@@ -51,6 +51,7 @@ def is_complete(lengths: np.ndarray) -> bool:
 def huffman_encode(symbols: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of bits of each segment, and the stream."""
     order, widths = _canonical(lengths)
+    # a canonical code is the start of its range of windows, without the bits below its length
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
     codes = np.zeros(len(lengths), np.uint16)
     codes[order] = starts >> (MAX_LENGTH - lengths[order])
@@ -67,7 +68,7 @@ def huffman_encode(symbols: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray
 def huffman_decode(stream: np.ndarray, segments: np.ndarray, lengths: np.ndarray, count: int) -> np.ndarray:
     """Decode the symbols; raise WireError if a segment does not end with a whole code."""
     order, widths = _canonical(lengths)
-    symbol_at = np.repeat(order, widths).astype(np.uint16)
+    symbol_at = np.repeat(order, widths).astype(np.uint16)  # table: the symbol at the front of each 15-bit window
     length_at = lengths[symbol_at].astype(np.int64)
     ends = np.cumsum(segments, dtype=np.int64)
     at = ends - segments

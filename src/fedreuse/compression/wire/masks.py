@@ -49,6 +49,7 @@ def code_mask(positions: np.ndarray, spec: TensorSpec, bitmap: np.ndarray | None
     if rows == 1:
         return whole
     width = spec.size // rows
+    # rows of whole bytes are consecutive in the bitmap already; others are padded
     bitmaps = bitmap if width % 8 == 0 else _bitmaps_of_rows(marks_of(bitmap, spec.size).reshape(rows, width))
     lengths = np.full(rows, -(-width // 8))
     if count_classes(lengths) == 1 and width % 8 == 0:

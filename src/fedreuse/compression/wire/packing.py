@@ -37,6 +37,7 @@ def pack_bits(numbers: np.ndarray, width: int) -> np.ndarray:
     if width in _SHARES:
         return _pack_shares(numbers, width)
     whole = _holder(width)
+    # one row of bits per number, cut to the width
     rows = numbers.astype(whole).view(_BYTE).reshape(len(numbers), whole.itemsize)
     return np.packbits(np.unpackbits(rows, axis=1, bitorder="little")[:, :width], bitorder="little")
 

@@ -62,7 +62,7 @@ class Parcel:
         flat = _join([values for _, values in pieces], part)
         if all(positions is None for positions, _ in pieces):
             return Tensors(part, flat)
-        index = []
+        index = []  # positions in the flat vector of all present tensors
         for (positions, _), spec, start in zip(pieces, part, part.offsets, strict=False):
             local = np.arange(spec.size, dtype=np.int32) if positions is None else positions
             index.append(local + np.int32(start))

@@ -24,6 +24,7 @@ def code_planes(values: np.ndarray) -> bytes:
     patterns = values.view(f"<u{width}")
     if width == 1:
         return bytes([_AS_IS]) + squeeze(patterns)
+    # floats may also be differences of bit patterns (the link delta), for which zigzag is smaller
     turns = (_ROTATED, _ZIGZAG) if values.dtype.kind == "f" else (_AS_IS, _ZIGZAG)
     coded = (bytes([turn]) + _code(_turn(patterns, turn)) for turn in turns)
     return min(coded, key=len)

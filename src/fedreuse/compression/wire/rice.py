@@ -31,7 +31,7 @@ def rice_encode(positions: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarra
     """Return the unary part and the low bits of increasing positions, of which there must be at least one."""
     width = rice_width(len(positions), size)
     gaps = np.diff(positions, prepend=-1) - 1
-    ends = np.cumsum((gaps >> width) + 1) - 1
+    ends = np.cumsum((gaps >> width) + 1) - 1  # the one that ends each unary code
     marks = np.zeros(int(ends[-1]) + 1, np.bool_)
     marks[ends] = True
     return np.packbits(marks, bitorder="little"), pack_bits(gaps & ((1 << width) - 1), width)

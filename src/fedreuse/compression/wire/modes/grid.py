@@ -39,7 +39,7 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
         raise WireError(f"{spec.name}: a segment of more than {SEGMENT * MAX_LENGTH} bits")
     num_bits = int(segments.sum(dtype=np.int64))
     stream = take(np.dtype("u1"), -(-num_bits // 8))
-    if num_bits % 8 and stream[-1] & (0xFF >> num_bits % 8):
+    if num_bits % 8 and stream[-1] & (0xFF >> num_bits % 8):  # codes fill bytes from the top, so padding is below
         raise WireError(f"{spec.name}: bits beyond the last code")
     return ends, levels, lengths, segments, stream
 

@@ -26,6 +26,7 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
     if (scales < 0).any():
         raise WireError(f"{spec.name}: a scale must not be negative")
     codes = take_bits(take, spec, bits, spec.size)
+    # 2 top + 1 is odd, so the highest code has no level
     if unpack_bits(codes, bits, spec.size).max(initial=0) > 2 * top_level(bits):
         raise WireError(f"{spec.name}: a code above {2 * top_level(bits)}, the top level")
     return scales, codes

@@ -92,7 +92,7 @@ def _scale(largest: float, top: int) -> float:
 
 def _to_bf16(values: np.ndarray) -> np.ndarray:
     bits = values.astype("<f4").view("<u4")
-    rounded = (bits + (0x7FFF + (bits >> 16 & 1)).astype(np.uint32)) >> 16
+    rounded = (bits + (0x7FFF + (bits >> 16 & 1)).astype(np.uint32)) >> 16  # half a unit, less one bit if even
     not_a_number = (bits >> 16) | 0x40  # rounding could turn a NaN into an infinity
     return np.where((bits & 0x7FFFFFFF) > 0x7F800000, not_a_number, rounded).astype("<u2")
 
@@ -119,7 +119,7 @@ def _read(take: Take, spec: TensorSpec, count: int, notes: Notes) -> tuple[np.nd
     if not 0 < scale[0] < np.inf:
         return mask, scale
     codes = take_bits(take, spec, _BITS[kind], count)
-    if unpack_bits(codes, _BITS[kind], count).min(initial=1) < 1:
+    if unpack_bits(codes, _BITS[kind], count).min(initial=1) < 1:  # levels are symmetric, so code 0 has none
         raise WireError(f"{spec.name}: a code below the lowest level")
     return mask, scale, codes
 

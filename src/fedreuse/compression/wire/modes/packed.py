@@ -93,7 +93,7 @@ def decode_packed(
         needed = inner.field_bytes
     mask.close()
     coded.close()
-    if needed != field_bytes:
+    if needed != field_bytes:  # the ledger counts the stated field bytes, so they must be true
         raise WireError(f"{spec.name}: the message says {field_bytes} field bytes, but there are {needed}")
     return positions if positions is None else positions.astype(np.int32, copy=False), values
 
@@ -163,7 +163,7 @@ def _expand_fields(source: ByteSource, mode: Mode, count: int, spec: TensorSpec,
 
     if not mode.has_count and count != spec.size:
         raise WireError(f"{spec.name}: {count} values of {spec.size}")
-    block = Block(mode, count, mode.read(take, spec, count, notes))
+    block = Block(mode, count, mode.read(take, spec, count, notes))  # as if the fields had come in the message
     inner.close()
     return block
 

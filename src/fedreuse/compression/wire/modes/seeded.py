@@ -22,7 +22,7 @@ def drawn_positions(seed: np.uint64, size: int, count: int) -> np.ndarray:
     if not count:
         return np.empty(0, np.int32)
     keys = np.random.PCG64(int(seed)).random_raw(size)
-    last = np.partition(keys, count - 1)[count - 1]
+    last = np.partition(keys, count - 1)[count - 1]  # the largest kept key; equal ones fill up by position
     kept = keys < last
     kept[np.flatnonzero(keys == last)[: count - int(np.count_nonzero(kept))]] = True
     return np.flatnonzero(kept).astype(np.int32)
