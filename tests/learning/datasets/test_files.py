@@ -12,7 +12,7 @@ import pytest
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.data import datasets
 from fedreuse.learning.datasets.files import Files
-from fedreuse.learning.files import store
+from fedreuse.learning.files import cache
 from fedreuse.learning.task import parse_task
 from fedreuse.learning.trainer import Trainer
 from fedreuse.runs.federation import assemble
@@ -52,7 +52,7 @@ def test_large_inputs_are_converted_once_and_equal_to_those_in_memory(
     path = visits(tmp_path / "v.parquet")
     small = load(path, **SETTINGS)
     assert not home.exists()  # nothing is written for small files
-    monkeypatch.setattr(store, "IN_MEMORY", 0)
+    monkeypatch.setattr(cache, "IN_MEMORY", 0)
     mapped = load(path, **SETTINGS)
     assert isinstance(mapped.train.inputs, np.memmap)
     assert mapped.digest == small.digest
@@ -157,7 +157,7 @@ def test_mapped_data_and_workers_that_map_them_end_in_the_same_bits(
     }
     parts: dict[str, Any] = {"network": {"name": "mlp", "hidden": [4]}, "rounds": {"count": 2, "cohort": 2}}
     small = run(tiny(task=spec, **parts), tmp_path / "small")
-    monkeypatch.setattr(store, "IN_MEMORY", 0)
+    monkeypatch.setattr(cache, "IN_MEMORY", 0)
     mapped = run(tiny(task=spec, executor={"name": "pool", "workers": 1}, **parts), tmp_path / "mapped")
     assert results(mapped) == results(small)
     assert "data: no example is an exact copy" in (tmp_path / "small" / "log.txt").read_text(encoding="utf-8")
@@ -180,7 +180,6 @@ def test_a_run_predicts_numbers_or_flags(tmp_path: Path, labels: str, values: An
     config = tiny(task=spec, network={"name": "mlp", "hidden": [4]}, rounds={"count": 2, "cohort": 3})
     found = run(config, tmp_path / "run")
     assert all(isinstance(found.metrics()[-1][f"validation_{name}"], float) for name in task["metrics"])
-    assert "labels" not in parse_task({"name": "files", "path": str(content)}, "task").to_plain()
 
 
 def test_defaults_that_are_for_classes_are_refused_with_those_that_fit(tmp_path: Path) -> None:

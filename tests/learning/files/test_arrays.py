@@ -54,5 +54,5 @@ def test_absent_arrays_and_files_cut_short(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="input_columns must name one array here, got a, b"):
         ArraySource(path, ColumnNames(inputs=("a", "b"))).form()
     path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(DataError, match=r"a\.npz: the array '\w+' cannot be read \(it is no npz file, or cut"):
+    with pytest.raises(DataError, match=r"a\.npz: the array '\w+' cannot be read \(not an npz file"):
         ArraySource(path).facts()

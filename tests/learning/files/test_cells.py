@@ -47,7 +47,7 @@ def test_lists_keep_pixels_tokens_and_fractions_apart(kind: Any, dtype: Any, wra
 def test_lists_of_other_lengths_or_with_gaps_are_refused() -> None:
     with pytest.raises(DataError, match=r"row 1 has 1 numbers in column 'x', the first row 2; .*pad or cut"):
         read(pa.array([[1.0, 2.0], [3.0], [4.0, 5.0, 6.0]]))
-    with pytest.raises(DataError, match="empty places in its lists"):
+    with pytest.raises(DataError, match="null entries in its lists"):
         read(pa.array([[1, None], [3, 4]]))
     with pytest.raises(DataError, match="holds lists of string"):
         read(pa.array([["a"], ["b"]]))

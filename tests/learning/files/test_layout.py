@@ -10,31 +10,31 @@ from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.files.layout import files_below, locate
 from fedreuse.learning.files.source import ColumnNames
-from tests.learning.files.test_image_folder import draw
+from tests.learning.files.test_images import draw
 from tests.learning.files.written import arrays, located, table, write
 
 
-def told(path: Path) -> list[tuple[str | None, object, str]]:
+def parts(path: Path) -> list[tuple[str | None, object, str]]:
     return [(one.split, one.client, type(one.source).__name__) for one in located(path)]
 
 
 def test_one_file_a_folder_of_tables_of_arrays_or_of_images(tmp_path: Path) -> None:
-    assert told(arrays(tmp_path / "a.npz")) == [(None, None, "ArraySource")]
-    assert told(write(tmp_path / "tables/1.parquet", table()).parent) == [(None, None, "TableSource")]
+    assert parts(arrays(tmp_path / "a.npz")) == [(None, None, "ArraySource")]
+    assert parts(write(tmp_path / "tables/1.parquet", table()).parent) == [(None, None, "TableSource")]
     draw(tmp_path / "images/ant/1.png", 1)
-    assert told(tmp_path / "images") == [(None, None, "ImageFolder")]
+    assert parts(tmp_path / "images") == [(None, None, "ImageFolder")]
 
 
 def test_splits_by_name(tmp_path: Path) -> None:
     for name in ("train.npz", "val.npz", "test.npz"):
         arrays(tmp_path / name)
-    assert sorted(split for split, _, _ in told(tmp_path) if split) == ["test", "train", "validation"]
+    assert sorted(split for split, _, _ in parts(tmp_path) if split) == ["test", "train", "validation"]
     arrays(tmp_path / "valid.npz")
     with pytest.raises(DataError, match=r"both val\.npz and valid\.npz would be the validation split"):
         located(tmp_path)
     draw(tmp_path / "images/train/ant/1.png", 1)
     draw(tmp_path / "images/test/ant/1.png", 1)
-    assert [split for split, _, _ in told(tmp_path / "images")] == ["test", "train"]
+    assert [split for split, _, _ in parts(tmp_path / "images")] == ["test", "train"]
 
 
 def test_one_folder_per_client(tmp_path: Path) -> None:
@@ -42,12 +42,12 @@ def test_one_folder_per_client(tmp_path: Path) -> None:
         arrays(tmp_path / "clients" / client / "train.npz")
     arrays(tmp_path / "clients/10/test.npz")
     arrays(tmp_path / "test.npz")
-    assert {(split, client) for split, client, _ in told(tmp_path)} == {
+    assert {(split, client) for split, client, _ in parts(tmp_path)} == {
         ("train", 2), ("train", 10), ("test", 10), ("test", None),
     }  # fmt: skip
     arrays(tmp_path / "clients/ward/train.npz")
-    assert ("train", "ward") in {(split, client) for split, client, _ in told(tmp_path)}
-    assert told(tmp_path / "clients/10")[0][1] is None  # a node that has its own folder alone
+    assert ("train", "ward") in {(split, client) for split, client, _ in parts(tmp_path)}
+    assert parts(tmp_path / "clients/10")[0][1] is None  # a node that has its own folder alone
 
 
 def test_a_torch_dataset_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"task\.path: .*visit\.npz does not exist; did you mean 'visits\.npz'\?"):
         located(tmp_path / "visit.npz")
     (tmp_path / "a.xlsx").write_text("")
-    with pytest.raises(DataError, match=r"a\.xlsx: unknown form '\.xlsx'; known are \.npz, \.csv"):
+    with pytest.raises(DataError, match=r"a\.xlsx: unknown format '\.xlsx'; readable are \.npz, \.csv"):
         located(tmp_path / "a.xlsx")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="nothing here that can be read"):

@@ -22,7 +22,7 @@ def test_sources_are_joined_and_rows_named(tmp_path: Path) -> None:
     assert found.splits.tolist() == [TRAIN] * 7 + [TEST] * 2
     assert found.clients is not None
     assert found.clients.codes.tolist() == [0] * 3 + [1] * 4 + [-1] * 2
-    assert found.place_of(4).endswith("2/train.npz: row 1")
+    assert found.row_of(4).endswith("2/train.npz: row 1")
     inputs, digests = np.empty((9, 2), np.float32), np.empty((9, 2), np.uint64)
     assert not found.fill(inputs, digests).any()
     assert inputs[3:7].ravel().tolist() == list(range(8))
@@ -31,7 +31,7 @@ def test_sources_are_joined_and_rows_named(tmp_path: Path) -> None:
     alone = pool(arrays(tmp_path / "alone.npz", 2), ColumnNames())
     again = np.empty((2, 2), np.uint64)
     alone.fill(np.empty((2, 2), np.float32), again)
-    assert np.array_equal(again, digests[7:])  # nobody's, in both files
+    assert np.array_equal(again, digests[7:])  # of no client, in both files
 
 
 def test_missing_numbers_are_found_and_named(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_split_column(tmp_path: Path) -> None:
         TEST,
         TEST,
     ]
-    with pytest.raises(DataError, match=r"'spare' in task\.split_column is no split; write train, validation or test"):
+    with pytest.raises(DataError, match=r"'spare' in task\.split_column is not a split"):
         pool(write(tmp_path / "w.csv", table(part=["spare"] * 10)), names)
     with pytest.raises(DataError, match=r"row 3 names no split"):
         pool(write(tmp_path / "x.parquet", table(part=[*words[:3], None, *words[4:]])), names)

@@ -1,7 +1,8 @@
-"""CSV and Parquet by named columns."""
+"""CSV, Parquet and saved Hugging Face tables by named columns."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from fedreuse.core.errors import DataError
 from fedreuse.learning.files.source import ColumnNames
-from fedreuse.learning.files.table import TableSource, table_of
+from fedreuse.learning.files.table import TableSource, saved_splits, table_of
 from tests.learning.files.written import COLUMNS, NAMES, table, write
 
 
@@ -68,19 +69,19 @@ def test_wrong_columns(tmp_path: Path, changes: dict[str, object], names: Column
 def test_a_parquet_file_cut_short_and_a_csv_that_is_none(tmp_path: Path) -> None:
     path = write(tmp_path / "v.parquet", table())
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataError, match=r"v\.parquet: .*damaged, cut short or of another form"):
+    with pytest.raises(DataError, match=r"v\.parquet: .*damaged, truncated or of another format"):
         source(path)
     (tmp_path / "v.csv").write_text("a,b\n1\n")
-    with pytest.raises(DataError, match=r"v\.csv: .*damaged, cut short or of another form"):
+    with pytest.raises(DataError, match=r"v\.csv: .*damaged, truncated or of another format"):
         source(tmp_path / "v.csv")
 
 
-def test_damage_in_the_middle_is_told_too(tmp_path: Path) -> None:
+def test_damage_in_the_middle_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "v.parquet", table())
     content = bytearray(path.read_bytes())
     content[4:60] = bytes(56)
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"v\.parquet: .*damaged or cut short"):
+    with pytest.raises(DataError, match=r"v\.parquet: .*damaged or truncated"):
         list(source(path).chunks())
 
 
@@ -97,3 +98,27 @@ def test_missing_labels_dates_and_codes(tmp_path: Path) -> None:
     assert np.diff(facts.times[:2]).item() > 0
     assert facts.clients is not None
     assert facts.clients.codes.tolist() == [1, 0] * 5
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_saved_dataset_and_its_splits(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    whole = datasets.Dataset.from_dict(COLUMNS)
+    whole.save_to_disk(tmp_path / "one")
+    datasets.DatasetDict({"train": whole, "test": whole.select([3, 1])}).save_to_disk(tmp_path / "two")
+    one = saved_splits(tmp_path / "one", NAMES, None)
+    assert list(one) == [""]
+    assert np.concatenate(list(one[""].chunks()))[:, 0].tolist() == COLUMNS["age"]
+    two = saved_splits(tmp_path / "two", NAMES, None)
+    assert np.concatenate(list(two["test"].chunks()))[:, 0].tolist() == [63, 41]
+    assert two["test"].facts().labels.codes.tolist() == [0, 0]
+    (tmp_path / "one" / "state.json").write_text("{}")
+    with pytest.raises(DataError, match=r"one: not a complete folder of `save_to_disk`"):
+        saved_splits(tmp_path / "one", ColumnNames(), None)
+
+
+def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(DataError, match=r"saved by Hugging Face datasets, which is not installed .*fedreuse\[data\]"):
+        saved_splits(tmp_path, ColumnNames(), None)

@@ -13,8 +13,7 @@ from fedreuse.core.errors import DataError
 from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.table import table_of
 from fedreuse.learning.files.text import Reading, TextSource, following
-from fedreuse.learning.files.tokens import tokens_of
-from fedreuse.learning.files.vocabulary import from_rule
+from fedreuse.learning.files.vocabulary import from_rule, tokens_of
 from fedreuse.learning.targets import IGNORED
 from tests.learning.files.written import write
 

@@ -1,4 +1,4 @@
-"""Token numbers by a rule of ours, and by a tokenizer that the test makes."""
+"""Token numbers by a rule, and by a tokenizer that the test makes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,41 @@ from pathlib import Path
 import pytest
 
 from fedreuse.core.errors import ConfigError, DataError
-from fedreuse.learning.files.tokens import tokens_of
-from fedreuse.learning.files.vocabulary import from_rule, from_tokenizer
+from fedreuse.learning.files.vocabulary import (
+    PADDING,
+    UNKNOWN,
+    from_rule,
+    from_tokenizer,
+    num_tokens,
+    tokens_of,
+)
 from tests.learning.files.saved_tokenizer import WORDS, save_tokenizer
 
 
-def test_a_rule_of_ours() -> None:
+def test_characters_by_place() -> None:
+    assert tokens_of("\n !~é", "characters", 1).tolist() == [2, 3, 4, 97, UNKNOWN]
+    assert num_tokens("characters", 1) == 98
+    assert tokens_of("", "characters", 1).tolist() == []
+
+
+def test_words_by_hash() -> None:
+    tokens = tokens_of("To be, or not TO be.", "words", 1000)
+    assert len(tokens) == 8
+    assert tokens[0] == tokens[5]
+    assert tokens[1] == tokens[6]
+    assert tokens.min() > max(PADDING, UNKNOWN)
+    assert tokens.max() < num_tokens("words", 1000)
+    assert len(set(tokens.tolist())) == 6  # to be , or not .
+
+
+def test_tokens_have_readable_names() -> None:
+    name_of = from_rule("characters", 1).name_of
+    names = [name_of(number) for number in (0, 1, 2, 3, 97)]
+    assert names == ["padding", "unknown", "'\\n'", "' '", "'~'"]
+    assert from_rule("words", 10).name_of(7) == "bucket 5"
+
+
+def test_a_rule() -> None:
     characters = from_rule("characters", 1)
     assert (characters.size, characters.padding, characters.name_of(3)) == (98, 0, "' '")
     assert characters.encode("ab").tolist() == tokens_of("ab", "characters", 1).tolist()
@@ -35,10 +64,10 @@ def test_a_tokenizer_of_a_folder(tmp_path: Path) -> None:
 
 def test_which_token_is_padding(tmp_path: Path) -> None:
     folder = save_tokenizer(tmp_path / "one")
-    told = folder / "tokenizer_config.json"
-    told.write_text(json.dumps({"pad_token": {"content": "cow"}}))
+    settings = folder / "tokenizer_config.json"
+    settings.write_text(json.dumps({"pad_token": {"content": "cow"}}))
     assert from_tokenizer(str(folder), False, None).padding == WORDS["cow"]
-    told.unlink()
+    settings.unlink()
     bare = from_tokenizer(str(folder), False, None)
     assert (bare.padding, bare.has_padding) == (len(WORDS), False)
 
@@ -47,7 +76,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(DataError, match=r"task\.tokenizer: .*tokenizer\.json cannot be read; .* nothing is downloaded"):
         from_tokenizer(str(tmp_path), False, None)
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(DataError, match=r"is no tokenizer that the installed tokenizers reads \("):
+    with pytest.raises(DataError, match=r"package tokenizers cannot read .*tokenizer\.json"):
         from_tokenizer(str(tmp_path), False, None)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(ConfigError, match=r"tokenizers is not installed; pip install 'fedreuse\[adapters\]'"):

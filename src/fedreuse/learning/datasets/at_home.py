@@ -11,10 +11,9 @@ import numpy as np
 
 from fedreuse.core.errors import DataError, require
 from fedreuse.learning.data import Data, Dataset, Split, datasets
-from fedreuse.learning.files.build import Plan
 from fedreuse.learning.files.labels import FileLabels
 from fedreuse.learning.files.layout import locate
-from fedreuse.learning.files.loading import load_arrays, to_data
+from fedreuse.learning.files.loading import Plan, load_arrays, to_data
 from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.splitting import Duplicates, Rule
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.errors import require
 from fedreuse.learning.data import Data, Dataset, datasets
-from fedreuse.learning.files.build import Plan
 from fedreuse.learning.files.labels import ClassSetting, FileLabels
 from fedreuse.learning.files.layout import locate
-from fedreuse.learning.files.loading import load_arrays, to_data
+from fedreuse.learning.files.loading import Plan, load_arrays, to_data
 from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.splitting import Duplicates, Rule, SplitBy
 

@@ -10,16 +10,14 @@ import numpy as np
 
 from fedreuse.core.errors import DataError, require
 from fedreuse.learning.data import Data, Dataset, Split, datasets
-from fedreuse.learning.files.build import Plan
 from fedreuse.learning.files.labels import ClassSetting
 from fedreuse.learning.files.layout import locate
-from fedreuse.learning.files.loading import load_arrays, to_data
+from fedreuse.learning.files.loading import Plan, load_arrays, to_data
 from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.splitting import Duplicates, Rule, SplitBy
 from fedreuse.learning.files.table import TableSource
 from fedreuse.learning.files.text import Reading, TextSource, TextTarget, following
-from fedreuse.learning.files.tokens import PADDING, TokenKind
-from fedreuse.learning.files.vocabulary import Vocabulary, from_rule, from_tokenizer
+from fedreuse.learning.files.vocabulary import PADDING, TokenKind, Vocabulary, from_rule, from_tokenizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

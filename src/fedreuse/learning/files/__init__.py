@@ -1,1 +1,1 @@
-"""Data as people have it: from files and folders of several forms to arrays of examples."""
+"""Reading users' own data: files and folders of several formats become arrays of examples."""

@@ -1,4 +1,4 @@
-"""Arrays by name: an npz file, or a folder of npy files, which are mapped instead of read."""
+"""Arrays by name: an npz file, or a folder of npy files, which are memory-mapped."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedreuse.core.errors import DataError, suggest
-from fedreuse.learning.files.coded import Coded
-from fedreuse.learning.files.source import CHUNK, ColumnNames, Facts
+from fedreuse.learning.files.source import CHUNK, Coded, ColumnNames, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ArraySource"]
 
-_KINDS = "biuf"
+_KINDS = "biuf"  # of numpy: bool, signed, unsigned, floating point
 
 
 @dataclass(frozen=True)
 class ArraySource:
-    """Arrays of equal length: `inputs` of any shape, `label`, and whatever else the columns name."""
+    """Arrays of equal length: `inputs` of any shape, `label`, and the others that the column names select."""
 
     path: Path
     names: ColumnNames = field(default_factory=ColumnNames)
@@ -36,7 +35,7 @@ class ArraySource:
         return str(self.path)
 
     def facts(self) -> Facts:
-        """The arrays that are not inputs."""
+        """Read the arrays that are not inputs."""
         names = self.names
         clients, times, splits = (None if name is None else self._column(name) for name in
                                   (names.client, names.time, names.split))  # fmt: skip
@@ -48,17 +47,17 @@ class ArraySource:
         )
 
     def form(self) -> tuple[tuple[int, ...], np.dtype]:
-        """That of the array of inputs."""
+        """Return shape and type of one row of the input array."""
         return self._inputs.shape[1:], self._inputs.dtype
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """Slices of the array of inputs."""
+        """Yield slices of the input array."""
         for start in range(0, len(self._inputs), CHUNK):
             yield self._inputs[start : start + CHUNK]
 
-    def input_name(self, place: int) -> str:
-        """The array, and the place in it."""
-        return f"{self._input_name}, place {place} of an example"
+    def input_name(self, position: int) -> str:
+        """Return the array's name and the position in a row."""
+        return f"{self._input_name}, position {position} of an example"
 
     @property
     def _input_name(self) -> str:
@@ -78,30 +77,30 @@ class ArraySource:
         return inputs
 
     def _column(self, name: str, may_be_rows: bool = False) -> np.ndarray:
+        """Read an array with one entry per example, or one row per example if `may_be_rows`."""
         column = self._array(name)
         if column.ndim == 2 and column.shape[1] == 1:
             column = column[:, 0]
         are_rows = may_be_rows and column.ndim == 2 and column.dtype.kind in _KINDS
-        wanted = (len(self._inputs), *(column.shape[1:] if are_rows else ()))
-        if column.shape != wanted or column.dtype.kind not in _KINDS + "UM":
+        expected = (len(self._inputs), *(column.shape[1:] if are_rows else ()))
+        if column.shape != expected or column.dtype.kind not in _KINDS + "UM":
             raise DataError(
                 f"{self.where}: the array '{name}' is {column.dtype} of shape {column.shape}, but there are "
                 f"{len(self._inputs)} inputs; one number or text per example is needed"
             )
-        return column.astype(np.int64) if column.dtype.kind == "M" else column
+        return column.astype(np.int64) if column.dtype.kind == "M" else column  # dates as numbers
 
     def _array(self, name: str) -> np.ndarray:
-        """One array; pickled objects are refused by NumPy."""
+        """Read one array; NumPy refuses pickled objects."""
         try:
             if self.path.is_dir():
-                known = sorted(file.stem for file in self.path.glob("*.npy"))
-                _require_known(name, known, self.where)
+                self._require_array(name, sorted(file.stem for file in self.path.glob("*.npy")))
                 mapped: np.ndarray = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
                 return mapped
             if not zipfile.is_zipfile(self.path):
-                raise ValueError("it is no npz file, or cut short")
+                raise ValueError("not an npz file, or truncated")
             with np.load(self.path, allow_pickle=False) as archive:
-                _require_known(name, archive.files, self.where)
+                self._require_array(name, archive.files)
                 array: np.ndarray = archive[name]
                 return array
         except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -110,10 +109,9 @@ class ArraySource:
                 "without objects"
             ) from None
 
-
-def _require_known(name: str, known: list[str], where: str) -> None:
-    if name not in known:
-        raise DataError(
-            f"{where}: there is no array '{name}' (named by task.input_columns, task.label_column or the like); "
-            f"{suggest(name, known)}"
-        )
+    def _require_array(self, name: str, known: list[str]) -> None:
+        if name not in known:
+            raise DataError(
+                f"{self.where}: there is no array '{name}' (named by task.input_columns, task.label_column or the "
+                f"like); {suggest(name, known)}"
+            )

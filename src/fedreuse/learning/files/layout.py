@@ -1,4 +1,4 @@
-"""Which sources a path stands for: one file, a folder of splits, one folder per client, or a Python object."""
+"""Sources below a path: one file, a folder of splits, one folder per client, or a Python object."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.core.errors import DataError, suggest
 from fedreuse.core.registry import load_object
 from fedreuse.learning.files.arrays import ArraySource
-from fedreuse.learning.files.hugging_face import is_saved_dataset, saved_splits
-from fedreuse.learning.files.image_folder import IMAGES, ImageFolder
+from fedreuse.learning.files.images import IMAGES, ImageFolder
 from fedreuse.learning.files.torch_dataset import TorchSource
 
 if TYPE_CHECKING:
@@ -25,149 +24,142 @@ SPLITS = {
     "train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation",
     "dev": "validation", "test": "test", "testing": "test",
 }  # fmt: skip
-"""What people call splits, and what we do."""
+"""Common names of splits, and the names used here."""
 CLIENTS = "clients"
-"""The folder with one folder per client."""
+"""Name of the folder with one folder per client."""
 _TABLES = (".csv", ".parquet")
-_FILES = (*_TABLES, ".npz")
+_KNOWN = (
+    "readable are .npz, .csv and .parquet files, folders of .npy arrays, of tables, of images by class, of train, "
+    "validation and test, one folder per client below clients/, folders saved by Hugging Face datasets, and "
+    "package.module:Name of a torch Dataset"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Located:
-    """A source, and the split and client that its place stands for."""
+    """A source, with the split and client that its position in the folder implies."""
 
     source: Source
     split: str | None = None
     client: str | int | None = None
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How sources are read, whatever they are."""
-
-    names: ColumnNames
-    shape: tuple[int, ...] | None
-    options: Mapping[str, Any]
-
-
 def locate(path: str, names: ColumnNames, shape: tuple[int, ...] | None, options: Mapping[str, Any]) -> list[Located]:
-    """Every source below a path; nothing but names and headers is read."""
-    reading = Reading(names, shape, options)
-    place = Path(path).expanduser()
-    if ":" in path and not place.exists():
-        return list(_objects(path, reading))
-    if not place.exists():
-        raise DataError(f"task.path: {path} does not exist; {_nearby(place)}")
-    found = list(_below(place, reading, None, None))
-    if not found:
-        raise DataError(f"task.path: {path} holds no client folders; {_known()}")
-    return found
+    """Return every source below a path; only names and headers are read.
+
+    Args:
+        path: A file, a folder, or `package.module:Name` of a torch Dataset.
+        names: Columns of tables and names of arrays.
+        shape: Shape that images are resized to; None: that of the first image.
+        options: Arguments of the torch Dataset; those under the name of a split are for that split alone.
+
+    Raises:
+        DataError: There is nothing at the path, nothing that can be read, or no training split.
+    """
+    target = Path(path).expanduser()
+    if ":" in path and not target.exists():
+        return list(_objects(path, options))
+    if not target.exists():
+        folder = target.parent
+        entries = [entry.name for entry in folder.iterdir()] if folder.is_dir() else None
+        hint = f"neither does {folder}" if entries is None else suggest(target.name, entries)
+        raise DataError(f"task.path: {path} does not exist; {hint}")
+    located = list(_Walk(names, shape).below(target, None, None))
+    if not located:
+        raise DataError(f"task.path: {path} holds no client folders; {_KNOWN}")
+    return located
 
 
 def files_below(path: str) -> list[Path]:
-    """Every file that a path stands for, to tell whether anything has changed; none for a Python object."""
-    place = Path(path).expanduser()
-    return [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
+    """Return every file below a path, to detect changes; none for a Python object."""
+    target = Path(path).expanduser()
+    return [target] if target.is_file() else sorted(file for file in target.rglob("*") if file.is_file())
 
 
-def _below(place: Path, reading: Reading, split: str | None, client: str | int | None) -> Iterator[Located]:
-    if place.is_file():
-        yield Located(_file(place, reading), split, client)
-        return
-    if is_saved_dataset(place):
-        for name, source in saved_splits(place, reading.names, reading.shape).items():
-            yield Located(source, _split_of(name, place) if name else split, client)
-        return
-    splits = _split_places(place)
-    if splits or (place / CLIENTS).is_dir():
-        yield from _clients(place / CLIENTS, reading)
-        for name, inner in splits.items():
-            yield from _below(inner, reading, name, client)
-        return
-    yield Located(_folder(place, reading), split, client)
+@dataclass(frozen=True)
+class _Walk:
+    """The search for sources in files and folders."""
+
+    names: ColumnNames
+    shape: tuple[int, ...] | None
+
+    def below(self, path: Path, split: str | None, client: str | int | None) -> Iterator[Located]:
+        if path.is_file():
+            yield Located(self._file(path), split, client)
+        elif (path / "dataset_dict.json").exists() or (path / "state.json").exists():  # of Hugging Face `datasets`
+            yield from self._saved(path, split, client)
+        elif (splits := _splits_in(path)) or (path / CLIENTS).is_dir():
+            yield from self._clients(path / CLIENTS)
+            for name, inner in splits.items():
+                yield from self.below(inner, name, client)
+        else:
+            yield Located(self._folder(path), split, client)
+
+    def _clients(self, folder: Path) -> Iterator[Located]:
+        """Yield the sources of one folder per client; names that are numbers are sorted as numbers."""
+        folders = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+        are_numbers = all(path.name.isdecimal() for path in folders)
+        for path in folders:
+            yield from self.below(path, "train", int(path.name) if are_numbers else path.name)
+
+    def _saved(self, path: Path, split: str | None, client: str | int | None) -> Iterator[Located]:
+        from fedreuse.learning.files.table import saved_splits
+
+        for name, source in saved_splits(path, self.names, self.shape).items():
+            if name and name not in SPLITS:
+                raise DataError(f"{path}: '{name}' is not the name of a split; {suggest(name, SPLITS)}")
+            yield Located(source, SPLITS[name] if name else split, client)
+
+    def _file(self, path: Path) -> Source:
+        if path.suffix == ".npz":
+            return ArraySource(path, self.names)
+        if path.suffix in _TABLES:
+            return self._table([path])
+        raise DataError(f"{path}: unknown format '{path.suffix}'; {_KNOWN}")
+
+    def _folder(self, path: Path) -> Source:
+        """Return the single source that a folder is."""
+        for suffix in _TABLES:
+            if tables := sorted(path.glob(f"*{suffix}")):
+                return self._table(tables)
+        if any(path.glob("*.npy")):
+            return ArraySource(path, self.names)
+        if any(file.suffix.lower() in IMAGES for file in path.glob("*/*")):
+            return ImageFolder(path, self.shape)
+        raise DataError(f"{path}: nothing here that can be read; {_KNOWN}")
+
+    def _table(self, files: list[Path]) -> Source:
+        from fedreuse.learning.files.table import table_of  # pyarrow: slow to import, and arrays do without
+
+        return table_of(files, self.names, self.shape)
 
 
-def _clients(folder: Path, reading: Reading) -> Iterator[Located]:
-    """One folder per client; names that are numbers are sorted as numbers."""
-    inside = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    are_numbers = all(path.name.isdecimal() for path in inside)
-    for path in inside:
-        yield from _below(path, reading, "train", int(path.name) if are_numbers else path.name)
-
-
-def _split_places(folder: Path) -> dict[str, Path]:
-    """Files and folders that are called like a split."""
-    found: dict[str, Path] = {}
+def _splits_in(folder: Path) -> dict[str, Path]:
+    """Return the files and folders that are named like a split."""
+    splits: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
-        is_source = path.is_dir() or path.suffix in _FILES
+        is_source = path.is_dir() or path.suffix in (*_TABLES, ".npz")
         name = SPLITS.get(path.name if path.is_dir() else path.stem)
         if name is None or not is_source:
             continue
-        if name in found:
-            raise DataError(f"{folder}: both {found[name].name} and {path.name} would be the {name} split; keep one")
-        found[name] = path
-    if found and "train" not in found and not (folder / CLIENTS).is_dir():
+        if name in splits:
+            raise DataError(f"{folder}: both {splits[name].name} and {path.name} would be the {name} split; keep one")
+        splits[name] = path
+    if splits and "train" not in splits and not (folder / CLIENTS).is_dir():
         raise DataError(
-            f"{folder}: there is {', '.join(found)} but no train split; add train.npz, .csv, .parquet or train/"
+            f"{folder}: there is {', '.join(splits)} but no train split; add train.npz, .csv, .parquet or train/"
         )
-    return found
+    return splits
 
 
-def _file(path: Path, reading: Reading) -> Source:
-    if path.suffix == ".npz":
-        return ArraySource(path, reading.names)
-    if path.suffix in _TABLES:
-        return _table([path], reading)
-    raise DataError(f"{path}: unknown form '{path.suffix}'; {_known()}")
-
-
-def _table(files: list[Path], reading: Reading) -> Source:
-    from fedreuse.learning.files.table import table_of  # pyarrow: a client without tables need not wait for it
-
-    return table_of(files, reading.names, reading.shape)
-
-
-def _folder(place: Path, reading: Reading) -> Source:
-    """A folder that is one source."""
-    for suffix in _TABLES:
-        if tables := sorted(place.glob(f"*{suffix}")):
-            return _table(tables, reading)
-    if any(place.glob("*.npy")):
-        return ArraySource(place, reading.names)
-    if any(file.suffix.lower() in IMAGES for file in place.glob("*/*")):
-        return ImageFolder(place, reading.shape)
-    raise DataError(f"{place}: nothing here that can be read; {_known()}")
-
-
-def _objects(path: str, reading: Reading) -> Iterator[Located]:
-    """A torch dataset per split: options of its own under the split's name, or one for all."""
-    made = load_object(path, "task.path")
-    given: dict[str | None, Any] = {SPLITS[name]: value for name, value in reading.options.items() if name in SPLITS}
-    shared = {name: value for name, value in reading.options.items() if name not in SPLITS}
-    for split, options in (given or {None: {}}).items():
+def _objects(path: str, options: Mapping[str, Any]) -> Iterator[Located]:
+    """Yield a torch dataset per split that has options of its own, or one dataset for all splits."""
+    target = load_object(path, "task.path")
+    by_split: dict[str | None, Any] = {SPLITS[name]: value for name, value in options.items() if name in SPLITS}
+    shared = {name: value for name, value in options.items() if name not in SPLITS}
+    for split, own in (by_split or {None: {}}).items():
         try:
-            dataset = made(**{**shared, **options})
+            dataset = target(**{**shared, **own})
         except TypeError as error:
-            raise DataError(f"task.options: {path} cannot be made with {dict(shared)} and {options}: {error}") from None
+            raise DataError(f"task.options: {path} cannot be made with {dict(shared)} and {own}: {error}") from None
         yield Located(TorchSource(path if split is None else f"{path} ({split})", dataset), split)
-
-
-def _split_of(name: str, place: Path) -> str:
-    if name not in SPLITS:
-        raise DataError(f"{place}: '{name}' is no split; {suggest(name, SPLITS)}")
-    return SPLITS[name]
-
-
-def _nearby(place: Path) -> str:
-    folder = place.parent
-    return (
-        suggest(place.name, [path.name for path in folder.iterdir()]) if folder.is_dir() else f"neither does {folder}"
-    )
-
-
-def _known() -> str:
-    return (
-        "known are .npz, .csv and .parquet files, folders of .npy arrays, of tables, of images by class, of train, "
-        "validation and test, one folder per client below clients/, folders saved by Hugging Face datasets, and "
-        "package.module:Name of a torch Dataset"
-    )

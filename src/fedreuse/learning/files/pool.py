@@ -1,8 +1,7 @@
-"""All examples of all sources, one after the other: what is known of each, and their inputs written to one array."""
+"""All examples of all sources in one sequence: labels, clients, times and splits, and the inputs in one array."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.coded import Coded
 from fedreuse.learning.files.layout import SPLITS
+from fedreuse.learning.files.source import Coded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,12 +21,23 @@ if TYPE_CHECKING:
 __all__ = ["LEFT_OUT", "TEST", "TRAIN", "UNDECIDED", "VALIDATION", "Pool", "gather"]
 
 UNDECIDED, TRAIN, VALIDATION, TEST, LEFT_OUT = range(5)
+"""Codes of the splits."""
 _CODES = {"train": TRAIN, "validation": VALIDATION, "test": TEST}
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Examples in the order of their sources."""
+    """Examples in the order of their sources.
+
+    Args:
+        located: The sources.
+        counts: Number of examples of each source.
+        labels: Label of each example.
+        clients: Client of each example; None: no source names clients.
+        times: Time of each example; None: no source has times.
+        splits: Code of the split of each example.
+        form: Shape and type of one input.
+    """
 
     located: Sequence[Located]
     counts: np.ndarray
@@ -43,17 +53,24 @@ class Pool:
 
     @property
     def nbytes(self) -> int:
-        """Size of all inputs."""
+        """Size of all inputs in bytes."""
         shape, dtype = self.form
         return len(self) * int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
 
-    def place_of(self, example: int) -> str:
-        """File and row of an example, for messages."""
-        number = int(np.searchsorted(np.cumsum(self.counts), example, side="right"))
+    def row_of(self, example: int) -> str:
+        """Return file and row of an example, for messages."""
+        number = self._source_of(example)
         return f"{self.located[number].source.where}: row {example - int(self.counts[:number].sum())}"
 
     def fill(self, inputs: np.ndarray, digests: np.ndarray | None) -> np.ndarray:
-        """Write all inputs, and a digest of each with label and client; returns which lack a number or a label."""
+        """Write all inputs, and a digest of each with its label and client.
+
+        Returns:
+            Whether each example lacks a number or its label.
+
+        Raises:
+            DataError: A source has another number of inputs than of labels.
+        """
         is_missing = self.labels.codes < 0
         clients = np.full(len(self), -1) if self.clients is None else self.clients.codes
         start = 0
@@ -70,75 +87,79 @@ class Pool:
                 start = stop
         if start != len(self):
             raise DataError(
-                f"{self.place_of(0)}: {start} inputs, but {len(self)} labels; the file changes while it is read"
+                f"{self.row_of(0)}: {start} inputs, but {len(self)} labels; the file changed while it was read"
             )
         return is_missing
 
     def name_missing(self, example: int, row: np.ndarray) -> str:
-        """What is missing in an example, as its file calls it."""
+        """Return the file's name for the missing value of an example."""
         if self.labels.codes[example] < 0:
             return "the label"
-        number = int(np.searchsorted(np.cumsum(self.counts), example, side="right"))
-        return self.located[number].source.input_name(int(np.argmax(np.isnan(row.ravel()))))
+        source = self.located[self._source_of(example)].source
+        return source.input_name(int(np.argmax(np.isnan(row.ravel()))))
+
+    def _source_of(self, example: int) -> int:
+        return int(np.searchsorted(np.cumsum(self.counts), example, side="right"))
 
 
 def gather(located: Sequence[Located]) -> Pool:
-    """The facts of all sources, which must have inputs of one shape and type."""
+    """Read the facts of all sources, which must have inputs of one shape and type.
+
+    Raises:
+        DataError: Inputs or labels differ in shape or type, a client, time or split is missing, or there is no example.
+    """
+    first = located[0].source
     facts = [one.source.facts() for one in located]
-    counts = np.array([len(one.labels) for one in facts])
-    form = located[0].source.form()
+    counts = np.array([len(fact.labels) for fact in facts])
+    shape, dtype = first.form()
     for one in located[1:]:
-        if one.source.form() != form:
+        other_shape, other_dtype = one.source.form()
+        if (other_shape, other_dtype) != (shape, dtype):
             raise DataError(
-                f"{one.source.where}: its inputs are {_told(one.source.form())}, those of {located[0].source.where} "
-                f"{_told(form)}; all have one shape and type"
+                f"{one.source.where}: its inputs are {other_dtype} of shape {other_shape}, those of {first.where} "
+                f"{dtype} of shape {shape}; all have one shape and type"
             )
     if not counts.sum():
-        raise DataError(f"{located[0].source.where}: there are no examples")
+        raise DataError(f"{first.where}: there are no examples")
     _check_labels(located, facts)
     splits = np.concatenate([_splits(one, fact) for one, fact in zip(located, facts, strict=True)])
     labels = Coded.joined([fact.labels for fact in facts])
-    return Pool(located, counts, labels, _clients(located, facts), _times(located, facts), splits, _kept_as(form))
+    if dtype != np.uint8 and dtype.kind != "f":
+        dtype = np.dtype(np.int64)  # token numbers, which torch can index with
+    return Pool(located, counts, labels, _clients(located, facts), _times(located, facts), splits, (shape, dtype))
 
 
 def _check_labels(located: Sequence[Located], facts: Sequence[Facts]) -> None:
-    """Labels that are rows have one length everywhere."""
-    first = facts[0].labels.values.shape[1:]
+    """Require labels of one shape in all sources."""
+    expected = facts[0].labels.values.shape[1:]
     for one, fact in zip(located, facts, strict=True):
-        found = fact.labels.values.shape[1:]
-        if found != first:
+        shape = fact.labels.values.shape[1:]
+        if shape != expected:
             raise DataError(
-                f"{one.source.where}: its labels have the shape {found} per example, those of "
-                f"{located[0].source.where} {first}; all have one shape"
+                f"{one.source.where}: its labels have the shape {shape} per example, those of "
+                f"{located[0].source.where} {expected}; all have one shape"
             )
 
 
-def _kept_as(form: tuple[tuple[int, ...], np.dtype]) -> tuple[tuple[int, ...], np.dtype]:
-    """uint8 and fractions stay, other whole numbers become int64, which torch can index with."""
-    shape, dtype = form
-    return shape, dtype if dtype == np.uint8 or dtype.kind == "f" else np.dtype(np.int64)
-
-
 def _clients(located: Sequence[Located], facts: Sequence[Facts]) -> Coded | None:
-    """Clients by place or column; a source that names none has none (-1)."""
+    """Return the clients by folder or column, -1 for sources that name none; None if no source does."""
     parts: list[Coded] = []
     for one, fact in zip(located, facts, strict=True):
         count = len(fact.labels)
         if one.client is not None:
             parts.append(Coded(np.zeros(count, np.int64), np.array([one.client])))
         elif fact.clients is not None:
-            _require_all(fact.clients, one.source.where)
+            if (fact.clients.codes < 0).any():
+                row = int(np.argmax(fact.clients.codes < 0))
+                raise DataError(
+                    f"{one.source.where}: row {row} names no client in task.client_column; fill it in, or remove the "
+                    "row"
+                )
             parts.append(fact.clients)
         else:
             parts.append(Coded(np.full(count, -1, np.int64), np.empty(0, np.int64)))
     clients = Coded.joined(parts)
     return clients if (clients.codes >= 0).any() else None
-
-
-def _require_all(clients: Coded, where: str) -> None:
-    if (clients.codes < 0).any():
-        row = int(np.argmax(clients.codes < 0))
-        raise DataError(f"{where}: row {row} names no client in task.client_column; fill it in, or remove the row")
 
 
 def _times(located: Sequence[Located], facts: Sequence[Facts]) -> np.ndarray | None:
@@ -154,7 +175,7 @@ def _times(located: Sequence[Located], facts: Sequence[Facts]) -> np.ndarray | N
 
 
 def _splits(located: Located, facts: Facts) -> np.ndarray:
-    """The split of every example: by column, by place, or undecided."""
+    """Return the split of every example: by column, by folder, or undecided."""
     if facts.splits is None:
         code = UNDECIDED if located.split is None else _CODES[located.split]
         return np.full(len(facts.labels), code, np.int8)
@@ -163,7 +184,7 @@ def _splits(located: Located, facts: Facts) -> np.ndarray:
         word = str(value).strip().lower()
         if word not in SPLITS:
             raise DataError(
-                f"{located.source.where}: '{value}' in task.split_column is no split; write train, validation or test"
+                f"{located.source.where}: '{value}' in task.split_column is not a split; write train, validation, test"
             )
         codes.append(_CODES[SPLITS[word]])
     if (facts.splits.codes < 0).any():
@@ -174,13 +195,9 @@ def _splits(located: Located, facts: Facts) -> np.ndarray:
 
 
 def _digests(inputs: np.ndarray, *columns: np.ndarray) -> np.ndarray:
-    """128 bits per example: equal for exact copies of the same client alone."""
+    """Return 128 bits per example, equal only for exact copies at one client."""
     rows = np.ascontiguousarray(inputs).reshape(len(inputs), -1).view(np.uint8)
-    beside = [np.ascontiguousarray(column[:, None]).view(np.uint8) for column in columns]
-    packed = np.concatenate([rows, *beside], axis=1)
-    digest: Callable[..., bytes] = lambda row: blake2b(row, digest_size=16).digest()  # noqa: E731
-    return np.frombuffer(b"".join(map(digest, packed)), np.uint64).reshape(-1, 2)
-
-
-def _told(form: tuple[tuple[int, ...], np.dtype]) -> str:
-    return f"{form[1]} of shape {form[0]}"
+    more = [np.ascontiguousarray(column[:, None]).view(np.uint8) for column in columns]
+    packed = np.concatenate([rows, *more], axis=1)
+    content = b"".join(blake2b(row, digest_size=16).digest() for row in packed)
+    return np.frombuffer(content, np.uint64).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Which example is for training, validation or testing: as given, or by a stated rule; copies never on both sides."""
+"""The split of every example: as given, or drawn by a rule; copies of an example never end up in two splits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,14 @@ Duplicates = Literal["refuse", "drop", "keep"]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a configuration says of the test split and of copies; with share 0 no test split is drawn or needed."""
+    """Settings of the test split and of copies.
+
+    Args:
+        share: Share of the examples for testing, in [0, 1); 0: no test split is drawn or needed.
+        by: Unit of the draw; see the dataset `files`.
+        duplicates: Treatment of exact copies; see the dataset `files`.
+        seed: Seed of the draw.
+    """
 
     share: float
     by: SplitBy
@@ -35,12 +42,12 @@ class Rule:
 
 
 def copies_of(digests: np.ndarray) -> np.ndarray:
-    """A number per example, which those with the same digest share and no others do."""
+    """Return a number per example, equal for examples with the same digest."""
     high, low = digests[:, 0], digests[:, 1]
     order = np.argsort(high)
     is_same = high[order][1:] == high[order][:-1]
     if (low[order][1:][is_same] != low[order][:-1][is_same]).any():
-        order = np.lexsort((low, high))  # digests that agree in one half only, which hardly ever happens
+        order = np.lexsort((low, high))  # some digests agree in one half only, which is very rare: sort by both halves
     is_new = np.ones(len(order), bool)
     is_new[1:] = (digests[order][1:] != digests[order][:-1]).any(axis=1)
     numbers = np.empty(len(order), np.int64)
@@ -49,13 +56,17 @@ def copies_of(digests: np.ndarray) -> np.ndarray:
 
 
 def decide(pool: Pool, is_missing: np.ndarray, copies: np.ndarray | None, rule: Rule) -> np.ndarray:
-    """The split of every example."""
+    """Return the split of every example.
+
+    Raises:
+        DataError: No example is left for training or testing, or given splits share copies.
+    """
     splits = np.where(is_missing, LEFT_OUT, pool.splits).astype(np.int8)
-    is_given = bool((splits == TEST).any())
+    is_given = bool((splits == TEST).any())  # before copies are dropped, which may empty a given test split
     if copies is not None and rule.duplicates == "drop":
         splits[_later_copies(copies, splits)] = LEFT_OUT
     if not is_given and rule.share:
-        splits[_chosen(pool, np.flatnonzero(np.isin(splits, (UNDECIDED, TRAIN))), copies, rule)] = TEST
+        splits[_drawn_test(pool, np.flatnonzero(np.isin(splits, (UNDECIDED, TRAIN))), copies, rule)] = TEST
     splits[splits == UNDECIDED] = TRAIN
     if not (splits == TRAIN).any() or (rule.share and not (splits == TEST).any()):
         empty = "testing" if (splits == TRAIN).any() else "training"
@@ -69,7 +80,7 @@ def decide(pool: Pool, is_missing: np.ndarray, copies: np.ndarray | None, rule: 
 
 
 def _later_copies(copies: np.ndarray, splits: np.ndarray) -> np.ndarray:
-    """Every copy but one; what stays is in the test split if one of them is, else in validation, else the first."""
+    """Select every copy but one; a copy for testing is kept first, then one for validation, then the first one."""
     rank = np.array([2, 2, 1, 0, 3])[splits]  # of undecided, train, validation, test, left out
     order = np.lexsort((np.arange(len(copies)), rank, copies))
     is_later = np.zeros(len(copies), bool)
@@ -77,8 +88,8 @@ def _later_copies(copies: np.ndarray, splits: np.ndarray) -> np.ndarray:
     return is_later
 
 
-def _chosen(pool: Pool, rows: np.ndarray, copies: np.ndarray | None, rule: Rule) -> np.ndarray:
-    """The rows that the rule puts into the test split."""
+def _drawn_test(pool: Pool, rows: np.ndarray, copies: np.ndarray | None, rule: Rule) -> np.ndarray:
+    """Return the rows that the rule puts into the test split."""
     clients = None if pool.clients is None else pool.clients.at(rows).compact()
     if rule.by == "client":
         if clients is None:
@@ -102,7 +113,7 @@ def _chosen(pool: Pool, rows: np.ndarray, copies: np.ndarray | None, rule: Rule)
 
 
 def _latest(pool: Pool, rows: np.ndarray, index: ClientIndex, same: np.ndarray | None, share: float) -> np.ndarray:
-    """The last share of every client's examples in time; without times, as they are stored."""
+    """Select the latest share of every client's examples; without times, the order of the file counts."""
     times = np.arange(len(rows)) if pool.times is None else pool.times[rows]
     order = index.indices[np.lexsort((times[index.indices], index.owners))]
     counts = np.minimum(np.floor(share * index.sizes + 0.5).astype(np.int64), np.maximum(index.sizes - 1, 0))
@@ -113,8 +124,9 @@ def _latest(pool: Pool, rows: np.ndarray, index: ClientIndex, same: np.ndarray |
 
 
 def _refuse_crossing(pool: Pool, copies: np.ndarray, splits: np.ndarray) -> None:
-    """Given splits may not share examples of a client."""
+    """Refuse given splits that share an example of a client."""
     used = np.flatnonzero(np.isin(splits, (TRAIN, VALIDATION, TEST)))
+    # lowest and highest split code of each group of copies; 9 where no copy is used
     low = np.full(copies.max() + 1, 9, np.int8)
     high = np.zeros(copies.max() + 1, np.int8)
     np.minimum.at(low, copies[used], splits[used])
@@ -123,7 +135,7 @@ def _refuse_crossing(pool: Pool, copies: np.ndarray, splits: np.ndarray) -> None
     if len(crossing):
         first, second = used[copies[used] == crossing[0]][[0, -1]]
         raise DataError(
-            f"{pool.place_of(int(first))} and {pool.place_of(int(second))} are exact copies on two sides of the "
+            f"{pool.row_of(int(first))} and {pool.row_of(int(second))} are exact copies on two sides of the "
             f"split{and_others(len(crossing) - 1, 'is', 'are')}; leave copies out with task.duplicates: drop (the one "
             "for testing stays), or accept them with keep"
         )

@@ -1,10 +1,10 @@
-"""CSV and Parquet files by named columns, with types and missing values checked."""
+"""Tables by named columns: CSV, Parquet, and folders saved by Hugging Face `datasets`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,59 +16,55 @@ import pyarrow.parquet
 
 from fedreuse.core.errors import DataError, suggest
 from fedreuse.learning.files.cells import Cells, cells_of
-from fedreuse.learning.files.coded import Coded
-from fedreuse.learning.files.source import CHUNK, ColumnNames, Facts
+from fedreuse.learning.files.source import CHUNK, Coded, ColumnNames, Facts
 
-__all__ = ["TableSource", "table_of"]
-
-Batches = Callable[[Sequence[str]], Iterator[Any]]
+__all__ = ["TableSource", "saved_splits", "table_of"]
 
 
 @dataclass(frozen=True)
 class TableSource:
-    """Rows are examples; a column is a number per row, or one column holds a whole list or image per row."""
+    """A table whose rows are examples; inputs are several columns of numbers, or one column of lists or images."""
 
     where: str
     schema: Any
-    batches: Batches
-    """Gives record batches with the named columns, in order."""
+    batches: Callable[[Sequence[str]], Iterator[Any]]
+    """Function that yields record batches with the named columns, in order."""
     names: ColumnNames = field(default_factory=ColumnNames)
     shape: tuple[int, ...] | None = None
 
     def facts(self) -> Facts:
-        """The named columns but the inputs, read alone."""
-        for name in self.names.others():
-            self._require_column(name)
-        found = pa.Table.from_batches(
-            list(self.batches(self.names.others())), pa.schema([self.schema.field(n) for n in self.names.others()])
-        )
+        """Read the named columns that are not inputs."""
         names = self.names
+        for name in names.others():
+            self._require_column(name)
+        schema = pa.schema([self.schema.field(name) for name in names.others()])
+        table = pa.Table.from_batches(list(self.batches(names.others())), schema)
         return Facts(
-            self._coded(found, names.label),
-            None if names.client is None else self._coded(found, names.client),
-            None if names.time is None else self._times(found, names.time),
-            None if names.split is None else self._coded(found, names.split),
+            self._coded(table, names.label),
+            None if names.client is None else self._coded(table, names.client),
+            None if names.time is None else self._times(table, names.time),
+            None if names.split is None else self._coded(table, names.split),
         )
 
     def form(self) -> tuple[tuple[int, ...], np.dtype]:
-        """From the types of the columns, or from the first list or image."""
+        """Return shape and type by the types of the columns, or by the first list or image."""
         return self._cells.form()
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """Rows, batch by batch."""
+        """Yield the inputs batch by batch."""
         first = 0
         for batch in self._guarded(self.batches(self.input_names)):
             yield self._cells.read(batch, first)
             first += len(batch)
 
-    def input_name(self, place: int) -> str:
-        """The column."""
+    def input_name(self, position: int) -> str:
+        """Return the name of the column."""
         names = self.input_names
-        return f"column '{names[place] if len(names) > 1 else names[0]}'"
+        return f"column '{names[position] if len(names) > 1 else names[0]}'"
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
-        """The chosen columns, or every column that has no other part."""
+        """The chosen columns, or every column without another role."""
         chosen = self.names.inputs
         if chosen is None:
             chosen = tuple(name for name in self.schema.names if name not in self.names.others())
@@ -85,13 +81,11 @@ class TableSource:
         return cells_of(fields, first, self.where, self.shape)
 
     def _guarded(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Errors of Arrow in one form."""
+        """Re-raise Arrow's errors with the path."""
         try:
             yield from batches
         except (pa.ArrowException, OSError) as error:
-            raise DataError(
-                f"{self.where}: {_first_line(error)}; the file is damaged or cut short: get it again"
-            ) from None
+            raise DataError(f"{self.where}: {_first_line(error)}; the file is damaged or truncated") from None
 
     def _require_column(self, name: str) -> None:
         if name not in self.schema.names:
@@ -101,6 +95,7 @@ class TableSource:
             )
 
     def _coded(self, table: Any, name: str) -> Coded:
+        """Return a column of whole numbers or texts by its distinct values."""
         column = table.column(name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
@@ -114,14 +109,21 @@ class TableSource:
                 f"{self.where}: column '{name}' holds {column.type}, but labels, clients and splits are whole numbers "
                 "or texts; name another column, or convert it"
             )
+        # Arrow numbers values as they appear; `Coded` wants them sorted, so each code becomes the rank of its value
         encoded = column.combine_chunks().dictionary_encode()
-        values = _values(encoded.dictionary)
+        distinct = encoded.dictionary
+        values = (
+            np.array(distinct.to_pylist(), dtype=str)
+            if is_text
+            else distinct.to_numpy(zero_copy_only=False).astype(np.int64)
+        )
         order = np.argsort(values, kind="stable")
         rank = np.empty(len(order) + 1, np.int64)
         rank[order], rank[-1] = np.arange(len(order)), -1
         return Coded(rank[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)], values[order])
 
     def _times(self, table: Any, name: str) -> np.ndarray:
+        """Return a column of numbers, dates or timestamps as numbers."""
         column = table.column(name)
         if column.null_count:
             row = int(np.argmax(column.is_null().to_numpy()))
@@ -137,9 +139,12 @@ class TableSource:
 
 
 def table_of(paths: Sequence[Path], names: ColumnNames, shape: tuple[int, ...] | None) -> TableSource:
-    """One table in one or several files of the same columns, in the order of the paths.
+    """Return one table from one or several files with the same columns, in the order of the paths.
 
-    A Parquet file is read in pieces; a CSV file is read whole, because the type of a column shows only at its end.
+    A Parquet file is read in pieces; a CSV file is read whole, because the type of a column is known only at its end.
+
+    Raises:
+        DataError: A file cannot be read, or its columns differ from those of the first file.
     """
     where = str(paths[0] if len(paths) == 1 else paths[0].parent)
     try:
@@ -149,7 +154,7 @@ def table_of(paths: Sequence[Path], names: ColumnNames, shape: tuple[int, ...] |
                                names, shape)  # fmt: skip
         schemas = [pyarrow.parquet.read_schema(path) for path in paths]
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{where}: {_first_line(error)}; the file is damaged, cut short or of another form") from None
+        raise DataError(f"{where}: {_first_line(error)}; the file is damaged, truncated or of another format") from None
     for path, schema in zip(paths, schemas, strict=True):
         if not schema.equals(schemas[0]):
             raise DataError(
@@ -164,12 +169,37 @@ def table_of(paths: Sequence[Path], names: ColumnNames, shape: tuple[int, ...] |
     return TableSource(where, schemas[0], batches, names, shape)
 
 
-def _values(dictionary: Any) -> np.ndarray:
-    """Distinct values as NumPy has them: int64 or text."""
-    if pa.types.is_integer(dictionary.type):
-        numbers: np.ndarray = dictionary.to_numpy(zero_copy_only=False).astype(np.int64)
-        return numbers
-    return np.array(dictionary.to_pylist(), dtype=str)
+def saved_splits(path: Path, names: ColumnNames, shape: tuple[int, ...] | None) -> dict[str, TableSource]:
+    """Return the tables of a folder that Hugging Face `datasets` saved, by split; the key of a single table is empty.
+
+    The tables stay on disk, memory-mapped.
+
+    Raises:
+        DataError: The package `datasets` is missing, or the folder is incomplete.
+    """
+    try:
+        from datasets import DatasetDict, load_from_disk
+    except ImportError as error:
+        raise DataError(
+            f"{path}: this folder was saved by Hugging Face datasets, which is not installed ({error}); pip install "
+            "'fedreuse[data]'"
+        ) from None
+    try:
+        saved = load_from_disk(str(path))
+    except Exception as error:
+        raise DataError(f"{path}: not a complete folder of `save_to_disk` ({error}); save it again") from None
+    tables = dict(saved) if isinstance(saved, DatasetDict) else {"": saved}
+    return {
+        split: TableSource(
+            f"{path}/{split}".rstrip("/"), table.data.schema, partial(_saved_batches, table), names, shape
+        )
+        for split, table in tables.items()
+    }
+
+
+def _saved_batches(table: Any, columns: Sequence[str]) -> Iterator[Any]:
+    for part in table.with_format("arrow").select_columns(list(columns)).iter(CHUNK):
+        yield from part.combine_chunks().to_batches()
 
 
 def _first_line(error: BaseException) -> str:

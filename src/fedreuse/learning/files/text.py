@@ -1,4 +1,4 @@
-"""Text by client: a table with a text per row, as windows with the next token, or as one example per row."""
+"""Text by client: a table with one text per row, as windows with the next token or as one example per row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.coded import Coded
-from fedreuse.learning.files.source import CHUNK, Facts
+from fedreuse.learning.files.source import CHUNK, Coded, Facts
 from fedreuse.learning.targets import IGNORED
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ TextTarget = Literal["next", "sequence", "label"]
 
 @dataclass(frozen=True)
 class Reading:
-    """How a text becomes examples."""
+    """Settings by which a text becomes examples; see the dataset `text`."""
 
     vocabulary: Vocabulary
     length: int
@@ -36,14 +35,14 @@ class Reading:
 
 
 def following(inputs: np.ndarray, after: np.ndarray, padding: int) -> np.ndarray:
-    """The token that follows each token of windows, `after` being those behind them; padding does not count."""
+    """Return the token after each token of the windows; `after` follows the last ones, and padding is IGNORED."""
     labels = np.concatenate([inputs[:, 1:], after[:, None]], axis=1)
     return np.where(labels == padding, IGNORED, labels)
 
 
 @dataclass(frozen=True, eq=False)
 class TextSource:
-    """A table whose one input column holds texts."""
+    """A table whose single input column holds texts."""
 
     table: TableSource
     column: str
@@ -55,46 +54,42 @@ class TextSource:
         return self.table.where
 
     def facts(self) -> Facts:
-        """Labels, clients, times and splits of the examples that rows become."""
-        rows, labels = self._rows, self._examples[1]
-        found = self.table.facts()
+        """Return labels, clients, times and splits of the examples, each from its row of the table."""
+        _, next_tokens, rows = self._examples
+        facts = self.table.facts()
         return Facts(
-            found.labels if self.reading.target == "label" else Coded.of(labels),
-            None if found.clients is None else found.clients.at(rows),
-            None if found.times is None else found.times[rows],
-            None if found.splits is None else found.splits.at(rows),
+            facts.labels if self.reading.target == "label" else Coded.of(next_tokens),
+            None if facts.clients is None else facts.clients.at(rows),
+            None if facts.times is None else facts.times[rows],
+            None if facts.splits is None else facts.splits.at(rows),
         )
 
     def form(self) -> tuple[tuple[int, ...], np.dtype]:
-        """So many token numbers."""
+        """Return shape and type of a window."""
         return (self.reading.length,), np.dtype(np.int64)
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """The token numbers."""
+        """Yield the token numbers."""
         inputs = self._examples[0]
         for start in range(0, len(inputs), CHUNK):
             yield inputs[start : start + CHUNK]
 
-    def input_name(self, place: int) -> str:
-        """The place in a text."""
-        return f"token {place} of column '{self.column}'"
-
-    @property
-    def _rows(self) -> np.ndarray:
-        """The row that each example comes from."""
-        return self._examples[2]
+    def input_name(self, position: int) -> str:
+        """Return the number of the token and the column."""
+        return f"token {position} of column '{self.column}'"
 
     @cached_property
     def _examples(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Inputs, next tokens (empty for labels of the file) and rows of all examples."""
+        """Inputs, next tokens (none with labels from the file) and row numbers of all examples."""
         made = [self._windows(row, text) for row, text in enumerate(self._texts())]
         counts = [len(inputs) for inputs, _ in made]
-        nothing = np.empty((0, self.reading.length), np.int64)
-        inputs = np.concatenate([nothing, *(one for one, _ in made)])
-        following = np.concatenate([np.empty(0, np.int64), *(one for _, one in made)])
-        return inputs, following, np.repeat(np.arange(len(made)), counts)
+        # an empty first piece, because there may be no text at all
+        inputs = np.concatenate([np.empty((0, self.reading.length), np.int64), *(inputs for inputs, _ in made)])
+        next_tokens = np.concatenate([np.empty(0, np.int64), *(tokens for _, tokens in made)])
+        return inputs, next_tokens, np.repeat(np.arange(len(made)), counts)
 
     def _windows(self, row: int, text: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the inputs made from one text, and the token after each."""
         reading = self.reading
         tokens, padding = reading.vocabulary.encode(text), reading.vocabulary.padding
         if reading.target == "next":
@@ -103,7 +98,7 @@ class TextSource:
             inputs = np.empty((0, reading.length), np.int64) if windows is None else windows[starts]
             return inputs, tokens[starts + reading.length]
         if reading.target == "sequence":
-            # a window needs one token that follows another; what is left of the last one is padding
+            # a window needs at least one token that follows another; the last window is filled up with padding
             starts = np.arange(0, len(tokens) - 1, reading.stride)
             padded = np.append(tokens, np.full(reading.length + 1, padding, np.int64))
             windows = np.lib.stride_tricks.sliding_window_view(padded, reading.length + 1)[starts]
@@ -114,10 +109,10 @@ class TextSource:
                 f"{reading.length}; raise task.length to what the network takes, or cut such texts with "
                 "task.too_long: cut"
             )
-        padded = np.full((1, reading.length), padding, np.int64)
-        some = tokens[: reading.length]
-        padded[0, : len(some)] = some
-        return padded, np.empty(0, np.int64)
+        example = np.full((1, reading.length), padding, np.int64)
+        kept = tokens[: reading.length]
+        example[0, : len(kept)] = kept
+        return example, np.empty(0, np.int64)
 
     def _texts(self) -> Iterator[str]:
         kind = str(self.table.schema.field(self.column).type)

@@ -1,4 +1,4 @@
-"""Any torch Dataset: a sequence of (input, label) pairs, or of (input, label, client)."""
+"""A torch Dataset as a source: a sequence of (input, label) pairs, or of (input, label, client)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.coded import Coded
-from fedreuse.learning.files.source import Facts
+from fedreuse.learning.files.source import Coded, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,30 +25,33 @@ class TorchSource:
     dataset: Any
 
     def facts(self) -> Facts:
-        """Labels, and clients where items have three parts."""
-        labels = Coded.of(np.array([_plain(item[1]) for item in self._items]))
+        """Return the labels, and the clients if items have three parts."""
         has_clients = all(len(item) > 2 for item in self._items)
-        return Facts(labels, Coded.of(np.array([_plain(item[2]) for item in self._items])) if has_clients else None)
+        return Facts(self._column(1), self._column(2) if has_clients else None)
 
     def form(self) -> tuple[tuple[int, ...], np.dtype]:
-        """That of the first input."""
+        """Return shape and type of the first input."""
         first = _array(self._items[0][0])
         return first.shape, first.dtype
 
     def chunks(self) -> Iterator[np.ndarray]:
-        """Every input once."""
+        """Yield the inputs one by one."""
         shape, _ = self.form()
         for row, item in enumerate(self._items):
-            found = _array(item[0])
-            if found.shape != shape:
+            array = _array(item[0])
+            if array.shape != shape:
                 raise DataError(
-                    f"{self.where}: item {row} has the shape {found.shape}, item 0 {shape}; give all one shape"
+                    f"{self.where}: item {row} has the shape {array.shape}, item 0 {shape}; give all one shape"
                 )
-            yield found[None]
+            yield array[None]
 
-    def input_name(self, place: int) -> str:
-        """The place in a flattened input."""
-        return f"place {place} of an input"
+    def input_name(self, position: int) -> str:
+        """Return the position in a flattened input."""
+        return f"position {position} of an input"
+
+    def _column(self, part: int) -> Coded:
+        values = (item[part] for item in self._items)
+        return Coded.of(np.array([value.item() if hasattr(value, "item") else value for value in values]))
 
     @cached_property
     def _items(self) -> list[Any]:
@@ -71,14 +73,10 @@ class TorchSource:
         return items
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
 def _array(value: Any) -> np.ndarray:
-    """A tensor, an array, a PIL image (channels last) or a number as an array."""
+    """Convert a tensor, an array, a PIL image or a number to an array; images get channels first."""
     array = np.asarray(value)
-    is_picture = hasattr(value, "getbands")
-    if is_picture:
+    is_image = hasattr(value, "getbands")  # of PIL, which is not imported for this
+    if is_image:
         array = array[None] if array.ndim == 2 else array.transpose(2, 0, 1)
     return array.astype(np.float32) if array.dtype == np.float64 else array

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 
 from fedreuse.core.errors import ConfigError
-from fedreuse.learning.files.tokens import PADDING
+from fedreuse.learning.files.vocabulary import PADDING
 
 __all__ = ["Output", "looked_for", "read_out", "window"]
 

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from fedreuse.core.errors import require
-from fedreuse.learning.files.tokens import PADDING
+from fedreuse.learning.files.vocabulary import PADDING
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.reading import Output, looked_for, read_out, window
 

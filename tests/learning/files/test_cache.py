@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.store import Arrays, New, convert, place_for, read_stored
+from fedreuse.learning.files.cache import Arrays, New, cache_folder, convert, read_converted
 
 
 def test_converted_once_and_mapped(tmp_path: Path) -> None:
@@ -20,8 +20,8 @@ def test_converted_once_and_mapped(tmp_path: Path) -> None:
         return Arrays({"inputs": inputs, "labels": np.arange(2)}, {"num_classes": 2})
 
     place = tmp_path / "home" / "converted" / "key"
-    assert read_stored(place) is None
-    for made in (convert(place, build), read_stored(place), convert(place, build)):
+    assert read_converted(place) is None
+    for made in (convert(place, build), read_converted(place), convert(place, build)):
         assert made is not None
         assert isinstance(made.arrays["inputs"], np.memmap)
         assert made.arrays["inputs"].tolist() == [[7] * 3] * 2
@@ -44,15 +44,15 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "converted").mkdir()
     (tmp_path / "converted/key").write_text("a file in the way")
-    with pytest.raises(DataError, match="cannot be put there; make room"):
+    with pytest.raises(DataError, match="cannot be written there"):
         convert(tmp_path / "converted/key", lambda new: Arrays({"labels": np.arange(2)}, {}))
 
 
 def test_another_file_or_setting_is_another_place(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("a")
-    first = place_for(tmp_path, "settings", [file])
-    assert place_for(tmp_path, "settings", [file]) == first
-    assert place_for(tmp_path, "others", [file]) != first
+    first = cache_folder(tmp_path, "settings", [file])
+    assert cache_folder(tmp_path, "settings", [file]) == first
+    assert cache_folder(tmp_path, "others", [file]) != first
     os.utime(file, ns=(1, 1))
-    assert place_for(tmp_path, "settings", [file]) != first
+    assert cache_folder(tmp_path, "settings", [file]) != first
