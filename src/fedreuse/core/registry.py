@@ -1,4 +1,4 @@
-"""Names and the frozen dataclasses they select; strict parsing of plain mappings into them, and back."""
+"""Registries of named parts, and strict conversion between plain mappings and frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ REGISTRIES: dict[str, Registry[Any]] = {}
 
 
 class Registry(Generic[T]):
-    """The parts of one kind: a name selects a frozen dataclass, the other keys are its fields.
+    """The registry of one kind of parts: a name selects a frozen dataclass, the other keys are its fields.
 
     Args:
-        kind: What the parts are called, such as `codecs`.
-        home: The module or package of the parts that come with fedreuse; it, and every module in it, is imported at the
-            first look-up, so that a new part is one file.
+        kind: Name of the kind, such as `codecs`.
+        home: The module or package of the built-in parts. It and all its modules are imported on first use, so that a
+            new part is one file.
+        adapt: Wraps a user's object that is no dataclass; gets the object, its name and the options. None: refused.
+        base: Base class that declares the members of all parts of this kind; None: no requirement.
 
     Raises:
-        ConfigError: When a name is unknown or already taken; the message has the nearest known name.
+        ConfigError: If a name is unknown or already taken; the message suggests the nearest known name.
 
     Example:
         >>> from dataclasses import dataclass
@@ -62,10 +64,7 @@ class Registry(Generic[T]):
         adapt: Callable[[Any, str, dict[str, Any]], T] | None = None,
         base: type[Any] | None = None,
     ):
-        """`home` is imported at the first look-up; `adapt` wraps a user's object that is not one of our dataclasses.
-
-        A user's own dataclass must derive from `base`, which declares what the parts can do.
-        """
+        """Create the registry and add it to `REGISTRIES`."""
         self.kind = kind
         self._base = base
         self._home = home
@@ -76,9 +75,11 @@ class Registry(Generic[T]):
         REGISTRIES[kind] = self
 
     def register(self, name: str, refuses: Mapping[str, str] | None = None) -> Callable[[type[T]], type[T]]:
-        """Decorate a frozen dataclass with the name that selects it.
+        """Register a frozen dataclass under a name; use as a decorator.
 
-        `refuses`: keys that other parts of the kind have and this one cannot have, with the reason.
+        Args:
+            name: The name in configurations.
+            refuses: Keys that other parts of the kind have but this one refuses, each with the reason.
         """
 
         def add(cls: type[T]) -> type[T]:
@@ -93,12 +94,12 @@ class Registry(Generic[T]):
         return add
 
     def names(self) -> list[str]:
-        """Every registered name, sorted."""
+        """Return all registered names, sorted."""
         self._discover()
         return sorted(self._classes)
 
     def get(self, name: str, where: str) -> type[T]:
-        """The class behind a registered name."""
+        """Return the class of a registered name; `where` is the key for errors."""
         self._discover()
         try:
             return self._classes[name]
@@ -109,7 +110,7 @@ class Registry(Generic[T]):
             ) from None
 
     def _discover(self) -> None:
-        """Import the home and, of a package, every module in it: each registers its parts."""
+        """Import the home and, if it is a package, its modules, which register their parts."""
         if self._is_discovered:
             return
         home = importlib.import_module(self._home)
@@ -118,7 +119,15 @@ class Registry(Generic[T]):
         self._is_discovered = True
 
     def parse(self, spec: object, where: str) -> T:
-        """Build the part that a name, or a mapping with a `name`, describes."""
+        """Build a part from a name or a mapping with a `name`.
+
+        Args:
+            spec: The name, or a mapping of `name` and the part's fields. `package.module:Name` is a user's own part.
+            where: The key in the configuration, for errors.
+
+        Raises:
+            ConfigError: If the name is unknown or not allowed, or a field is invalid.
+        """
         fields: Mapping[str, Any] = {"name": spec} if isinstance(spec, str) else _mapping(spec, where)
         options = dict(fields)
         name = options.pop("name", None)
@@ -141,9 +150,9 @@ class Registry(Generic[T]):
         return self._adapt(target, name, options)
 
     def _require_complete(self, cls: type[Any], where: str) -> None:
-        """Refuse a class that lacks what the base class demands, naming it.
+        """Raise ConfigError if a class lacks members of the base class.
 
-        A class need not derive from the base if it defines everything that the base does.
+        A class need not derive from the base if it defines all its public members.
         """
         if self._base is None:
             return
@@ -151,13 +160,13 @@ class Registry(Generic[T]):
         missing = sorted(name for name in abstract if not _defines(cls, name))
         home = f"{self._base.__name__} ({self._base.__module__})"
         if missing:
-            raise ConfigError(f"{where} must define {', '.join(missing)}, as {home} says")
+            raise ConfigError(f"{where} must define {', '.join(missing)}, which {home} declares")
         declared = {name for name in dir(self._base) if not name.startswith("_")}
         if self._base not in cls.__mro__ and not all(_defines(cls, name) for name in declared):
-            raise ConfigError(f"{where} must derive from {home}, which says what all {self.kind} can do")
+            raise ConfigError(f"{where} must derive from {home}, the base class of all {self.kind}")
 
     def name_of(self, part_: T) -> str:
-        """The name that selects this object's class."""
+        """Return the name that selects the class of a part."""
         cls = type(part_)
         for name, known in self._classes.items():
             if known is cls:
@@ -166,7 +175,7 @@ class Registry(Generic[T]):
 
 
 def _defines(cls: type[Any], name: str) -> bool:
-    """Return whether a class has that attribute and it is not abstract; fields of dataclasses need no default."""
+    """Return whether a class defines an attribute that is not abstract; fields of dataclasses need no default."""
     if name in getattr(cls, "__dataclass_fields__", ()):
         return True
     owner = next((vars(ancestor)[name] for ancestor in cls.__mro__ if name in vars(ancestor)), None)
@@ -174,7 +183,7 @@ def _defines(cls: type[Any], name: str) -> bool:
 
 
 def part(registry: Registry[Any], default: object = dataclasses.MISSING) -> Any:
-    """A field that holds a part of a registry; `default` is a name or a mapping, resolved when needed."""
+    """Declare a field that holds a part of a registry; `default` is a name or a mapping, parsed on use."""
     metadata = {"registry": registry}
     if default is dataclasses.MISSING:
         return dataclasses.field(metadata=metadata)
@@ -187,7 +196,16 @@ def optional_part(registry: Registry[Any]) -> Any:
 
 
 def parse(cls: type[Any], data: object, where: str) -> Any:
-    """Build a dataclass from a mapping: unknown keys, wrong types and missing fields are errors that name the place."""
+    """Build a dataclass from a mapping.
+
+    Args:
+        cls: The dataclass.
+        data: A mapping from field names to values; null selects the default.
+        where: The key in the configuration, for errors; "" for the whole configuration.
+
+    Raises:
+        ConfigError: If a key is unknown, a required field is missing, or a value has a wrong type or is out of range.
+    """
     fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
     values = _mapping(data, where)
     for key in values:
@@ -210,7 +228,7 @@ def parse(cls: type[Any], data: object, where: str) -> Any:
 
 
 def to_plain(value: object) -> Any:
-    """The mapping that `parse` would turn into this object again, with every default written out."""
+    """Return the mapping from which `parse` builds an equal object, with every default written out."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if hasattr(value, "to_plain"):
             return value.to_plain()
@@ -230,12 +248,12 @@ def to_plain(value: object) -> Any:
 
 
 def named_plain(registry: Registry[Any], value: Any) -> Any:
-    """`to_plain` of a registered part, with its name in front."""
+    """Return `to_plain` of a registered part, with its name first."""
     return None if value is None else {"name": registry.name_of(value), **to_plain(value)}
 
 
 def describe_fields(cls: type[Any]) -> list[tuple[str, str, str]]:
-    """Name, type and default of each field, for people."""
+    """Return name, type and default of each field as text."""
     rows, hints = [], get_type_hints(cls)
     for field in dataclasses.fields(cls):
         if field.default is not dataclasses.MISSING:
@@ -245,12 +263,12 @@ def describe_fields(cls: type[Any]) -> list[tuple[str, str, str]]:
             default = repr(to_plain(made) if registry is None else named_plain(registry, made))
         else:
             default = "(required)"
-        rows.append((field.name, _told_type(field.type, hints[field.name]), default))
+        rows.append((field.name, _type_text(field.type, hints[field.name]), default))
     return rows
 
 
-def _told_type(written: object, hint: Any) -> str:
-    """A type as it is written; a name that stands for several types or values, as those."""
+def _type_text(written: object, hint: Any) -> str:
+    """Return a type as written in the class; aliases are replaced by the types or values they stand for."""
     is_alias = isinstance(written, str) and written.isidentifier() and not isinstance(hint, type) and hint is not Any
     if isinstance(written, str) and not is_alias:
         return written
@@ -269,13 +287,14 @@ def _parse_field(field: dataclasses.Field[Any], hint: Any, value: Any, where: st
     try:
         return TypeAdapter(hint).validate_python(value)
     except ValidationError as error:
-        found = error.errors() if get_origin(hint) in (Union, UnionType) else error.errors()[:1]  # one per alternative
-        reasons = [f"{each['msg'][0].lower()}{each['msg'][1:]}" for each in found]
+        # a union has one error per alternative
+        errors = error.errors() if get_origin(hint) in (Union, UnionType) else error.errors()[:1]
+        reasons = [f"{each['msg'][0].lower()}{each['msg'][1:]}" for each in errors]
         raise ConfigError(f"{where}: {', or '.join(reasons)}, got {value!r}") from None
 
 
 def _named(field: dataclasses.Field[Any], registry: Registry[Any], value: Any) -> Any:
-    """A mapping without a name changes the default part: {quota: 0.5} is the default gate with another quota."""
+    """Add the name of the default part to a mapping without one: {quota: 0.5} changes the default gate's quota."""
     has_default = field.default_factory is not dataclasses.MISSING
     if not has_default or not isinstance(value, Mapping) or "name" in value:
         return value
@@ -302,7 +321,7 @@ def _mapping(data: object, where: str) -> Mapping[str, Any]:
 
 
 def _placed(message: str, where: str, fields: Collection[str]) -> str:
-    """A complaint of a part, with its place in front, once: parts may call themselves by the last word of it."""
+    """Prefix a part's error message with its key, without repeating the last word if the message begins with it."""
     own = message.removeprefix(f"{where.rpartition('.')[2]}.")
     is_of_field = re.split(r"\W", own, maxsplit=1)[0] in fields
     return message if not where else f"{where}.{own}" if is_of_field else f"{where}: {message}"
@@ -313,7 +332,7 @@ def _join(where: str, key: str) -> str:
 
 
 def load_object(name: str, where: str) -> Any:
-    """What `package.module:Name` stands for, if it is allowed; `where` is the key that names it."""
+    """Import the object `package.module:Name` if that is allowed; `where` is the key for errors."""
     module_name, _, attribute = name.partition(":")
     check_module(module_name, where)
     try:
