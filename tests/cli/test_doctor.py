@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
 
 from fedreuse.cli import doctor
+from fedreuse.core.extras import EXTRAS
 from fedreuse.runs import device_check
 from fedreuse.runs.device_check import DeviceCheck
 from tests.cli.conftest import Invoke
@@ -17,10 +17,11 @@ from tests.cli.conftest import Invoke
 @pytest.mark.slow
 def test_everything_is_looked_at_and_absence_is_no_error(invoke: Invoke, in_folder: Path) -> None:
     told = {one["what"]: one for one in json.loads(invoke("doctor", "--json").stdout)}
-    for what in ("fedreuse", "torch", "extra deploy", "cores", "memory", "disk here", "data digits", "data mnist",
-                 "browser", "network namespaces"):  # fmt: skip
+    for what in ("fedreuse", "numpy", "extra sim", "extra deploy", "cores", "memory", "disk here", "data digits",
+                 "data mnist", "browser", "network namespaces"):  # fmt: skip
         assert what in told
-    assert told["torch"]["is_good"]
+    assert told["extra sim"]["is_good"]
+    assert "torch" in told["extra sim"]["found"]
     assert all(one["advice"] for one in told.values() if not one["is_good"])
     assert all(not one["advice"] for one in told.values() if one["is_good"])
     assert invoke("doctor").exit_code == 0
@@ -28,19 +29,26 @@ def test_everything_is_looked_at_and_absence_is_no_error(invoke: Invoke, in_fold
 
 def test_what_is_absent_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, in_folder: Path) -> None:
     monkeypatch.setenv("FEDREUSE_DATA", str(in_folder))
-    monkeypatch.setattr(doctor, "_EXTRAS", {"deploy": ("no-such-package", "real federations")})
+    monkeypatch.setitem(EXTRAS, "deploy", ("flwr", "no_such_package"))
     monkeypatch.setattr(doctor, "_BROWSERS", ("no-such-browser",))
     monkeypatch.setattr(doctor, "_LITTLE_DISK", 1e30)
     found = {one.what: one.advice for one in doctor.examine()}
     assert found["data mnist"] == "when you need it: fedreuse data fetch mnist"
-    assert found["extra deploy"] == "for real federations: pip install 'fedreuse[deploy]'"
+    assert found["extra deploy"] == "for real federations on Flower: pip install 'fedreuse[deploy]'"
+    assert found["extra lab"].endswith("pip install 'fedreuse[lab]'"), "it contains deploy"
     assert "install chromium" in found["browser"]
     assert "fedreuse clean" in found["disk here"]
 
 
-def test_every_extra_of_the_package_is_looked_at() -> None:
-    offered = set(metadata("fedreuse").get_all("Provides-Extra") or [])
-    assert set(doctor._EXTRAS) == offered - {"dev", "docs"}
+def test_every_extra_has_a_purpose() -> None:
+    assert doctor._PURPOSES.keys() == EXTRAS.keys()
+
+
+def test_without_the_packages_of_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EXTRAS, "sim", ("no_such_package",))
+    found = {one.what: one for one in doctor.examine()}
+    assert found["extra sim"].found == "missing: no_such_package"
+    assert not [what for what in found if what.startswith("data ")]
 
 
 def test_what_to_do_stands_below_in_one_line_each(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,13 @@
-"""`fedreuse doctor`: what this machine has and lacks, and what to do about each."""
+"""`fedreuse doctor`: versions, extras, resources and data of this machine, and how to get what is missing."""
 
 from __future__ import annotations
 
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Annotated
 
@@ -19,23 +19,28 @@ from fedreuse.core.errors import RunError
 
 __all__ = ["Finding", "doctor_command", "examine"]
 
-_NEEDED = ("numpy", "torch", "pyarrow", "matplotlib", "pandas")
-_EXTRAS = {
-    "adapters": ("transformers", "pretrained models and adapters of Hugging Face"),
-    "deploy": ("flwr", "real federations on Flower"),
-    "cluster": ("ray", "`executor: ray`"),
-    "track": ("mlflow-skinny", "the listeners `tensorboard` and `mlflow`"),
-    "tune": ("optuna", "`fedreuse tune`"),
-    "privacy": ("opacus", "the aggregator `private_mean`"),
-    "data": ("datasets", "folders that Hugging Face `datasets` saved"),
+_PURPOSES = {
+    "cli": "this command line",
+    "report": "reports, tables and figures of runs",
+    "sim": "simulations, datasets and the demo",
+    "lab": "studies, plans and benchmarks",
+    "deploy": "real federations on Flower",
+    "tune": "`fedreuse tune`",
+    "cluster": "`executor: ray`",
+    "data": "folders that Hugging Face `datasets` saved",
+    "adapters": "`network: lora` and pretrained models of Hugging Face",
+    "privacy": "the aggregator `private_mean`",
+    "track": "the listeners `tensorboard` and `mlflow`",
 }
+"""Use of each extra."""
+_CORE = ("numpy", "pydantic")
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "firefox")
 _LITTLE_MEMORY, _LITTLE_DISK = 2e9, 2e9
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at; `advice` is empty where nothing need be done."""
+    """One row of the table; `advice` is empty where nothing need be done."""
 
     what: str
     found: str
@@ -51,10 +56,10 @@ def doctor_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at versions, cores, memory, disk, data, extras, browser and network namespaces, and say what to do.
+    """Show versions, extras, cores, memory, disk, data, browser and network namespaces, with advice.
 
-    Nothing is changed and nothing is fetched. What is optional and absent is no error: the exit code is 0.
-    With --device it is 1 if the device computes something else than the CPU.
+    Nothing is changed or downloaded. A missing optional part is no error: the exit code is 0. With --device it is 1 if
+    the device does not compute the same as the CPU.
     """
     if device is not None:
         _show_device(device, as_json)
@@ -75,7 +80,7 @@ def doctor_command(
 
 
 def _show_device(device: str, as_json: bool) -> None:
-    """Train on a device and on the CPU; fail if they disagree."""
+    """Train on a device and on the CPU; raise RunError if they disagree."""
     from fedreuse.runs.device_check import check_device
 
     found = check_device(device)
@@ -95,7 +100,7 @@ def _show_device(device: str, as_json: bool) -> None:
 
 
 def examine() -> Iterator[Finding]:
-    """Everything that is worth knowing before a run, in the order of a table."""
+    """Yield the rows of the table."""
     import fedreuse
 
     yield Finding(
@@ -115,16 +120,22 @@ def examine() -> Iterator[Finding]:
 
 
 def _packages() -> Iterator[Finding]:
-    for name in _NEEDED:
-        found = _version(name)
-        advice = f"reinstall: pip install --force-reinstall {name}"
-        yield Finding(name, found or "absent", found is not None, "" if found else advice)
-    for extra, (name, purpose) in _EXTRAS.items():
-        found = _version(name)
-        advice = f"for {purpose}: pip install 'fedreuse[{extra}]'"
-        yield Finding(
-            f"extra {extra}", f"{name} {found}" if found else "absent", found is not None, "" if found else advice
-        )
+    from fedreuse.core.extras import EXTRAS, install_line, missing_packages
+
+    for name in _CORE:
+        yield Finding(name, _version(name) or "absent")
+    for extra, packages in EXTRAS.items():
+        missing = missing_packages(extra)
+        found = f"missing: {', '.join(missing)}" if missing else _versions(packages) or "installed"
+        advice = f"for {_PURPOSES[extra]}: {install_line(extra)}" if missing else ""
+        yield Finding(f"extra {extra}", found, not missing, advice)
+
+
+def _versions(modules: Sequence[str]) -> str:
+    """Return versions of the packages that provide these modules."""
+    homes = packages_distributions()
+    names = dict.fromkeys(homes[module][0] for module in modules if module in homes)
+    return ", ".join(f"{name} {_version(name)}" for name in names)
 
 
 def _version(package: str) -> str | None:
@@ -140,6 +151,10 @@ def _room(what: str, free: int, little: float, advice: str) -> Finding:
 
 
 def _data() -> Iterator[Finding]:
+    from fedreuse.core.extras import missing_packages
+
+    if missing_packages("sim"):
+        return  # datasets are read by simulations
     from fedreuse.learning.datasets.facts import FACTS
     from fedreuse.learning.datasets.fetch import available
 

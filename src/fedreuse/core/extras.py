@@ -71,10 +71,10 @@ def missing_package(error: BaseException, purpose: str = "") -> MissingPackage |
     package = error.name.partition(".")[0]
     for extra, packages in EXTRAS.items():
         if package in packages:
-            begin = f"{purpose} needs the package {package}" if purpose else f"the package {package} is needed"
-            found = MissingPackage(f"{begin}, which is not installed; {install_line(extra)}")
-            found.name = error.name
-            return found
+            begin = f"{purpose} needs the package {package}, which" if purpose else f"the package {package}"
+            missing = MissingPackage(f"{begin} is not installed; {install_line(extra)}")
+            missing.name = error.name
+            return missing
     return None
 
 
