@@ -43,9 +43,7 @@ class Undeclared:
     """A part of somebody's own that derives from nothing."""
 
 
-@pytest.mark.parametrize(
-    "kind", ["methods", "gates", "aggregators", "server_steps", "links", "codecs", "attacks", "metrics", "boundaries"]
-)
+@pytest.mark.parametrize("kind", registries)
 def test_a_part_of_ones_own_derives_from_what_declares_its_abilities(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
