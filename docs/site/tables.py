@@ -51,6 +51,8 @@ def _keys(part: Description) -> str:
 def _key(field: Field) -> str:
     if field.default == "(required)":
         return f"`{field.name}` (required)"
+    if ast.literal_eval(field.default) is None:
+        return f"`{field.name}`"
     return f"`{field.name}: {_as_yaml(ast.literal_eval(field.default))}`"
 
 

@@ -1,4 +1,4 @@
-"""What a visitor copies: the notebook runs to its figure, and the container file names what is there."""
+"""Examples that a visitor copies: the notebook runs to its figure, and the container file names existing files."""
 
 from __future__ import annotations
 
