@@ -92,7 +92,7 @@ def test_it_is_a_mapping_that_cannot_be_written() -> None:
         mapping[2**70]
     with pytest.raises(TypeError):
         mapping[3] = "b"  # type: ignore[index]  # that is the point
-    with pytest.raises(ValueError, match="keys are whole numbers from 0, got -2"):
+    with pytest.raises(ValueError, match="integers from 0, got -2"):
         mapping.with_({-2: "a", 5: "b"})
     assert repr(mapping) == "IntMap(1 entries)"
 

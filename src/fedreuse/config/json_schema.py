@@ -101,7 +101,7 @@ def _base_and_axes() -> Json:
     values = {"type": "array", "minItems": 1, "items": {"type": ["string", "number", "boolean", "null"]}}
     base = {"anyOf": [{"type": "string"}, {**changes, "description": "The configuration that labels change."}]}
     return {
-        "base": {"description": "A configuration, or the path of one beside this file.", **base},
+        "base": {"description": "A configuration, or the path of one relative to this file.", **base},
         "changes": {"description": "Changes to the base.", **changes},
         "axes": {
             "type": "object",

@@ -102,7 +102,7 @@ class IntMap(Mapping[int, V]):
 
     def _changed(self, entries: list[tuple[int, Any]]) -> IntMap[V]:
         if entries[0][0] < 0:
-            raise ValueError(f"keys are whole numbers from 0, got {entries[0][0]}")
+            raise ValueError(f"keys are integers from 0, got {entries[0][0]}")
         levels = self._levels
         while entries[-1][0] >> _BITS * (levels + 1):
             levels += 1

@@ -177,7 +177,7 @@ def read_bitmap(take: Take, spec: TensorSpec, count: int) -> np.ndarray:
     num_marked = int(np.bitwise_count(bits).sum())
     padding = -spec.size % 8  # bits beyond the tensor, which must be zero
     if num_marked != count or (padding and bits[-1] >> (8 - padding)):
-        raise WireError(f"{spec.name}: the bitmap marks {num_marked} coordinates, the message says {count}")
+        raise WireError(f"{spec.name}: the bitmap marks {num_marked} coordinates, but the message says {count}")
     return bits
 
 
