@@ -24,7 +24,7 @@ def test_idx_round_trip(tmp_path: Path, write_idx: Write, name: str) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "begins with nothing"),
+        (b"", "begins with no bytes"),
         (b"\0\0\x0d\x01\0\0\0\x01\0\0\0\0", "begins with 00000d01, expected an idx file of bytes"),
         (b"\0\0\x08\x01\0\0", "truncated or damaged"),
         (b"\0\0\x08\x01\0\0\0\x04ab", "truncated, only 2 values found, expected 4"),

@@ -1,4 +1,4 @@
-"""Taking named files out of a zip or tar archive, and nothing else."""
+"""Extraction of named files from a zip or tar archive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ __all__ = ["take_out"]
 
 
 def take_out(path: Path, wanted: frozenset[str], ready: Path) -> None:
-    """Put the wanted files of an archive into `ready` by their last name, so that none lands elsewhere."""
+    """Extract the wanted files of an archive into `ready`.
+
+    Only the last part of a member's path is used, so that no file is written outside of `ready`.
+
+    Raises:
+        DataError: The file is not a readable archive.
+    """
     if path.name in wanted:
         shutil.copyfile(path, ready / path.name)
         return

@@ -1,4 +1,4 @@
-"""Data that stay with the clients of a deployment: the server knows their form, each node reads its own folder."""
+"""Data that stay with the clients of a deployment: the server knows their schema, each node reads its own folder."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _DTYPES = {"pixels": np.uint8, "numbers": np.float32, "tokens": np.int64}
 @datasets.register("at_home")
 @dataclass(frozen=True)
 class AtHome(Dataset):
-    """Data that stay with the clients of a deployment; the server has a schema, and a test set of its own if it likes.
+    """Data that stay with the clients of a deployment; the server has their schema, and optionally its own test set.
 
-    Every node reads what lies in its own folder (`fedreuse supernode --data FOLDER`), in any form that `files` reads:
-    training examples, and perhaps `validation` and `test` splits of its own. `task.validation` of the training
-    examples are held out there where no validation split is given. What does not fit the schema is refused.
+    Every node reads its own folder (`fedreuse supernode --data FOLDER`), in any format that `files` reads: training
+    examples, and optionally `validation` and `test` splits. Without a validation split the node holds out the share
+    `task.validation` of its training examples. Data that do not fit the schema are refused.
 
     Args:
         shape: Shape of one input; images are resized to it, columns reshaped.
-        classes: Number of classes (labels are then 0 to classes - 1), or their names in order; with `labels: tokens`
-            how many tokens there are, with `numbers` how many an example has.
-        values: What inputs are: `pixels` (0 to 255), `numbers` (fractions) or `tokens` (whole numbers).
-        labels: What labels are, as in `files`: by default one class, else `tokens`, `numbers` or `flags`.
+        classes: Number of classes (labels are then 0 to classes - 1), or their names in order. With `labels: tokens`
+            the number of tokens, with `labels: numbers` the numbers per example; at least 1 for numbers, else 2.
+        values: Kind of the inputs: `pixels` (0 to 255), `numbers` (fractions) or `tokens` (whole numbers).
+        labels: Kind of the labels, as in `files`: by default one class, else `tokens`, `numbers` or `flags`.
         mean: Per channel (or column), subtracted from inputs; pixels are divided by 255 first.
-        std: Per channel (or column), above 0, what inputs are divided by.
-        test: A file or folder at the server with test examples of its own. None: nodes with a test split are asked.
+        std: Divisor of inputs per channel (or column), above 0.
+        test: File or folder with test examples at the server. None: nodes with a test split evaluate on it.
         input_columns: As in `files`.
         label_column: As in `files`.
         time_column: As in `files`.
@@ -53,7 +53,7 @@ class AtHome(Dataset):
         options: As in `files`.
 
     Raises:
-        DataError: At a node: its data are absent, damaged, or not of this form.
+        DataError: The data of a node are absent, damaged, or do not fit this schema.
 
     Example:
         task: {name: at_home, clients: 6, shape: [1, 28, 28], classes: 10, values: pixels, mean: [0.29], std: [0.35]}
@@ -88,12 +88,12 @@ class AtHome(Dataset):
 
     @property
     def num_classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes, tokens, flags or numbers."""
         return self.classes if isinstance(self.classes, int) else len(self.classes)
 
     @property
     def _num_tokens(self) -> int | None:
-        """Where labels are the tokens that follow, inputs have the same numbers."""
+        """Number of token numbers of the inputs, if labels are the tokens that follow; else unknown."""
         return self.num_classes if self.labels == "tokens" else None
 
     @property
@@ -101,7 +101,7 @@ class AtHome(Dataset):
         return {"mean": self.mean, "std": self.std, "is_scaled": True}
 
     def _blank_labels(self) -> np.ndarray:
-        """Two labels of the right kind, for the network to be tried on."""
+        """Return two labels of the right kind, for a trial of the network."""
         if self.labels is None:
             return np.zeros(2, np.int64)
         if self.labels == "tokens":
@@ -110,7 +110,7 @@ class AtHome(Dataset):
         return np.zeros((2, *outputs), np.float32 if self.labels == "numbers" else bool)
 
     def load(self, folder: Path | None) -> Data:
-        """What the server has: its own test set, and two blank examples to try the network on."""
+        """Return the server's data: its test set, and two blank examples for a trial of the network."""
         del folder
         blank = np.zeros((2, *self.shape), _DTYPES[self.values])
         train = Split(blank, self._blank_labels())
@@ -118,16 +118,20 @@ class AtHome(Dataset):
         return Data("at_home", self.num_classes, train, test, num_tokens=self._num_tokens, **self._scaling)
 
     def read(self, path: str) -> Data:
-        """What lies at a path, checked against the schema; nothing is drawn for testing."""
+        """Read the data at a path and check them against the schema; no test split is drawn.
+
+        Raises:
+            DataError: The data are absent, damaged, or do not fit this schema.
+        """
         plan = Plan(Rule(0.0, "example", self.duplicates, 0), self.classes, self.shape, self.missing, self.labels)
         names = ColumnNames(self.input_columns, self.label_column, None, self.time_column, None)
         sources = partial(locate, path, names, self.shape, self.options)
-        found = load_arrays((self, path), path, None, plan, sources)
-        data = to_data("at_home", found, num_tokens=self._num_tokens, is_augmented=self.augment, **self._scaling)
+        arrays = load_arrays((self, path), path, None, plan, sources)
+        data = to_data("at_home", arrays, num_tokens=self._num_tokens, is_augmented=self.augment, **self._scaling)
         kind = data.train.inputs.dtype.kind
         if kind != _KINDS[self.values]:
             raise DataError(
                 f"{path}: its inputs are of type {data.train.inputs.dtype}, but task.values is {self.values}, that is "
-                f"{np.dtype(_DTYPES[self.values])}; convert them, so that they are normalised as everybody's are"
+                f"{np.dtype(_DTYPES[self.values])}; convert them, so that all clients normalise alike"
             )
         return data

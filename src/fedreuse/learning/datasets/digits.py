@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Digits"]
 
-_BRIGHTEST = 16  # the pixels count the dark dots of a 4 x 4 cell
+_BRIGHTEST = 16  # a pixel is the number of dark dots in a 4 x 4 cell
 _TEST_EVERY = 5
 
 
 @datasets.register("digits")
 @dataclass(frozen=True)
 class Digits(Dataset):
-    """scikit-learn's digits: 1,797 images of 8 x 8, 10 classes; every fifth of a class is for testing.
+    """scikit-learn's digits: 1,797 images of 8 x 8, 10 classes; every fifth image of a class is for testing.
 
-    They come with scikit-learn: nothing is fetched.
+    The images come with scikit-learn: nothing is downloaded. There are no settings.
 
     Example: `task: {name: digits, clients: 30}`.
     """
 
     def load(self, folder: Path | None) -> Data:
         """Read the digits from the installed scikit-learn and split them, always the same way."""
-        del folder  # they come with scikit-learn
+        del folder  # the images come with scikit-learn
         pixels, labels = _bundled()
         images = np.round(pixels * (255 / _BRIGHTEST)).astype(np.uint8)[:, None]
         is_test = _every_fifth_of_each_class(labels)
@@ -53,19 +53,19 @@ class Digits(Dataset):
 
 
 def _bundled() -> tuple[np.ndarray, np.ndarray]:
-    # The file is read where it lies: importing scikit-learn would take two seconds.
+    # read the file itself: importing scikit-learn takes two seconds
     found = find_spec("sklearn")
     folder = Path(found.origin).parent if found is not None and found.origin is not None else None
     path = None if folder is None else folder / "datasets" / "data" / "digits.csv.gz"
     if path is None or not path.exists():
-        raise DataError("digits: they ship with scikit-learn, which is not installed; pip install scikit-learn")
+        raise DataError("digits: the images ship with scikit-learn, which is not installed; pip install scikit-learn")
     with gzip.open(path, "rt") as file:
         rows = np.loadtxt(file, delimiter=",")
     return rows[:, :-1].reshape(-1, 8, 8), rows[:, -1].astype(np.int64)
 
 
 def _every_fifth_of_each_class(labels: np.ndarray) -> np.ndarray:
-    """Stratified without a draw, so that no version of a random generator can move the split."""
+    """Select a stratified test split without a draw, so that no version of a random generator can change it."""
     is_test = np.zeros(len(labels), bool)
     for label in np.unique(labels):
         is_test[np.flatnonzero(labels == label)[_TEST_EVERY - 1 :: _TEST_EVERY]] = True

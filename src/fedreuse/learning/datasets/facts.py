@@ -1,4 +1,4 @@
-"""What each dataset must be: its files, counts, classes, pixel statistics and the digest of its arrays."""
+"""Facts of each published dataset: files, counts, classes, pixel statistics and the digest of its arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["FACTS", "Facts", "Files"]
 
 @dataclass(frozen=True)
 class Files:
-    """The canonical file names of one published form of a dataset, by the array they hold."""
+    """Canonical file names of one published form of a dataset, by the array they hold."""
 
     train_inputs: tuple[str, ...]
     train_labels: tuple[str, ...]
@@ -17,13 +17,13 @@ class Files:
     test_labels: tuple[str, ...]
 
     def names(self) -> tuple[str, ...]:
-        """Every file once, in order."""
+        """Return every file name once, in order."""
         return tuple(dict.fromkeys(self.train_inputs + self.train_labels + self.test_inputs + self.test_labels))
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a dataset before any file is opened."""
+    """Facts of a dataset that are known before any file is opened."""
 
     num_classes: int
     shape: tuple[int, ...]
@@ -32,19 +32,19 @@ class Facts:
     std: tuple[float, ...]
     forms: tuple[Files, ...] = ()
     layouts: tuple[str, ...] = ()
-    """Folders, below the one that holds all datasets, where other tools put these files."""
+    """Folders, below the folder of all datasets, into which other tools put these files."""
     is_balanced: bool = False
     is_augmented: bool = False
     pickled: tuple[str, ...] = ()
     """Files of a published form that is refused, because reading pickles can run code."""
     digest: str | None = None
-    """Of all arrays; None where the published files were out of reach and the digest is not pinned."""
+    """SHA-256 of all arrays; None if the published files were out of reach, so that no digest is pinned."""
     array_digests: tuple[str, ...] = ()
-    """Of train inputs, train labels, test inputs, test labels: these tell which file is wrong."""
+    """SHA-256 of train inputs, train labels, test inputs and test labels, which show the damaged file."""
 
     @property
     def has_met_published_files(self) -> bool:
-        """Whether the reader has read the published files; otherwise it was tried on files made in tests alone."""
+        """Whether the reader was tried on the published files, and not only on files made by tests."""
         return self.digest is not None
 
 

@@ -1,4 +1,4 @@
-"""One's own data: files and folders in the forms that people have, with natural clients."""
+"""The user's own data: files and folders of common formats, with natural clients."""
 
 from __future__ import annotations
 
@@ -25,45 +25,44 @@ __all__ = ["Files"]
 @datasets.register("files")
 @dataclass(frozen=True)
 class Files(Dataset):
-    """One's own data: npz, CSV, Parquet, images by class, a saved Hugging Face dataset, or any torch Dataset.
+    """The user's own data: npz, CSV, Parquet, images by class, a saved Hugging Face dataset, or any torch Dataset.
 
-    `path` is a file, or a folder that holds `train`, `validation` and `test` (each a file or a folder), or `clients/`
-    with one folder per client, each like such a folder, or one table in several files, `.npy` arrays (`inputs.npy`,
-    `label.npy`), images as `<class>/<file>`; or `package.module:Name`, a torch Dataset of (input, label) or (input,
-    label, client). Inputs of more than 256 MiB are converted once, to arrays that are mapped from `converted/` in the
-    folder of all datasets, so they may be larger than memory.
+    `path` is one of: a file; a folder with `train`, `validation` and `test` (each a file or a folder); a folder with
+    `clients/`, which holds one such folder per client; a folder with one table in several files, with `.npy` arrays
+    (`inputs.npy`, `label.npy`), or with images as `<class>/<file>`; `package.module:Name`, a torch Dataset of (input,
+    label) or (input, label, client). Inputs of more than 256 MiB are converted once to arrays in `converted/` below the
+    folder of all datasets and memory-mapped, so they may be larger than memory.
 
     Args:
-        path: Where the data are.
-        input_columns: Columns of the inputs (one array of an npz, default `inputs`). Default: every column that has no
-            other part. Numbers side by side become float32; one column may hold lists, or encoded images.
-        label_column: The column of the label: whole numbers or words.
-        client_column: The column that says whose example it is; see the partition `natural`.
-        time_column: The column that says when an example arose: numbers, dates or timestamps.
-        split_column: The column that says train, validation or test.
-        test: Share of the examples for testing, in (0, 1), where no test split is given.
-        split_by: How that share is drawn: `example` from every client in the proportions of the labels, `client` whole
-            clients, `time` the latest of every client.
-        classes: Number of classes (labels are then 0 to classes - 1), or their names in order. Default: what occurs in
-            training, sorted. Give it when clients keep their data at home.
-        labels: What `label_column` holds: by default one class; `tokens`, a class per token of a text (rows of an npz
-            or npy array, -100 where none counts); `numbers` to predict (regression); `flags`, a text with none, one or
-            several names of classes and | between them, or rows of 0 and 1 in an array (multi-label).
+        path: File, folder or torch Dataset, as above.
+        input_columns: Columns of the inputs (for npz the name of one array, by default `inputs`). Default: every column
+            without another role. Columns of numbers become float32; a single column may hold lists or encoded images.
+        label_column: Column of the label: whole numbers or words.
+        client_column: Column of the client that an example belongs to; see the partition `natural`.
+        time_column: Column of the time of an example: numbers, dates or timestamps.
+        split_column: Column of the split: train, validation or test.
+        test: Share of the examples for testing, in (0, 1); used if no test split is given.
+        split_by: Unit in which that share is drawn: `example` from every client in the proportions of the labels,
+            `client` whole clients, `time` the latest examples of every client.
+        classes: Number of classes, at least 2 (labels are then 0 to classes - 1), or their names in order. Default: the
+            labels that occur in training, sorted. Set it when clients keep their data at home.
+        labels: Kind of the labels: by default one class; `tokens`, a class per token of a text (rows of an npz or npy
+            array, -100 for tokens that do not count); `numbers` to predict (regression); `flags`, a text with any
+            number of class names joined by |, or rows of 0 and 1 in an array (multi-label).
         shape: Shape of one input; images are resized to it, columns reshaped.
         missing: `refuse` rows with missing values, or `drop` them.
-        duplicates: `refuse` exact copies of a client's example on both sides of given splits, and keep copies together
-            in training when splits are drawn (validation too); `drop` every copy but one; `keep` them as examples of
-            their own.
-        mean: Per channel (or column), subtracted from inputs; pixels are divided by 255 first. Default: that of the
-            training examples. [0] and [1] for mean and std leave inputs as they are.
-        std: Per channel (or column), what inputs are divided by. Default: that of the training examples.
+        duplicates: `refuse` given splits that share exact copies of a client's example, and keep copies together when
+            splits are drawn (validation too); `drop` every copy but one; `keep` copies as independent examples.
+        mean: Mean per channel (or column), subtracted from inputs; pixels are divided by 255 first. Default: mean of
+            the training examples. [0] and [1] for mean and std leave inputs unchanged.
+        std: Divisor of inputs per channel (or column), above 0. Default: standard deviation of the training examples.
         augment: Crop and mirror images in training.
         options: Arguments of a torch Dataset; those below `train`, `validation` and `test` are for that split alone.
-        seed: Decides the draw of the test split, apart from the seed of the run.
+        seed: Seed of the draw of the test split, not negative; independent of the seed of the run.
 
     Raises:
-        DataError: A file is absent, damaged or cut short; a column is missing or of the wrong type; values are missing;
-            labels are beyond the classes. The message names file, row or column, and the way out.
+        DataError: A file is absent, damaged or truncated; a column is missing or of the wrong type; values are missing;
+            labels are not among the classes. The message names the file, row or column, and a remedy.
 
     Example:
         task: {name: files, path: visits.parquet, label_column: outcome, client_column: hospital, clients: 12,
@@ -105,11 +104,11 @@ class Files(Dataset):
         require(self.seed >= 0, "files.seed must not be negative", self.seed)
 
     def load(self, folder: Path | None) -> Data:
-        """Read and check the data, or map what was converted before."""
+        """Read and check the data, or map the arrays converted before."""
         rule = Rule(self.test, self.split_by, self.duplicates, self.seed)
         plan = Plan(rule, self.classes, self.shape, self.missing, self.labels)
-        found = load_arrays(self, self.path, folder, plan, self._sources)
-        return to_data("files", found, mean=self.mean, std=self.std, is_augmented=self.augment, is_scaled=True)
+        arrays = load_arrays(self, self.path, folder, plan, self._sources)
+        return to_data("files", arrays, mean=self.mean, std=self.std, is_augmented=self.augment, is_scaled=True)
 
     def _sources(self) -> list[Located]:
         names = ColumnNames(

@@ -1,4 +1,4 @@
-"""Where the data lies: the folder of all datasets, the files of one, and the way out when they are absent."""
+"""The folder of all datasets, the files of one dataset in it, and the remedy when they are absent."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ __all__ = ["Found", "data_home", "find", "load_files", "way_out"]
 
 @dataclass(frozen=True)
 class Found:
-    """The files of a dataset on disk: canonical name to path, and the published form they make up."""
+    """Files of a dataset on disk: path by canonical name, and the published form they make up."""
 
     form: Files
     paths: dict[str, Path]
 
 
 def data_home(folder: Path | None = None) -> Path:
-    """The folder that holds all datasets: the given one, else $FEDREUSE_DATA, else the user's cache."""
+    """Return the folder of all datasets: the given one, else $FEDREUSE_DATA, else the user's cache."""
     if folder is not None:
         return folder.expanduser()
     return Path(os.environ.get("FEDREUSE_DATA") or "~/.cache/fedreuse").expanduser()
 
 
 def way_out(name: str) -> str:
-    """How to get a good copy of a dataset."""
+    """Return a sentence that says how to get an intact copy of a dataset."""
     return (
         f"get it with `fedreuse data fetch {name}`, or point FEDREUSE_DATA at the folder that holds {name}/, "
         "or task.path at the folder that holds the files"
@@ -45,7 +45,7 @@ def way_out(name: str) -> str:
 
 
 def find(name: str, path: str | None = None, folder: Path | None = None) -> Found | None:
-    """The first complete set of files of a dataset, or None."""
+    """Return the first complete set of files of a dataset, or None."""
     for place in _places(name, path, folder):
         for form in FACTS[name].forms:
             paths = {file: actual for file in form.names() if (actual := _on_disk(place, file)) is not None}
@@ -55,7 +55,11 @@ def find(name: str, path: str | None = None, folder: Path | None = None) -> Foun
 
 
 def load_files(name: str, path: str | None, folder: Path | None, read: Callable[[Found], dict[str, Split]]) -> Data:
-    """Find, read and verify a dataset that lies in files; every refusal names the file and the way out."""
+    """Find, read and verify a dataset in files.
+
+    Raises:
+        DataError: The files are absent, damaged or of another dataset; the message names the folder and the remedy.
+    """
     found = find(name, path, folder)
     if found is None:
         raise DataError(f"{name}: {_describe_absence(name, path, folder)}; {way_out(name)}")
@@ -71,25 +75,21 @@ def load_files(name: str, path: str | None, folder: Path | None, read: Callable[
 
 
 def _places(name: str, path: str | None, folder: Path | None) -> Iterator[Path]:
-    """Folders to look in, the likeliest first."""
+    """Yield the folders to search, the most likely first."""
     home = data_home(folder) if path is None else Path(path).expanduser()
     own = home / name if path is None else home
     yield own
     yield own / name
     for layout in FACTS[name].layouts:
         yield own / layout
-        yield home / layout  # a folder that torchvision or a plain `tar x` has filled
+        yield home / layout  # as torchvision or a plain `tar x` leaves them
     below = chain(own.glob("*/"), own.glob("*/*/"))
-    yield from sorted(place for place in below if not _is_hidden(place.relative_to(own)))
-
-
-def _is_hidden(place: Path) -> bool:
-    """A fetch keeps what is not yet whole in folders whose names begin with a dot."""
-    return any(part.startswith(".") for part in place.parts)
+    # hidden folders hold incomplete downloads
+    yield from sorted(place for place in below if not any(part[:1] == "." for part in place.relative_to(own).parts))
 
 
 def _on_disk(place: Path, file: str) -> Path | None:
-    """The file as published, unpacked or packed, or with the dot that some unpackers put before idx."""
+    """Return the file, compressed or not, also with the dot that some unpackers put before idx; None if absent."""
     for name in (file, f"{file}.gz", file.replace("-idx", ".idx"), f"{file.replace('-idx', '.idx')}.gz"):
         if (place / name).is_file():
             return place / name
@@ -97,7 +97,7 @@ def _on_disk(place: Path, file: str) -> Path | None:
 
 
 def _describe_absence(name: str, path: str | None, folder: Path | None) -> str:
-    """Say which files are missing from the folder that has most of them."""
+    """Name the files that are missing from the folder that has most of them."""
     best: tuple[int, Path, list[str]] | None = None
     pickled = FACTS[name].pickled
     for place in _places(name, path, folder):

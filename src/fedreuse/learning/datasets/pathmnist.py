@@ -1,4 +1,4 @@
-"""PathMNIST of the MedMNIST collection, with its own train, validation and test splits."""
+"""PathMNIST of the MedMNIST collection, with its published train, validation and test splits."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ _PARTS = {"train": "train", "test": "test", "validation": "val"}
 @datasets.register("pathmnist")
 @dataclass(frozen=True)
 class PathMnist(Dataset):
-    """PathMNIST: tissue under the microscope, 89,996, 10,004 and 7,180 images of 3 x 28 x 28, 9 classes.
+    """PathMNIST: microscope images of tissue, 3 x 28 x 28, 9 classes; 89,996 for training, 10,004 and 7,180 held out.
+
+    The 10,004 images are for validation, the 7,180 for testing.
 
     Args:
-        path: The folder with the published files, checked against their digests; null looks where `fedreuse data fetch`
-            puts them, and in the places that `fedreuse data check pathmnist` lists.
+        path: Folder with the published files, checked against their digests. Default: the folder that `fedreuse data
+            fetch` fills, and the folders that `fedreuse data check pathmnist` lists.
 
     Example: `task: {name: pathmnist}`.
     """

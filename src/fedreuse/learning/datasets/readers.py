@@ -23,17 +23,21 @@ _CIFAR_PIXELS = 3 * 32 * 32
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
-    """The array of bytes in an idx file, packed or not, which must have this shape."""
+    """Return the bytes of an idx file, gzipped or not, as an array of this shape.
+
+    Raises:
+        DataError: The file is not idx, truncated, or of another shape.
+    """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             header = file.read(4)
             if len(header) < 4 or header[:3] != _IDX_BYTES:
-                raise DataError(f"{path.name}: begins with {header.hex() or 'nothing'}, expected an idx file of bytes")
+                raise DataError(f"{path.name}: begins with {header.hex() or 'no bytes'}, expected an idx file of bytes")
             found = tuple(np.frombuffer(file.read(4 * header[3]), ">u4").tolist())
             if found != shape:
                 raise DataError(f"{path.name}: holds {_times(found)} values, expected {_times(shape)}")
             wanted = int(np.prod(shape))
-            content = file.read(wanted + 1)  # one more, to notice what does not belong there
+            content = file.read(wanted + 1)  # one more byte, to notice a file that is too long
     except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
         raise DataError(f"{path.name}: truncated or damaged ({error}), expected {_times(shape)} values") from None
     if len(content) != wanted:
@@ -43,7 +47,11 @@ def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def read_medmnist(path: Path, part: str, examples: int, shape: tuple[int, int, int]) -> Split:
-    """One part (train, val or test) of a MedMNIST npz; channels come first, as everywhere here."""
+    """Return one part (train, val or test) of a MedMNIST npz, with channels first.
+
+    Raises:
+        DataError: The file is damaged, or its arrays have other shapes.
+    """
     channels, height, width = shape
     images = _member(path, f"{part}_images", (examples, height, width, channels))
     labels = _member(path, f"{part}_labels", (examples, 1))
@@ -51,7 +59,11 @@ def read_medmnist(path: Path, part: str, examples: int, shape: tuple[int, int, i
 
 
 def read_cifar_binary(path: Path, examples: int, num_label_bytes: int) -> Split:
-    """One CIFAR file of fixed records; the last label byte is the fine label."""
+    """Return the images and labels of one CIFAR file of fixed records; the last label byte is the fine label.
+
+    Raises:
+        DataError: The file has another size.
+    """
     record = num_label_bytes + _CIFAR_PIXELS
     if (found := path.stat().st_size) != examples * record:
         raise DataError(

@@ -1,4 +1,4 @@
-"""A generated dataset of any size: Gaussian clouds, one per class, around centres a given distance apart."""
+"""A generated dataset of any size: one Gaussian cloud per class, around centres at a given distance."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["Synthetic"]
 @datasets.register("synthetic")
 @dataclass(frozen=True)
 class Synthetic(Dataset):
-    """x = centre of its class + standard normal noise; two centres are about `separation` apart.
+    """Gaussian clouds: x = centre of its class + standard normal noise; two centres are about `separation` apart.
 
     Args:
-        examples: Training examples, at least as many as classes.
-        test_examples: Test examples, at least as many as classes.
-        classes: At least 2; every class has as many examples as any other, or one more.
-        shape: Of one input: channels, height, width.
-        separation: Distance of two centres in units of the noise, at least 0; 4 is easy, 1 is hard.
-        seed: Of centres and noise; the same seed gives the same data, whatever the seed of the run.
+        examples: Number of training examples, not fewer than `classes`.
+        test_examples: Number of test examples, not fewer than `classes`.
+        classes: Number of classes, at least 2; their sizes differ by at most one example.
+        shape: Shape of one input: channels, height, width.
+        separation: Distance of two centres in standard deviations of the noise, at least 0; 4 is easy, 1 is hard.
+        seed: Seed of centres and noise; independent of the seed of the run.
 
     Example: `task: {name: synthetic, examples: 2000, classes: 4, shape: [1, 8, 8]}`.
     """
@@ -66,14 +66,14 @@ class Synthetic(Dataset):
         )
 
     def _centres(self) -> np.ndarray:
-        """Random directions of length separation / sqrt(2): nearly orthogonal, hence that far apart."""
+        """Return random vectors of length separation / sqrt(2): nearly orthogonal, so `separation` apart."""
         directions = stream(self.seed, "synthetic centres").standard_normal((self.classes, prod(self.shape)))
         lengths = np.sqrt(np.square(directions).sum(axis=1, keepdims=True))
         centres: np.ndarray = directions / lengths * (self.separation / sqrt(2))
         return centres.astype(np.float32)
 
     def _split(self, purpose: str, examples: int, centres: np.ndarray) -> Split:
-        rng = stream(self.seed, f"synthetic {purpose}")  # a split of its own size leaves the other one alone
+        rng = stream(self.seed, f"synthetic {purpose}")  # a stream per split: the size of one does not change the other
         labels = rng.permutation(np.arange(examples, dtype=np.int64) % self.classes)
         inputs = rng.standard_normal((examples, prod(self.shape)), dtype=np.float32)
         inputs += centres[labels]

@@ -1,4 +1,4 @@
-"""One's own text by author: the next token after a window or after every token, or a label per text."""
+"""The user's own text by author: the next token after a window or after every token, or a label per text."""
 
 from __future__ import annotations
 
@@ -31,39 +31,40 @@ __all__ = ["Text"]
 @datasets.register("text")
 @dataclass(frozen=True)
 class Text(Dataset):
-    """One's own text by author: a CSV or Parquet table with a text per row, as token numbers.
+    """The user's own text by author: a CSV or Parquet table with one text per row, as token numbers.
 
     With `target: next` every text is cut into windows of `length` tokens, and the label is the token that follows, as
     in the character task of LEAF (Caldas et al., 2018; Shakespeare's plays by speaking role). With `target: sequence`
-    every token of a window has the token that follows as its label (language modelling); the last window of a text is
-    padded with 0, and its labels there are -100 and do not count. With `target: label` a row is one example, padded
-    with 0 to `length`, and the label is in `label_column` (sentiment or topic by author).
+    the label of every token is the token that follows (language modelling); the last window of a text is padded with 0,
+    and padding has the label -100, which does not count. With `target: label` a row is one example, padded with 0 to
+    `length`, and the label is in `label_column` (sentiment or topic by author).
 
-    Inputs are int64 token numbers for a network that embeds them; 0 is padding, 1 unknown. The numbering needs no data,
-    so clients that keep their texts at home agree on it. With `tokenizer` the numbers are those of a pretrained model;
-    padding is the tokenizer's own padding token.
+    Inputs are int64 token numbers for a network with an embedding; 0 is padding, 1 unknown. The numbering needs no
+    data, so clients that keep their texts at home agree on it. With `tokenizer` the numbers are those of a pretrained
+    model, and padding is the tokenizer's padding token.
 
     Args:
         path: A table, or a folder as the dataset `files` reads them (splits, one folder per client).
-        text_column: The column of the texts.
+        text_column: Column of the texts.
         target: `next`, `sequence` or `label`.
-        label_column: For `target: label`.
-        client_column: Whose text it is, such as the speaking role.
-        time_column: When it arose.
-        split_column: train, validation or test.
+        label_column: Column of the label, for `target: label`.
+        client_column: Column of the author, such as the speaking role.
+        time_column: Column of the time: numbers, dates or timestamps.
+        split_column: Column of the split: train, validation or test.
         tokens: `characters` (printable ASCII and newline), or `words` (lower case, hashed into `buckets`).
-        buckets: Number of word numbers, at least 1; two words may share one.
-        tokenizer: A folder with the `tokenizer.json` of a model (or that file), in the place of `tokens`: such as
+        buckets: Number of token numbers for words, at least 1; two words may share one.
+        tokenizer: Folder with the `tokenizer.json` of a model (or that file), used instead of `tokens`: such as
             `network.path` of `hugging_face` (extra `adapters`). Nothing is downloaded, and no code of it is run. With
-            `target: label` the tokens that it puts around a text ([CLS] and the like) count among `length`.
+            `target: label` the tokens that it puts around a text ([CLS] and the like) count towards `length`.
         length: Tokens of one example, at least 1; not more than the network takes.
         stride: Tokens from one window to the next, at least 1; default: `length`, so that windows do not overlap.
         too_long: With `target: label`, `refuse` texts of more than `length` tokens, or `cut` them.
-        test: Share for testing where no test split is given, in (0, 1).
-        split_by: `time` (the latest of every client, by default in the order of the file), `example` or `client`.
-        classes: For `target: label`, as in `files`.
+        test: Share of the examples for testing, in (0, 1); used if no test split is given.
+        split_by: Unit in which that share is drawn: `time` (the latest of every client; without times, in the order of
+            the file), `example` or `client`.
+        classes: As in `files`, for `target: label`.
         duplicates: As in `files`.
-        seed: Of the test split.
+        seed: Seed of the draw of the test split, not negative.
 
     Raises:
         DataError: As in `files`; a text is missing or longer than `length`; `tokenizer` cannot be read.
@@ -108,7 +109,7 @@ class Text(Dataset):
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """How texts are numbered; a tokenizer is read when it is needed."""
+        """The token numbers; a tokenizer is read on first use."""
         if self.tokenizer is None:
             return from_rule(self.tokens, self.buckets)
         is_whole = self.target == "label"
@@ -116,30 +117,34 @@ class Text(Dataset):
 
     @property
     def num_tokens(self) -> int:
-        """How many token numbers there are: what an embedding needs."""
+        """Number of token numbers, which is the number of rows of an embedding."""
         return self.vocabulary.size
 
     def load(self, folder: Path | None) -> Data:
-        """Read and check the data, or map what was converted before."""
+        """Read and check the data, or map the arrays converted before."""
         rule = Rule(self.test, self.split_by, self.duplicates, self.seed)
         words = self.vocabulary
         classes = self.classes if self.target == "label" else max(words.size, words.padding + 1)
-        # a tokenizer's file decides the arrays too, not its place alone
+        # the content of a tokenizer's file decides the arrays too, not only its path
         settings = self if self.tokenizer is None else (self, words.digest)
-        found = load_arrays(settings, self.path, folder, Plan(rule, classes, None, "refuse"), self._sources)
-        data = to_data("text", found, num_tokens=words.size, padding=words.padding if words.has_padding else -1)
+        arrays = load_arrays(settings, self.path, folder, Plan(rule, classes, None, "refuse"), self._sources)
+        data = to_data("text", arrays, num_tokens=words.size, padding=words.padding if words.has_padding else -1)
         if self.target == "sequence":
-            data = _each(data, lambda split: Split(split.inputs, following(split.inputs, split.labels, words.padding)))
+            data = _change_splits(
+                data, lambda split: Split(split.inputs, following(split.inputs, split.labels, words.padding))
+            )
         return data if words.has_padding else self._filled(data)
 
     def _filled(self, data: Data) -> Data:
-        """A number that an embedding has, where a tokenizer has no padding token; no label counts there."""
+        """Replace padding by token 0, for a tokenizer without a padding token; its labels do not count."""
         padding = self.vocabulary.padding
-        data = _each(data, lambda split: Split(np.where(split.inputs == padding, PADDING, split.inputs), split.labels))
+        data = _change_splits(
+            data, lambda split: Split(np.where(split.inputs == padding, PADDING, split.inputs), split.labels)
+        )
         return data if self.target == "label" else replace(data, num_classes=self.num_tokens)
 
     def _sources(self) -> list[Located]:
-        # without a label of its own the text stands in its place; nothing is made of it
+        # a table source needs a label column; without one it gets the text column, and the label is not used
         label = self.label_column if self.target == "label" else self.text_column
         names = ColumnNames((self.text_column,), label, self.client_column, self.time_column, self.split_column)
         return [replace(one, source=self._texts(one)) for one in locate(self.path, names, None, {})]
@@ -152,7 +157,7 @@ class Text(Dataset):
         return TextSource(located.source, self.text_column, reading)
 
 
-def _each(data: Data, change: Callable[[Split], Split]) -> Data:
-    """The same data with every split changed."""
+def _change_splits(data: Data, change: Callable[[Split], Split]) -> Data:
+    """Return the data with every split changed."""
     validation = None if data.validation is None else change(data.validation)
     return replace(data, train=change(data.train), test=change(data.test), validation=validation)

@@ -1,4 +1,4 @@
-"""Whether arrays are the dataset they claim to be: shapes, counts, classes, class balance and digest."""
+"""Verification of a dataset's arrays: shapes, counts, classes, class balance and digest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["data_of", "verify"]
 
 
 def data_of(name: str, splits: dict[str, Split]) -> Data:
-    """The dataset of that name from its splits, with its constants."""
+    """Return the dataset of this name from its splits, with its known constants."""
     facts = FACTS[name]
     return Data(
         name=name,
@@ -32,7 +32,16 @@ def data_of(name: str, splits: dict[str, Split]) -> Data:
 
 
 def verify(data: Data, facts: Facts, form: Files | None = None) -> None:
-    """Refuse arrays that are not the dataset: shape, counts, classes, class balance, digest."""
+    """Check shapes, counts, classes, class balance and digest.
+
+    Args:
+        data: The arrays.
+        facts: Facts of the dataset that they must have.
+        form: Names of the files they were read from, for messages.
+
+    Raises:
+        DataError: The arrays are damaged or of another dataset.
+    """
     splits = {"train": data.train, "test": data.test, "validation": data.validation}
     for split_name, count in facts.examples.items():
         split = splits[split_name]
