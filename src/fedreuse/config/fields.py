@@ -45,10 +45,13 @@ class Range:
 
 
 def meanings(cls: type[Any]) -> dict[str, str]:
-    """Return the text about each field under `Args:` of a class's docstring."""
-    docstring = inspect.cleandoc(cls.__doc__ or "")
-    section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", docstring, re.M | re.S)
-    return {} if section is None else {name: " ".join(text.split()) for name, text in _ENTRY.findall(section[1])}
+    """Return the text about each field under `Args:` of the docstrings of a class and its bases."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):  # a class may say more about a field than its base
+        section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", inspect.cleandoc(base.__doc__ or ""), re.M | re.S)
+        entries = [] if section is None else _ENTRY.findall(section[1])
+        found |= {name: " ".join(text.split()) for name, text in entries}
+    return found
 
 
 def range_of(meaning: str) -> Range | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from fedreuse.compression.codecs.codec import Codec, codecs
 from fedreuse.compression.codecs.nonzero import Nonzero
@@ -30,7 +30,7 @@ from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.fedstale import FedStale
 from fedreuse.methods.mifa import Mifa
 from fedreuse.methods.movement import Movement
-from fedreuse.methods.server_steps.adaptive import AdagradStep, AdamStep, YogiStep
+from fedreuse.methods.server_steps.adaptive import AdagradStep, AdamStep, AdaptiveStep, YogiStep
 from fedreuse.methods.server_steps.extrapolation import ExtrapolationStep
 from fedreuse.methods.server_steps.momentum import MomentumStep
 from fedreuse.methods.server_steps.sgd import SgdStep
@@ -128,10 +128,9 @@ class FedAvgM(Alias):
         return Averaging(step=MomentumStep(self.server_lr, self.beta, self.nesterov))
 
 
-@alias("fedadam")
 @dataclass(frozen=True)
-class FedAdam(Alias):
-    """FedAvg whose average update passes through Adam at the server.
+class _AdaptiveServer(Alias):
+    """FedAvg with an adaptive server optimizer (Reddi et al., 2021).
 
     Args:
         server_lr: The server's learning rate, not negative.
@@ -140,79 +139,56 @@ class FedAdam(Alias):
         tau: Added to the root of the mean of squares, positive.
         v0: First value of the mean of squares; null is tau squared.
         bias_correction: Divide both means by what the decays leave of a constant, as Adam does.
+    """
+
+    server_lr: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.99
+    tau: float = 1e-3
+    v0: float | None = None
+    bias_correction: bool = False
+
+    optimizer: ClassVar[type[AdaptiveStep]]
+
+    def expand(self) -> Averaging:
+        """Return averaging with the step of the optimizer."""
+        numbers = (self.server_lr, self.beta1, self.beta2, self.tau, self.v0, self.bias_correction)
+        return Averaging(step=self.optimizer(*numbers))
+
+
+@alias("fedadam")
+@dataclass(frozen=True)
+class FedAdam(_AdaptiveServer):
+    """FedAvg whose average update passes through Adam at the server.
 
     Example: `method: {name: fedadam, server_lr: 0.01}`.
     """
 
-    server_lr: float = 0.01
-    beta1: float = 0.9
-    beta2: float = 0.99
-    tau: float = 1e-3
-    v0: float | None = None
-    bias_correction: bool = False
-
-    def expand(self) -> Averaging:
-        """Averaging with an Adam step."""
-        numbers = (self.server_lr, self.beta1, self.beta2, self.tau, self.v0, self.bias_correction)
-        return Averaging(step=AdamStep(*numbers))
+    optimizer: ClassVar[type[AdaptiveStep]] = AdamStep
 
 
 @alias("fedyogi")
 @dataclass(frozen=True)
-class FedYogi(Alias):
+class FedYogi(_AdaptiveServer):
     """FedAvg whose average update passes through Yogi at the server.
-
-    Args:
-        server_lr: The server's learning rate, not negative.
-        beta1: Decay of the mean of directions, in [0, 1).
-        beta2: Decay of the mean of squares, in [0, 1).
-        tau: Added to the root of the mean of squares, positive.
-        v0: First value of the mean of squares; null is tau squared.
-        bias_correction: Divide both means by what the decays leave of a constant, as Adam does.
 
     Example: `method: {name: fedyogi, server_lr: 0.01}`.
     """
 
-    server_lr: float = 0.01
-    beta1: float = 0.9
-    beta2: float = 0.99
-    tau: float = 1e-3
-    v0: float | None = None
-    bias_correction: bool = False
-
-    def expand(self) -> Averaging:
-        """Averaging with a Yogi step."""
-        numbers = (self.server_lr, self.beta1, self.beta2, self.tau, self.v0, self.bias_correction)
-        return Averaging(step=YogiStep(*numbers))
+    optimizer: ClassVar[type[AdaptiveStep]] = YogiStep
 
 
 @alias("fedadagrad")
 @dataclass(frozen=True)
-class FedAdagrad(Alias):
+class FedAdagrad(_AdaptiveServer):
     """FedAvg whose average update passes through Adagrad at the server.
-
-    Args:
-        server_lr: The server's learning rate, not negative.
-        beta1: Decay of the mean of directions, in [0, 1).
-        beta2: Decay of the mean of squares, in [0, 1).
-        tau: Added to the root of the mean of squares, positive.
-        v0: First value of the mean of squares; null is tau squared.
-        bias_correction: Divide both means by what the decays leave of a constant, as Adam does.
 
     Example: `method: {name: fedadagrad, server_lr: 0.01}`.
     """
 
-    server_lr: float = 0.01
     beta1: float = 0.0
-    beta2: float = 0.99
-    tau: float = 1e-3
-    v0: float | None = None
-    bias_correction: bool = False
 
-    def expand(self) -> Averaging:
-        """Averaging with an Adagrad step."""
-        numbers = (self.server_lr, self.beta1, self.beta2, self.tau, self.v0, self.bias_correction)
-        return Averaging(step=AdagradStep(*numbers))
+    optimizer: ClassVar[type[AdaptiveStep]] = AdagradStep
 
 
 @alias("fedexp")

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import require
 from fedreuse.core.message import Answer, Event, Events, Message
-from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, methods
 from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.registry import part
 from fedreuse.core.values import value
 from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
 from fedreuse.methods.aggregators.mean import Mean
-from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, server_steps
 from fedreuse.methods.server_steps.sgd import SgdStep
+from fedreuse.methods.stepping import SteppingServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +76,7 @@ class Averaging(MethodConfig):
 
 
 @dataclass(frozen=True)
-class AveragingServer(ServerHalf[AveragingState]):
+class AveragingServer(SteppingServer[AveragingState]):
     """One exchange: everybody selected trains, whoever answers is averaged."""
 
     step: ServerStep = field(default_factory=SgdStep)
@@ -85,14 +86,6 @@ class AveragingServer(ServerHalf[AveragingState]):
         """The state before the first round."""
         del population
         return AveragingState(model, self.step.init(model.weights))
-
-    def model(self, state: AveragingState) -> Model:
-        """What is evaluated and deployed."""
-        return evaluated(self.step, state.model, state.step)
-
-    def broadcast(self, state: AveragingState) -> Model:
-        """What clients receive."""
-        return state.model
 
     def round(self, state: AveragingState, cohort: Cohort) -> Conversation[AveragingState]:
         """Ask everybody to train; aggregate the replies that come."""

@@ -26,7 +26,7 @@ from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import require
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.message import Answer, Event, Events, Message
-from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, methods
 from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.registry import optional_part, part
@@ -36,8 +36,9 @@ from fedreuse.methods.aggregators.aggregator import Aggregator, Contribution, ag
 from fedreuse.methods.aggregators.mean import Mean, chosen_aggregator
 from fedreuse.methods.averaging import update_of, updates_of
 from fedreuse.methods.gates.gate import Gate, gates
-from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, server_steps
 from fedreuse.methods.server_steps.sgd import chosen_step
+from fedreuse.methods.stepping import SteppingServer
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
@@ -126,7 +127,7 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class DgServer(ServerHalf[DgState]):
+class DgServer(SteppingServer[DgState]):
     """Asks, decides, merges."""
 
     config: DgFedReuse
@@ -135,19 +136,12 @@ class DgServer(ServerHalf[DgState]):
     def init(self, model: Model, population: Population) -> DgState:
         """The state before the first round."""
         del population
-        return DgState(model, IntMap(), IntMap(), IntMap(), self._step.init(model.weights))
+        return DgState(model, IntMap(), IntMap(), IntMap(), self.step.init(model.weights))
 
     @property
-    def _step(self) -> ServerStep:
+    def step(self) -> ServerStep:
+        """The step that moves the model."""
         return chosen_step(self.config.step, self.config.server_lr)
-
-    def model(self, state: DgState) -> Model:
-        """What is evaluated and deployed."""
-        return evaluated(self._step, state.model, state.step)
-
-    def broadcast(self, state: DgState) -> Model:
-        """What clients receive."""
-        return state.model
 
     def forget(self, state: DgState, client: int) -> DgState:
         """The client lost its memory: its cached update goes too."""
@@ -211,7 +205,7 @@ class DgServer(ServerHalf[DgState]):
             return state, Events(tuple(events))  # nobody contributes: the model stands still
         contributions = self._contributions(state, cohort, updates, ages)
         made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
-        moved, step, num_kept = advance(self._step, state.model, made.direction, state.step, made.statistics)
+        moved, step, num_kept = advance(self.step, state.model, made.direction, state.step, made.statistics)
         if self.config.gate.scores_drift and updates:
             state = replace(state, starts=state.starts.with_({cohort.round_number: state.model.weights}))
         after = self._remember(replace(state, model=moved, step=step), updates, cohort.round_number)

@@ -19,7 +19,7 @@ import numpy as np
 
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.message import Event, Events, Message
-from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, methods
 from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.registry import optional_part
 from fedreuse.core.tensors import Tensors, drop_rows, zeros
@@ -27,8 +27,9 @@ from fedreuse.core.values import value
 from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
 from fedreuse.methods.aggregators.mean import chosen_aggregator
 from fedreuse.methods.averaging import update_of, updates_of
-from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, server_steps
 from fedreuse.methods.server_steps.sgd import chosen_step
+from fedreuse.methods.stepping import SteppingServer
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -101,7 +102,7 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class LuarServer(ServerHalf[LuarState]):
+class LuarServer(SteppingServer[LuarState]):
     """Draws what is recycled, averages the rest."""
 
     config: FedLuar
@@ -115,19 +116,12 @@ class LuarServer(ServerHalf[LuarState]):
                 f"method.delta_layers is {self.config.delta_layers}, but this network has {num_layers} layers to "
                 f"recycle (tensors with more than one dimension, or blocks of them); set it to at most {num_layers}"
             )
-        return LuarState(model, zeros(model.weights.schema), None, self._step.init(model.weights))
+        return LuarState(model, zeros(model.weights.schema), None, self.step.init(model.weights))
 
     @property
-    def _step(self) -> ServerStep:
+    def step(self) -> ServerStep:
+        """The step that moves the model."""
         return chosen_step(self.config.step, self.config.server_lr)
-
-    def model(self, state: LuarState) -> Model:
-        """What is evaluated and deployed."""
-        return evaluated(self._step, state.model, state.step)
-
-    def broadcast(self, state: LuarState) -> Model:
-        """What clients receive."""
-        return state.model
 
     def round(self, state: LuarState, cohort: Cohort) -> Conversation[LuarState]:
         """Say what is left out; average what comes, and repeat what does not."""
@@ -142,7 +136,7 @@ class LuarServer(ServerHalf[LuarState]):
         made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
         direction, scores = self._merge(state, made.direction.weights, recycled)
         whole = replace(made.direction, weights=direction)
-        model, step, num_kept = advance(self._step, state.model, whole, state.step, made.statistics)
+        model, step, num_kept = advance(self.step, state.model, whole, state.step, made.statistics)
         counts = {"kept variances": num_kept, "recycled layers": len(recycled)}
         return LuarState(model, direction, scores, step), Events(judged(events, made.verdicts), counts)
 

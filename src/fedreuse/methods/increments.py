@@ -20,7 +20,7 @@ from fedreuse.compression.codecs.codec import Codec
 from fedreuse.compression.links.plain import Plain
 from fedreuse.core.corrections import Correction
 from fedreuse.core.message import Event, Events, Message
-from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf
+from fedreuse.core.method import ClientHalf, MethodConfig
 from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.tensors import Tensors, add, scale, sub, weighted_sum, zeros
@@ -29,8 +29,9 @@ from fedreuse.methods.aggregators.aggregator import Aggregator, fresh_contributi
 from fedreuse.methods.aggregators.mean import chosen_aggregator
 from fedreuse.methods.averaging import update_of, updates_of
 from fedreuse.methods.scaffold import as_per_step, effective_steps
-from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated
+from fedreuse.methods.server_steps.server_step import ServerStep, advance
 from fedreuse.methods.server_steps.sgd import chosen_step
+from fedreuse.methods.stepping import SteppingServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +100,7 @@ class IncrementMethod(MethodConfig):
 
 
 @dataclass(frozen=True)
-class IncrementServer(ServerHalf[IncrementState]):
+class IncrementServer(SteppingServer[IncrementState]):
     """Averages the updates that increments stand for, and keeps c the mean of all c_i."""
 
     aggregate: Aggregator
@@ -109,14 +110,6 @@ class IncrementServer(ServerHalf[IncrementState]):
         """All controls start at zero."""
         del population
         return IncrementState(model, zeros(model.weights.schema), self.step.init(model.weights))
-
-    def model(self, state: IncrementState) -> Model:
-        """What is evaluated and deployed."""
-        return evaluated(self.step, state.model, state.step)
-
-    def broadcast(self, state: IncrementState) -> Model:
-        """What clients receive."""
-        return state.model
 
     def round(self, state: IncrementState, cohort: Cohort) -> Conversation[IncrementState]:
         """Send the model and c; average what the replies stand for."""

@@ -20,7 +20,7 @@ from fedreuse.core.corrections import Correction
 from fedreuse.core.errors import require
 from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.message import Answer, Event, Events, Message
-from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
+from fedreuse.core.method import ClientHalf, MethodConfig, methods
 from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.registry import optional_part
@@ -29,8 +29,9 @@ from fedreuse.core.values import value
 from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
 from fedreuse.methods.aggregators.mean import chosen_aggregator
 from fedreuse.methods.averaging import update_of, updates_of
-from fedreuse.methods.server_steps.server_step import ServerStep, advance, evaluated, server_steps
+from fedreuse.methods.server_steps.server_step import ServerStep, advance, server_steps
 from fedreuse.methods.server_steps.sgd import chosen_step
+from fedreuse.methods.stepping import SteppingServer
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
@@ -125,7 +126,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class ScaffoldServer(ServerHalf[ScaffoldState]):
+class ScaffoldServer(SteppingServer[ScaffoldState]):
     """Averages updates, and keeps c the mean of all c_i."""
 
     config: Scaffold
@@ -133,19 +134,12 @@ class ScaffoldServer(ServerHalf[ScaffoldState]):
     def init(self, model: Model, population: Population) -> ScaffoldState:
         """All controls start at zero."""
         del population
-        return ScaffoldState(model, zeros(model.weights.schema), self._step.init(model.weights))
+        return ScaffoldState(model, zeros(model.weights.schema), self.step.init(model.weights))
 
     @property
-    def _step(self) -> ServerStep:
+    def step(self) -> ServerStep:
+        """The step that moves the model."""
         return chosen_step(self.config.step, self.config.server_lr)
-
-    def model(self, state: ScaffoldState) -> Model:
-        """What is evaluated and deployed."""
-        return evaluated(self._step, state.model, state.step)
-
-    def broadcast(self, state: ScaffoldState) -> Model:
-        """What clients receive."""
-        return state.model
 
     def round(self, state: ScaffoldState, cohort: Cohort) -> Conversation[ScaffoldState]:
         """Send the model and c; average the replies."""
@@ -157,7 +151,7 @@ class ScaffoldServer(ServerHalf[ScaffoldState]):
             return state, Events(events)  # nobody answered: the model stands still
         contributions = fresh_contributions(updates_of(replies, state.model), cohort)
         made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
-        model, step, num_kept = advance(self._step, state.model, made.direction, state.step, made.statistics)
+        model, step, num_kept = advance(self.step, state.model, made.direction, state.step, made.statistics)
         after = ScaffoldState(model, self._control(state, cohort, replies), step)
         return after, Events(judged(events, made.verdicts), {"kept variances": num_kept})
 

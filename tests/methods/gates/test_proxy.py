@@ -13,9 +13,9 @@ from fedreuse.methods.gates.proxy import Proxy
 def test_the_threshold_falls_to_its_floor() -> None:
     gate = Proxy()
     # rounds count from 1; 0.9116988 e^(-0.01 t) meets 0.8134931 at t = 11.4
-    assert gate.threshold(1) == 0.9116988 * exp(-0.01)
-    assert gate.threshold(11) > 0.8134931
-    assert gate.threshold(12) == gate.threshold(90) == 0.8134931
+    assert gate.threshold_in(1) == 0.9116988 * exp(-0.01)
+    assert gate.threshold_in(11) > 0.8134931
+    assert gate.threshold_in(12) == gate.threshold_in(90) == 0.8134931
 
 
 def test_the_published_values_are_the_defaults() -> None:

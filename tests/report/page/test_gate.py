@@ -22,7 +22,7 @@ def test_columns_and_counts_are_those_of_the_events(shown: Shown) -> None:
     assert result.variant == "reuse"
     events = result.history.events
     assert run["rounds"] == [event.round_number for event in events]
-    assert run["threshold"][4] == pytest.approx(Proxy().threshold(5), rel=1e-5)
+    assert run["threshold"][4] == pytest.approx(Proxy().threshold_in(5), rel=1e-5)
     assert sum(map(sum, run["reasons"].values())) == len(events)
     reused = Counter(event.age for event in events if event.outcome == "reused")
     assert dict(run["ages"]) == reused

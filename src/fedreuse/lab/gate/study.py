@@ -200,7 +200,7 @@ class _Look:
         return Probe(
             self._number, client, age, scores,
             fixed_score=score(trainer.gradient(model, head, whole, "fixed proxy"), signature),
-            threshold=self._gate.threshold(self._number),
+            threshold=self._gate.threshold_in(self._number),
             drift=_norm(moved),
             against_update=1 + _cosine(downhill, cached.weights),
             chance=float(stream(self._federation.config.seed, "gate study", self._number, client).random()),

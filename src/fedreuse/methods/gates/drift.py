@@ -16,22 +16,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from fedreuse.core.errors import require
-from fedreuse.methods.gates.gate import AgeLimit, gates, promote
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fedreuse.core.cohort import Cohort
+from fedreuse.methods.gates.gate import ScoreThreshold, gates
 
 __all__ = ["Drift"]
 
 
 @gates.register("drift")
 @dataclass(frozen=True)
-class Drift(AgeLimit):
+class Drift(ScoreThreshold):
     """Fresh if the model has moved far since the cached update was trained. Reused clients are not contacted.
 
     The score is |w_t - w_{t_i}| / |x_i|, from 0 on: distance between the model now and the one that the cached update
@@ -61,15 +56,7 @@ class Drift(AgeLimit):
             self.threshold,
         )
 
-    @property
-    def compares_scores(self) -> bool:
-        """The quota does: it takes the highest."""
-        return self.quota > 0
-
-    def choose(
-        self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
-    ) -> dict[int, str]:
-        """Scores at or above the threshold, then the quota by decreasing score."""
-        del ages
-        chosen = {client: "score" for client, score in scores.items() if score >= self.threshold}
-        return promote(chosen, scores, len(certain), self.quota, cohort)
+    def threshold_in(self, round_number: int) -> float:
+        """Return the threshold, the same in every round."""
+        del round_number
+        return self.threshold

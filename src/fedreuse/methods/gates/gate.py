@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.local_trainer import BatchPlan
 
-__all__ = ["AgeLimit", "Gate", "gates", "promote"]
+__all__ = ["AgeLimit", "Gate", "ScoreThreshold", "gates", "promote"]
 
 
 class Gate:
@@ -103,3 +104,26 @@ def promote(
     left = sorted((client for client in ranking if client not in chosen), key=lambda client: (-ranking[client], client))
     missing = max(0, wanted - num_certain - len(chosen))
     return chosen | dict.fromkeys(left[:missing], "quota")
+
+
+@dataclass(frozen=True)
+class ScoreThreshold(AgeLimit):
+    """Base class of gates that call clients fresh from a score on, and fill the quota by decreasing score."""
+
+    @abstractmethod
+    def threshold_in(self, round_number: int) -> float:
+        """Return the score from which a client trains in this round, counted from 1."""
+
+    @property
+    def compares_scores(self) -> bool:
+        """True with a quota, which takes the highest scores."""
+        return self.quota > 0
+
+    def choose(
+        self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
+    ) -> dict[int, str]:
+        """Choose scores at or above the threshold, then fill the quota by decreasing score."""
+        del ages
+        threshold = self.threshold_in(cohort.round_number)
+        chosen = {client: "score" for client, score in scores.items() if score >= threshold}
+        return promote(chosen, scores, len(certain), self.quota, cohort)

@@ -7,23 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import exp
-from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import require
 from fedreuse.core.local_trainer import BatchPlan
-from fedreuse.methods.gates.gate import AgeLimit, gates, promote
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from fedreuse.core.cohort import Cohort
+from fedreuse.methods.gates.gate import ScoreThreshold, gates
 
 __all__ = ["Proxy"]
 
 
 @gates.register("proxy")
 @dataclass(frozen=True)
-class Proxy(AgeLimit):
+class Proxy(ScoreThreshold):
     """Fresh if the cosine distance of head gradients reaches a threshold that falls with the rounds: the paper's.
 
     The threshold in round t is max(tau_floor, tau_start * exp(-decay * t)); distances lie in [0, 2].
@@ -62,20 +56,6 @@ class Proxy(AgeLimit):
         """Every doubtful client is scored."""
         return BatchPlan(self.batches, self.batch, self.deterministic)
 
-    def threshold(self, round_number: int) -> float:
-        """tau_t, with rounds counted from 1."""
+    def threshold_in(self, round_number: int) -> float:
+        """Return tau_t, with rounds counted from 1."""
         return max(self.tau_floor, self.tau_start * exp(-self.decay * round_number))
-
-    @property
-    def compares_scores(self) -> bool:
-        """The quota does: it takes the highest."""
-        return self.quota > 0
-
-    def choose(
-        self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
-    ) -> dict[int, str]:
-        """Scores at or above the threshold, then the quota by decreasing score."""
-        del ages
-        threshold = self.threshold(cohort.round_number)
-        chosen = {client: "score" for client, score in scores.items() if score >= threshold}
-        return promote(chosen, scores, len(certain), self.quota, cohort)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["AdagradStep", "AdamStep", "AdaptiveStep", "Moments", "YogiStep"]
 
 
-@value(former=("fedreuse.methods.server_steps.Moments",))
+@value
 class Moments:
     """First and second moment of the direction, and the number of steps behind them."""
 
@@ -36,7 +36,16 @@ class Moments:
 
 @dataclass(frozen=True)
 class AdaptiveStep(ServerStep):
-    """What the three share; each says what its fields mean."""
+    """Base class of the three.
+
+    Args:
+        lr: The server's learning rate, at least 0.
+        beta1: Decay of the first moment, in [0, 1).
+        beta2: Decay of the second moment, in [0, 1).
+        tau: Added to the root of the second moment, above 0: larger is less adaptive.
+        v0: Where the second moment starts, at least 0; null is tau squared, as the paper has it.
+        bias_correction: Divide m by 1 - beta1^t and v by 1 - beta2^t, with t = 1 in the first step.
+    """
 
     lr: float = 0.01
     beta1: float = 0.9
@@ -87,14 +96,6 @@ class AdaptiveStep(ServerStep):
 class AdamStep(AdaptiveStep):
     """Adam: the second moment is a moving average.
 
-    Args:
-        lr: The server's learning rate, at least 0.
-        beta1: Decay of the first moment, in [0, 1).
-        beta2: Decay of the second moment, in [0, 1).
-        tau: Added to the root of the second moment, above 0: larger is less adaptive.
-        v0: Where the second moment starts, at least 0; null is tau squared, as the paper has it.
-        bias_correction: Divide m by 1 - beta1^t and v by 1 - beta2^t, with t = 1 in the first step.
-
     Example: `method: {name: averaging, step: {name: adam, lr: 0.01}}`.
     """
 
@@ -109,14 +110,6 @@ class AdamStep(AdaptiveStep):
 @dataclass(frozen=True)
 class YogiStep(AdaptiveStep):
     """Yogi: the second moment changes by the square at most, however large it is.
-
-    Args:
-        lr: The server's learning rate, at least 0.
-        beta1: Decay of the first moment, in [0, 1).
-        beta2: Decay of the second moment, in [0, 1).
-        tau: Added to the root of the second moment, above 0: larger is less adaptive.
-        v0: Where the second moment starts, at least 0; null is tau squared, as the paper has it.
-        bias_correction: Divide m by 1 - beta1^t and v by 1 - beta2^t, with t = 1 in the first step.
 
     Example: `method: {name: averaging, step: {name: yogi, lr: 0.01}}`.
     """
@@ -133,11 +126,7 @@ class AdagradStep(AdaptiveStep):
     """Adagrad: the second moment is a sum and never falls.
 
     Args:
-        lr: The server's learning rate, at least 0.
-        beta1: Decay of the first moment, in [0, 1).
         beta2: Decay of the second moment, in [0, 1); ignored, because a sum does not decay.
-        tau: Added to the root of the second moment, above 0: larger is less adaptive.
-        v0: Where the second moment starts, at least 0; null is tau squared, as the paper has it.
         bias_correction: Divide m by 1 - beta1^t, with t = 1 in the first step; a sum of squares has no bias.
 
     Example: `method: {name: averaging, step: {name: adagrad, lr: 0.1}}`.
