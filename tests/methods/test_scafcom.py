@@ -60,5 +60,5 @@ def test_the_recipe() -> None:
     assert Scafcom().default_uplink == {"update": Plain(TopK(0.2))}
     with pytest.raises(ConfigError, match=r"method\.beta must be in \(0, 1\], got 0"):
         Scafcom(beta=0)
-    with pytest.raises(ConfigError, match=r"method\.codec must not err by more than the tensor's own size"):
+    with pytest.raises(ConfigError, match=r"method\.codec must be contractive"):
         Scafcom(RandK(0.2))
