@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -85,10 +85,10 @@ def adapt(module: nn.Module, layers: Sequence[str], rank: int, alpha: float) -> 
     with needs_package("network.name: lora"):
         from peft import LoraConfig, inject_adapter_in_model
     is_trained = {id(weight): weight.requires_grad for weight in module.parameters()}
-    config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=[*layers], lora_dropout=0.0, bias="none")
+    settings: dict[str, Any] = {"r": rank, "lora_alpha": alpha, "target_modules": [*layers], "lora_dropout": 0.0}
     state = torch.get_rng_state()
     try:
-        inject_adapter_in_model(config, module)
+        inject_adapter_in_model(LoraConfig(bias="none", **settings), module)
     except ValueError as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise ConfigError(f"network.targets: peft cannot adapt {', '.join(layers)} ({reason}); name others") from None
@@ -100,8 +100,9 @@ def adapt(module: nn.Module, layers: Sequence[str], rank: int, alpha: float) -> 
     # peft initialises every matrix more than once; drawing A alone keeps the weights that stored runs started from
     torch.set_rng_state(state)
     for layer in module.modules():
-        for part in getattr(layer, "lora_A", nn.ModuleDict()).values():
-            nn.init.kaiming_uniform_(part.weight, a=sqrt(5))
+        drawn: Any = getattr(layer, "lora_A", {})
+        for matrix in drawn.values():
+            nn.init.kaiming_uniform_(matrix.weight, a=sqrt(5))
 
 
 def _matches(name: str, target: str) -> bool:
