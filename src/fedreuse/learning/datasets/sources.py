@@ -62,4 +62,4 @@ SOURCES: dict[str, Source] = {
         "https://www.cs.toronto.edu/~kriz", {"cifar-100-binary.tar.gz": "03b5dce01913d631647c71ecec9e9cb8"}
     ),
 }
-"""Where `fedreuse data fetch` gets each dataset."""
+"""Sources of `fedreuse data fetch`, by dataset."""
