@@ -72,7 +72,7 @@ def test_one_fault_of_each_class(tmp_path: Path) -> None:
     publish("One fault of each class", findings)
     assert [one.rounds_lost for one in findings[:3]] == [1, 1, 1]
     assert "reply of client 0 refused" in trial.log()
-    assert "reply of client 2 refused: it says 'score' (" in trial.log()
+    assert "reply of client 2 refused: the reply is 'score' (" in trial.log()
     assert_nothing_was_lost(trial, {2: {1}})
 
 

@@ -101,7 +101,7 @@ def test_replies_that_nobody_asked_for_are_refused() -> None:
     stale = replace(reply, exchange=0)
     messages, refused = server.unpack({0: stale, 2: reply})
     assert messages == {}
-    assert refused[0] == "client 0 answers exchange 0, which it was not asked in"
+    assert refused[0] == "client 0 answers exchange 0, in which it got no request"
     assert "client 2 answers exchange 1" in refused[2]
 
 
@@ -194,15 +194,15 @@ def test_a_reply_that_is_the_answer_is_absorbed() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"kind": "score"}, "it says 'score' ('update', 'buffers', 'steps': int), the question was for "),
-        ({"kind": "x" * 60}, f"it says '{'x' * 40}' ("),
-        ({"kind": "passed"}, "it says 'passed' ('update', 'buffers', 'steps': int), the question was for "),
-        ({"parcels": {}}, "it says 'update' ('steps': int), the question was for passed (nothing) or update ("),
-        ({"parcels": {"update": HONEST.parcels["update"]}}, "it says 'update' ('update', 'steps': int), "),
-        ({"parcels": {**HONEST.parcels, "control": parcel()}}, "it says 'update' ('update', 'buffers', 'control', "),
-        ({"values": {}}, "it says 'update' ('update', 'buffers'), "),
-        ({"values": {"steps": 3, "more": 1}}, "it says 'update' ('update', 'buffers', 'steps': int, 'more': int), "),
-        ({"values": {"steps": 3.0}}, "it says 'update' ('update', 'buffers', 'steps': float), the question was for "),
+        ({"kind": "score"}, "the reply is 'score' ('update', 'buffers', 'steps': int), expected: "),
+        ({"kind": "x" * 60}, f"the reply is '{'x' * 40}' ("),
+        ({"kind": "passed"}, "the reply is 'passed' ('update', 'buffers', 'steps': int), expected: "),
+        ({"parcels": {}}, "the reply is 'update' ('steps': int), expected: passed (nothing) or update ("),
+        ({"parcels": {"update": HONEST.parcels["update"]}}, "the reply is 'update' ('update', 'steps': int), "),
+        ({"parcels": {**HONEST.parcels, "control": parcel()}}, "the reply is 'update' ('update', 'buffers', 'control', "),
+        ({"values": {}}, "the reply is 'update' ('update', 'buffers'), "),
+        ({"values": {"steps": 3, "more": 1}}, "the reply is 'update' ('update', 'buffers', 'steps': int, 'more': int), "),
+        ({"values": {"steps": 3.0}}, "the reply is 'update' ('update', 'buffers', 'steps': float), expected: "),
         ({"parcels": {**HONEST.parcels, "update": parcel(("fc.bias",))}}, "group update lacks body.weight, fc.weight"),
     ],
 )  # fmt: skip
@@ -362,7 +362,7 @@ def test_answers_of_other_rounds_and_exchanges_are_refused() -> None:
     for foreign in (reply, replace(reply, exchange=2), replace(reply, round_number=2), replace(reply, exchange=3)):
         messages, refused = later.unpack({0: foreign})
         assert (messages, list(refused)) == ({}, [0])
-        assert "which it was not asked in" in refused[0]
+        assert "in which it got no request" in refused[0]
     assert later.finish(None).contacts[0].ack == 1
 
 
@@ -374,7 +374,7 @@ def test_only_who_is_asked_can_say_that_it_forgot() -> None:
     later = port(method, server.finish(None), 2)
     later.pack({0: Message("train", MODEL), 1: Message("train", MODEL)})
     _, refused = later.unpack({0: Envelope(FORGOT, 1, 1), 2: Envelope(FORGOT, 2, 2)})
-    assert all("which it was not asked in" in reason for reason in refused.values())
+    assert all("in which it got no request" in reason for reason in refused.values())
     assert (later.finish(None).contacts[0].ack, later.forgotten) == (1, set())
     later.unpack({0: Envelope(FORGOT, 2, 2)})
     assert (0 in later.finish(None).contacts, later.forgotten) == (False, {0})

@@ -1,1 +1,1 @@
-"""The loop that delivers: ports, executors, client stores, checkpoints; it cannot name a method."""
+"""Engine of a run: round loop, ports, executors, client stores and checkpoints; independent of any method."""

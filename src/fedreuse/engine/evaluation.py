@@ -1,8 +1,8 @@
-"""Clients evaluate where they stand: a question to any of them that changes nothing at either end.
+"""Evaluation at the clients, which changes no state at either end.
 
-A request of the kind `evaluate` carries the model and says which model counts (the client's own, the received one, or
-the received one after the client's local epochs) on which of the client's own examples. The reply is three
-numbers, or the states of the run's metrics where they are more than a sum.
+A request of the kind `evaluate` carries the model and names the model to evaluate (the client's own, the received one,
+or the received one after the client's local epochs) and the client's split. The reply is three numbers, or the states
+of the run's metrics where a metric is more than a sum.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Question", "Spread", "evaluate_clients", "start_evaluator"]
 
 
-_MOST = 1 << 40
-"""More examples than a client can have."""
+_MAX_EXAMPLES = 1 << 40
+"""A larger number of examples is a false report."""
 _ANSWERS = tuple(
     Answer(EVALUATE, values={"examples": int, "loss": float, "score": kind, **more})
     for kind in (float, tuple)
@@ -48,7 +48,7 @@ _ANSWERS = tuple(
 
 @dataclass(frozen=True)
 class Question:
-    """Who is asked, after which round, about which model, on which of their examples."""
+    """An evaluation: its clients and round (`cohort`), the model to evaluate, and the split of the clients' data."""
 
     cohort: Cohort
     model: WhichModel = "own"
@@ -57,7 +57,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Spread:
-    """How clients fare: over all their examples, on average over clients, and the worst tenth of clients on average.
+    """Scores over all examples (`score`), averaged over clients, and averaged over the worst tenth of clients.
 
     Clients without examples are left out; the worst tenth of n clients are ceil(n / 10).
     """
@@ -73,21 +73,22 @@ class Spread:
 
     @classmethod
     def of(cls, answers: Mapping[int, Metrics], read: Read = Metrics.means) -> Spread | None:
-        """The spread over clients, if anybody has examples."""
-        told = [metrics for metrics in answers.values() if metrics.examples]
-        if not told:
+        """Return the spread over the clients that have examples; None if there are none."""
+        reported = [metrics for metrics in answers.values() if metrics.examples]
+        if not reported:
             return None
-        total = reduce(Metrics.__add__, told)
+        total = reduce(Metrics.__add__, reported)
         score, loss, others = _apart(**read(total))
-        scores = sorted(found for metrics in told if not isnan(found := read(metrics)["score"]))
+        # A client's score may be undefined although the total is not, e.g. an AUC over examples of one class.
+        scores = sorted(client_score for metrics in reported if not isnan(client_score := read(metrics)["score"]))
         if not scores:
             return None
         worst = scores[: ceil(len(scores) / 10)]
         mean = sum(scores) / len(scores)
-        return cls(score, mean, sum(worst) / len(worst), loss, len(told), total.examples, others)
+        return cls(score, mean, sum(worst) / len(worst), loss, len(reported), total.examples, others)
 
     def to_plain(self) -> dict[str, Any]:
-        """As a summary holds it; without other metrics there is no such key."""
+        """Return the form stored in a summary; the key `others` is absent if there are no other metrics."""
         plain = asdict(self)
         return plain if plain["others"] else {name: value for name, value in plain.items() if name != "others"}
 
@@ -99,20 +100,21 @@ def _apart(score: float, loss: float, **others: float) -> tuple[float, float, di
 def evaluate_clients(
     method: Method, record: ServerRecord, question: Question, executor: Executor, ledger: Ledger, schema: ModelSchema
 ) -> dict[int, Metrics]:
-    """Ask clients for metrics; who does not answer, or not properly, is absent."""
+    """Return metrics by client; clients without a valid reply are absent."""
     cohort = question.cohort
-    port = ServerPort(method, record, cohort.round_number, schema, cohort.seed)  # dropped after use: nothing counts
+    port = ServerPort(method, record, cohort.round_number, schema, cohort.seed)  # dropped after use: no state changes
     groups = to_groups(method.server.model(record.state), "model")
     asked = {"model": question.model, "split": question.split}
     request = Message(EVALUATE, groups, asked, answers=_ANSWERS)
     messages, _ = exchange(port, dict.fromkeys(cohort.clients, request), executor, ledger)
     answers = {client: Metrics(**message.values) for client, message in messages.items()}  # type: ignore[arg-type]  # as _ANSWERS say
-    answers = {client: metrics for client, metrics in answers.items() if 0 <= metrics.examples < _MOST}
+    answers = {client: metrics for client, metrics in answers.items() if 0 <= metrics.examples < _MAX_EXAMPLES}
+    # Metrics add up only if their states have the same form; a deviating reply (an attack or a bug) is dropped.
     forms = Counter(metrics.form for metrics in answers.values() if metrics.examples)
     usual = forms.most_common(1)[0][0] if forms else None
     return {client: metrics for client, metrics in answers.items() if not metrics.examples or metrics.form == usual}
 
 
 def start_evaluator(site: Site) -> RunExecutor:
-    """Plays the clients in this process, where every split can be reached, and loses nobody."""
+    """Return an executor in this process, which has every split, without simulated faults."""
     return Serial().start(replace(site, faults=NoFaults()))

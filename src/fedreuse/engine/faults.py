@@ -1,4 +1,4 @@
-"""Which replies fail to arrive in a simulation, decided in advance so that every executor sees the same."""
+"""Simulated faults: lost and late replies, a function of seed, round and client, so that all executors agree."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Fate = Literal["answers", "late", "lost"]
 
 
 class FaultPlan(ABC):
-    """What becomes of each request.
+    """A plan that assigns a fate to each request.
 
-    `answers`: the reply arrives. `late`: the client works and the bytes of its reply cross, but after the
-    round's deadline, so the server does not absorb them. `lost`: nothing comes back.
+    `answers`: the reply arrives. `late`: the client trains and its reply is sent (and counted), but arrives after the
+    round's deadline, so the server does not absorb it. `lost`: no reply is sent.
     """
 
     @abstractmethod
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
-        """The fate of one request; exchanges count from 1 within a round."""
+        """Return the fate of one request; exchanges count from 1 within a round."""
 
 
 faults: Registry[FaultPlan] = Registry("faults", "fedreuse.engine.faults", base=FaultPlan)
@@ -34,24 +34,24 @@ faults: Registry[FaultPlan] = Registry("faults", "fedreuse.engine.faults", base=
 @faults.register("none")
 @dataclass(frozen=True)
 class NoFaults(FaultPlan):
-    """Everybody answers.
+    """No faults: every client answers.
 
     Example: `faults: none`.
     """
 
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:  # noqa: ARG002 - nothing fails
-        """Answers."""
+        """Return `answers`."""
         return "answers"
 
 
 @faults.register("random")
 @dataclass(frozen=True)
 class RandomFaults(FaultPlan):
-    """Each request is lost or late with fixed probabilities, independently of all others.
+    """Random faults: each request is lost or late with fixed probabilities, independently of all others.
 
     Args:
-        lost: The chance that nothing comes back and the client does not compute, in [0, 1].
-        late: The chance that the reply comes too late to count, in [0, 1]; both together at most 1.
+        lost: Probability that the client neither computes nor replies, in [0, 1].
+        late: Probability that the reply arrives too late to count, in [0, 1]; `lost + late` is at most 1.
 
     Example: `faults: {name: random, lost: 0.1}`.
     """
@@ -67,7 +67,7 @@ class RandomFaults(FaultPlan):
         require(total <= 1, "random.lost and random.late must not add up to more than 1", total)
 
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
-        """One draw: lost below `lost`, late below `lost + late`."""
+        """Draw once: lost below `lost`, late below `lost + late`."""
         drawn = stream(seed, f"faults {exchange_in_round}", round_number, client).random()
         if drawn < self.lost:
             return "lost"
@@ -92,10 +92,10 @@ class ListedFault:
 
 
 def _parse_entries(value: object, where: str) -> tuple[ListedFault, ...]:
-    """A list of mappings, each parsed strictly."""
+    """Parse a list of mappings, each strictly."""
     if not isinstance(value, list | tuple):
         raise ConfigError(f"{where}: a list of {{round, client, fate}} expected, got {value!r}")
-    entries: list[ListedFault] = [_parse_entry(entry, f"{where}[{place}]") for place, entry in enumerate(value)]
+    entries: list[ListedFault] = [_parse_entry(entry, f"{where}[{index}]") for index, entry in enumerate(value)]
     return tuple(entries)
 
 
@@ -106,10 +106,10 @@ def _parse_entry(value: object, where: str) -> Any:
 @faults.register("listed")
 @dataclass(frozen=True)
 class Listed(FaultPlan):
-    """The faults are written down one by one; everybody else answers.
+    """Listed faults: each is written down; all other requests are answered.
 
     Args:
-        entries: Each has `round`, `client`, `fate` (`answers`, `late` or `lost`) and perhaps `exchange` (1).
+        entries: Each has `round`, `client`, `fate` (`answers`, `late` or `lost`) and optionally `exchange` (default 1).
 
     Example: `faults: {name: listed, entries: [{round: 2, client: 0, fate: lost}]}`.
     """
@@ -126,7 +126,7 @@ class Listed(FaultPlan):
             )
 
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:  # noqa: ARG002 - nothing is drawn
-        """What the list says."""
+        """Return the listed fate, or `answers`."""
         return self._by_request.get((round_number, exchange_in_round, client), "answers")
 
     @cached_property

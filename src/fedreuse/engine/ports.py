@@ -1,4 +1,9 @@
-"""The border: messages become envelopes and back, through the links, at the server and at the client."""
+"""Ports: translation between messages and envelopes, through the links, at the server and at the client.
+
+A message holds tensors; an envelope holds the bytes that are counted. Both ends of every link live here, so a method
+never sees a codec and a link never sees a method. Server and client must derive the same link context (schema, round,
+random stream, reference): any difference between the two ends makes the decoded tensors differ.
+"""
 
 from __future__ import annotations
 
@@ -30,24 +35,24 @@ if TYPE_CHECKING:
 __all__ = ["EVALUATE", "FORGOT", "RESYNC", "ServerPort", "WhichModel", "client_answer"]
 
 FORGOT = "forgot"
-"""The kind of reply a client gives when it lost its memory: both ends then start over as at first contact."""
+"""Kind of the reply of a client that lost its memory: both ends then start over as at first contact."""
 RESYNC = "resync"
-"""The kind of reply a client gives when a difference builds on something else than it holds: it is then sent whole."""
+"""Kind of the reply of a client that lacks the reference of a difference: it is then sent the whole tensors."""
 EVALUATE = "evaluate"
-"""The kind of a question, and of its answer, that leaves no trace at either end: how good is a model here?"""
+"""Kind of evaluation requests and replies, which change no state at either end."""
 WhichModel = Literal["own", "received", "fine_tuned"]
 _DENSE = Plain()
 _LARGEST = float(1 << 40)
-"""No training makes an update, a statistic or a counter of this size; as a weight it would spoil the model for good."""
-_TOLD = 40
-"""Characters of a stranger's word, and words, that a log repeats."""
+"""Largest magnitude accepted from a client; training never reaches it, and one such number would ruin the model."""
+_MAX_QUOTED = 40
+"""Characters per word, and number of words, of an unexpected reply that an error message repeats."""
 Sent = tuple["Parcel | None", Any, "Tensors | None"]
-"""A parcel, the sender's end of the link after it, and what the receiver makes of it, where that is of use."""
+"""A parcel, the sender's link state after it, and the tensors that the receiver decodes (if a link needs them)."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What a request leaves at the server until its reply is absorbed; `held` is what the client then holds."""
+    """Server-side state of a request until its reply is absorbed; `held` are the groups that the client then holds."""
 
     downlink: Mapping[str, Any]
     values: Mapping[str, Any]
@@ -57,35 +62,35 @@ class _Asked:
 
 
 class ServerPort:
-    """The server's side of the border for one round."""
+    """The server's side of the port for one round."""
 
     def __init__(self, method: Method, record: ServerRecord, round_number: int, schema: ModelSchema, seed: int) -> None:
-        """`record` is what the round starts from; it is never changed."""
+        """Start a round from `record`, which is never changed."""
         self._method = method
         self._round = round_number
         self._schema = schema
         self._seed = seed
         self._before = record.contacts
         self._contacts: dict[int, Contact] = {}
-        """What this round changed; a contact without an ack is one that starts over."""
+        """Contacts that this round changed; one with ack 0 starts over at its next contact."""
         self._durable = record.durable_exchange
         self._shared = dict(record.shared)
         self._broadcast: dict[str, Tensors] = {}
-        """The last tensors of each group that links shared."""
+        """The tensors of each group that `Link.share` saw last."""
         self._tentative: dict[int, _Asked] = {}
         self._kept: dict[int, Mapping[str, Tensors]] = {}
         self._delivers = any(link.uses_reference for link in method.uplink.values())
         self._asked: set[int] = set()
         self.forgotten: set[int] = set()
-        """Who was asked in this round and said that it lost its memory."""
+        """Clients of this round that reported a lost memory."""
         self.behind: set[int] = set()
-        """Who was asked in this round and holds something else than the server thought; it is sent everything."""
+        """Clients of this round that lack the reference of a difference; they are sent whole tensors."""
         self.diverged: dict[int, str] = {}
-        """Whose numbers were refused in this round, and why."""
+        """Clients whose numbers were refused in this round, with the reason."""
         self.exchange = record.exchange
 
     def pack(self, requests: Requests) -> dict[int, Envelope]:
-        """One envelope per request; what is the same for many clients is encoded once."""
+        """Return one envelope per request; tensors that are the same object for several clients are encoded once."""
         self.exchange += 1
         self._tentative = {}
         self._asked.update(requests)
@@ -93,7 +98,7 @@ class ServerPort:
         return {client: self._pack_one(client, requests[client], shared) for client in sorted(requests)}
 
     def unpack(self, replies: Mapping[int, Envelope]) -> tuple[dict[int, Message], dict[int, str]]:
-        """Absorb replies in client order: the messages, and the reasons of those that were refused."""
+        """Absorb replies in client order and return the messages, and the reasons of refused replies."""
         messages, refused = {}, {}
         for client in sorted(replies):
             envelope = replies[client]
@@ -101,19 +106,19 @@ class ServerPort:
                 self._check_asked(client, envelope)
                 messages[client] = self._unpack_one(client, envelope)
             except AssertionError:
-                raise  # an invariant of the program, which no reply can break
-            except Exception as error:  # whatever one reply does, it is that reply that is refused
+                raise  # a bug of the program: no reply can cause it
+            except Exception as error:  # a malformed reply must not end the run: only this reply is refused
                 refused[client] = refusal(error)
             else:
-                del self._tentative[client]  # the same answer again is one that was not asked for
+                del self._tentative[client]  # a second copy of the same reply is refused as unrequested
         return messages, refused
 
     def acks(self) -> dict[int, int]:
-        """Last absorbed exchange of everybody who was asked something in this round."""
+        """Return the last absorbed exchange of every client that got a request in this round."""
         return {client: self._contact(client).ack for client in sorted(self._asked)}
 
     def finish(self, state: object) -> ServerRecord:
-        """What the next round starts from."""
+        """Return the record that the next round starts from."""
         gone = [client for client, contact in self._contacts.items() if not contact.ack]
         contacts = self._before.with_(self._contacts).without(gone)
         return ServerRecord(state, contacts, self.exchange, self._durable, self._shared)
@@ -127,9 +132,12 @@ class ServerPort:
         states, held = {}, dict(self._kept.get(client, {}))
         for group, tensors in message.groups.items():
             link = self._method.downlink.get(group, _DENSE)
+            # Without memory, a parcel depends on the tensors only and is encoded once for all clients. A link with
+            # memory sends each client the part that this client lacks, so every client gets its own parcel.
             key = (group, id(tensors))
             if link.has_memory or key not in shared:
                 context = self._context(group, client, "compression down", message.values)
+                # A client that asked for a resync may not have the initial model either: encode without any reference.
                 initial = None if client in self.behind else _initial(self._method, group)
                 context = replace(context, initial=initial, shared=self._share(link, group, tensors))
                 parcel, after = link.send(tensors, contact.downlink.get(group), context)
@@ -148,7 +156,7 @@ class ServerPort:
         )  # fmt: skip
 
     def _share(self, link: Link, group: str, tensors: Tensors) -> Any:
-        """What a link keeps for all clients; it moves on once for the same tensors, however many receive them."""
+        """Return the link state common to all clients; it advances once per broadcast, not once per receiver."""
         if link.has_memory and self._broadcast.get(group) is not tensors:
             context = replace(self._context(group, -1, "compression down", {}), initial=_initial(self._method, group))
             shared = link.share(tensors, self._shared.get(group), context)
@@ -163,7 +171,7 @@ class ServerPort:
             self.exchange,
         )
         if not is_asked:
-            raise WireError(f"client {client} answers exchange {envelope.exchange}, which it was not asked in")
+            raise WireError(f"client {client} answers exchange {envelope.exchange}, in which it got no request")
         if envelope.kind == FORGOT:
             self._contacts[client] = Contact()
             self._kept.pop(client, None)
@@ -172,7 +180,7 @@ class ServerPort:
         if envelope.kind == RESYNC:
             self._contacts[client] = replace(self._contact(client), downlink={})
             self.behind.add(client)
-            raise NotHeld("the client holds something else than the difference builds on")
+            raise NotHeld("the client does not hold the reference of the difference")
 
     def _unpack_one(self, client: int, envelope: Envelope) -> Message:
         contact, asked = self._contact(client), self._tentative[client]
@@ -182,13 +190,15 @@ class ServerPort:
             link = self._method.uplink.get(group, _DENSE)
             context = self._context(group, client, "compression up", asked.values)
             context = _with_reference(context, link, group, asked.held)
-            with np.errstate(all="ignore"):  # what comes of numbers that are none is refused below
+            with np.errstate(all="ignore"):  # infinities and NaN are refused below, without a warning here
                 groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
             self._check_numbers(client, group, groups[group])
             if answer is not None:
                 _check_tensors(group, groups[group], answer.groups[group])
             if after is not None:
                 uplink[group] = after
+        # Only now does the exchange count, with the downlink state that `pack` proposed. A reply that never arrives,
+        # or is refused above, leaves both ends as they were before the request.
         durable = contact.durable_at(self._durable)
         self._contacts[client] = Contact(self.exchange, durable, uplink, asked.downlink)
         if asked.keep:
@@ -201,7 +211,7 @@ class ServerPort:
             self.diverged[client] = f"group {group} holds infinite or undefined numbers"
             raise WireError(self.diverged[client])
         if (largest := _largest(tensors)) > _LARGEST:
-            self.diverged[client] = f"group {group} holds {largest:.6g}; numbers above {_LARGEST:.6g} are no training"
+            self.diverged[client] = f"group {group} holds {largest:.6g}, above the limit of {_LARGEST:.6g}"
             raise WireError(self.diverged[client])
         if limit is not None and group not in BUFFER_GROUPS and (norm := dot(tensors, tensors) ** 0.5) > limit:
             self.diverged[client] = f"group {group} has norm {norm:.6g}, above max_norm {limit:g}"
@@ -213,7 +223,7 @@ class ServerPort:
 
 
 def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:
-    """The answer that a reply is; one that is none of those that were asked for is refused."""
+    """Return the expected answer that a reply matches (None: any reply is accepted), or raise a `WireError`."""
     for answer in answers:
         has_values = envelope.values.keys() == answer.values.keys() and all(
             isinstance(envelope.values[name], kind) for name, kind in answer.values.items()
@@ -222,14 +232,15 @@ def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:
             return answer
     if not answers:
         return None
-    values = [f"{name[:_TOLD]!r}: {type(value).__name__}" for name, value in envelope.values.items()]
-    said = ", ".join([*(repr(group[:_TOLD]) for group in envelope.parcels), *values][:_TOLD]) or "nothing"
+    values = [f"{name[:_MAX_QUOTED]!r}: {type(value).__name__}" for name, value in envelope.values.items()]
+    groups = [repr(group[:_MAX_QUOTED]) for group in envelope.parcels]
+    content = ", ".join([*groups, *values][:_MAX_QUOTED]) or "nothing"
     wanted = " or ".join(str(answer) for answer in answers)
-    raise WireError(f"it says {envelope.kind[:_TOLD]!r} ({said}), the question was for {wanted}")
+    raise WireError(f"the reply is {envelope.kind[:_MAX_QUOTED]!r} ({content}), expected: {wanted}")
 
 
 def _largest(tensors: Tensors) -> float:
-    """The largest magnitude; two looks, because the magnitude of the smallest whole number is none."""
+    """Return the largest magnitude, from maximum and minimum: `abs` of the smallest integer overflows."""
     values = tensors.values
     return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
@@ -242,7 +253,10 @@ def _check_tensors(group: str, tensors: Tensors, wanted: Schema) -> None:
 def client_answer(
     method: Method, request: Envelope, record: ClientRecord, trainer: LocalTrainer, client: int
 ) -> tuple[Envelope, ClientRecord]:
-    """The whole client, the same function in every executor and in deployment."""
+    """Answer one request and return the reply and the client's new record.
+
+    This is the whole client: the same function runs in every executor and in deployment.
+    """
     try:
         memory = record.resolve(request.ack, ClientMemory(method.client.init()))
     except MemoryLost:
@@ -250,12 +264,13 @@ def client_answer(
     try:
         message, memory = _unpack_request(method, request, memory, trainer, client)
     except NotHeld:
-        return Envelope(RESYNC, request.round_number, request.exchange), record
+        return Envelope(RESYNC, request.round_number, request.exchange), record  # the memory itself is intact
     if request.kind == EVALUATE:
         values = _evaluation(method, message, memory.state, trainer).to_values()
         return Envelope(EVALUATE, request.round_number, request.exchange, request.exchange, values=values), record
     reply, state = method.client.answer(message, memory.state, trainer)
     envelope, delivered, uplink = _pack_reply(method, request, (message.groups, reply), memory, trainer, client)
+    # Error feedback and the like need to know what the server decoded, which is known only after packing.
     state = method.client.settle(state, delivered)
     proposed = replace(memory, state=state, uplink=uplink)
     return envelope, record.propose(proposed, request.exchange, request.durable)
@@ -283,6 +298,7 @@ def _unpack_request(
         arrived[group], after = link.receive(parcel, memory.downlink.get(group), context)
         if after is not None:
             downlink[group] = after
+    # Groups kept from an earlier exchange of this round complete the request; kept groups of former rounds are stale.
     kept = memory.kept if memory.kept is not None and memory.kept.round_number == request.round_number else None
     groups = {**kept.groups, **arrived} if kept is not None else arrived
     if request.keep:
@@ -293,12 +309,12 @@ def _unpack_request(
 def _pack_reply(
     method: Method,
     request: Envelope,
-    heard: tuple[Mapping[str, Tensors], Message],
+    received_and_reply: tuple[Mapping[str, Tensors], Message],
     memory: ClientMemory,
     trainer: LocalTrainer,
     client: int,
 ) -> tuple[Envelope, Message, dict[str, Any]]:
-    held, reply = heard
+    held, reply = received_and_reply
     parcels: dict[str, Parcel | None] = {}
     uplink = dict(memory.uplink)
     delivered: dict[str, Tensors] = {}
@@ -323,12 +339,12 @@ def _client_context(trainer: LocalTrainer, request: Envelope, group: str, client
 
 
 def _initial(method: Method, group: str) -> Tensors | None:
-    """What a group on the way down was before the first round, if both ends make it themselves."""
+    """Return the initial value of a downlink group, if both ends can build it without communication."""
     return method.initial.weights if method.initial is not None and group == "model" else None
 
 
 def _with_reference(context: LinkContext, link: Link, group: str, held: Mapping[str, Tensors]) -> LinkContext:
-    """A group follows what the client holds under its own name, or else, if it has the weights' shape, its model."""
+    """Set the reference of a link: the held group of the same name, else the held model for groups of its shape."""
     if not link.uses_reference:
         return context
     model = None if group in BUFFER_GROUPS else held.get("model")

@@ -1,7 +1,7 @@
-"""Processes of our own: a fresh interpreter, one function, one connection.
+"""Subprocesses: a fresh interpreter that runs one function with one connection.
 
-Unlike those of `multiprocessing` they never import the caller's main module, so that a script without a guard, a
-notebook and standard input can start them. What travels is pickled by the connection, between processes of one run.
+Unlike those of `multiprocessing` they never import the caller's main module, so a script without a `__main__` guard,
+a notebook and standard input can start them. The connection pickles objects, only between processes of one run.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["Process", "main"]
 
 
 class Process:
-    """A running process; it ends when its function does, and should when its connection is closed."""
+    """A running process; it ends with its function, which should return when the connection is closed."""
 
     def __init__(self, function: Callable[..., None], *args: Any) -> None:
-        """Calls `function(connection, *args)` there; the function must be importable by its name."""
+        """Start a process that calls `function(connection, *args)`; the function must be importable by name."""
         self.connection, there = Pipe()
         script = (
             f"import sys; sys.path[:] = {sys.path!r}; sys.argv[:] = {sys.argv!r}; "
@@ -35,22 +35,22 @@ class Process:
         try:
             self.connection.send((function, args))
         except OSError:
-            pass  # one that is dead already is noticed when it is listened to
-        except BaseException:  # what cannot travel leaves nobody behind
+            pass  # a process that is already dead is detected when its answer is read
+        except BaseException:  # for example arguments that cannot be pickled: do not leave an orphan process
             self.end(at_once=True)
             raise
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """The process id."""
         return self._popen.pid
 
     def exit_code(self) -> int:
-        """Wait for the end; negative numbers are signals."""
+        """Wait for the end and return the exit code; a negative number is a signal."""
         return self._popen.wait()
 
     def end(self, *, at_once: bool = False) -> None:
-        """Close the connection and wait a little; who does not go is killed."""
+        """Close the connection and wait up to five seconds; then kill the process. With `at_once`, kill it directly."""
         self.connection.close()
         if at_once:
             self._popen.kill()
@@ -62,7 +62,7 @@ class Process:
 
 
 def main(descriptor: int) -> None:
-    """The other side: Ctrl-C is for the one who started us."""
+    """Run the function that arrives first; Ctrl-C is left to the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = Connection(descriptor)
     try:

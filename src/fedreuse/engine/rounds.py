@@ -1,4 +1,4 @@
-"""The round loop: it delivers what the server half writes down, and knows nothing else."""
+"""The round loop: delivers the requests of a method's server half and feeds the replies back to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,14 @@ __all__ = ["exchange", "mark_durable", "run_round"]
 def run_round(
     method: Method, record: ServerRecord, cohort: Cohort, executor: Executor, ledger: Ledger, schema: ModelSchema
 ) -> ServerRecord:
-    """One conversation between the server half and the cohort."""
+    """Run one round of a method and return the record that the next round starts from.
+
+    The server half is a generator: it yields requests, is sent the messages that arrived, and returns its new state.
+
+    Raises:
+        RunError: every update of the round was refused, usually because training diverged.
+        TooFewReplies: the executor got fewer replies than the deployment requires.
+    """
     port = ServerPort(method, record, cohort.round_number, schema, cohort.seed)
     conversation = method.server.round(record.state, cohort)
     requests = next(conversation)
@@ -42,6 +49,8 @@ def run_round(
         try:
             requests = conversation.send(messages)
         except StopIteration as finished:
+            # One refused client is tolerated like a lost one. If nothing usable arrived and the reason is known,
+            # going on would only repeat the failure, round by round.
             if (port.diverged and not has_tensors) or (reasons and not has_answers):
                 raise _refused(cohort.round_number, port.diverged or reasons) from None
             state, events = finished.value
@@ -54,7 +63,10 @@ def run_round(
 def exchange(
     port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger
 ) -> tuple[dict[int, Message], dict[int, str]]:
-    """Ask and absorb: messages, and why others were refused; who holds another model is asked once more, in full."""
+    """Send requests and return the messages and the reasons of refused replies.
+
+    Clients that lack the reference of a difference get the request once more, with whole tensors.
+    """
     messages, refused = _ask(port, requests, executor, ledger)
     behind = {client: requests[client] for client in refused if client in port.behind}
     if behind:
@@ -76,7 +88,7 @@ def _ask(
 
 
 def _delivered(executor: Executor, outgoing: Mapping[int, Envelope], ledger: Ledger, port: ServerPort) -> list[Reply]:
-    """The replies; if too few came, what crossed nevertheless is in the ledger, and the next attempt counts on."""
+    """Return the replies; if too few arrive, note the bytes that crossed before the error goes on."""
     try:
         return list(executor.exchange(outgoing)) if outgoing else []
     except TooFewReplies as few:
@@ -94,5 +106,5 @@ def _refused(round_number: int, reasons: Mapping[int, str]) -> RunError:
 
 
 def mark_durable(record: ServerRecord) -> ServerRecord:
-    """The record once a checkpoint holds it."""
+    """Return the record after a checkpoint has stored it."""
     return replace(record, durable_exchange=record.exchange)

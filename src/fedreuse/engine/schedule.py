@@ -1,4 +1,4 @@
-"""Who takes part in which round: drawn once per seed, frozen to a file, equal for every method."""
+"""Schedules of cohorts: drawn once per seed, frozen to a file, the same for every method."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ WHERE = "rounds.availability"
 
 
 class Availability(ABC):
-    """Who can be reached in a round."""
+    """A rule for the clients that can be reached in each round."""
 
     @abstractmethod
     def presence(self, num_clients: int, seed: int) -> Callable[[int], np.ndarray | None]:
-        """A function of the round number that gives the ids of those present, ascending (None: everybody)."""
+        """Return a function from the round number to the ids of the present clients, ascending (None: all clients)."""
 
 
 availabilities: Registry[Availability] = Registry("availabilities", "fedreuse.engine.schedule", base=Availability)
@@ -43,20 +43,20 @@ availabilities: Registry[Availability] = Registry("availabilities", "fedreuse.en
 @availabilities.register("always")
 @dataclass(frozen=True)
 class AlwaysAvailable(Availability):
-    """Everybody can be reached in every round.
+    """Full availability: every client can be reached in every round.
 
     Example: `rounds: {availability: always}`.
     """
 
-    def presence(self, num_clients: int, seed: int) -> Callable[[int], np.ndarray | None]:  # noqa: ARG002 - nobody is ever absent
-        """Everybody."""
+    def presence(self, num_clients: int, seed: int) -> Callable[[int], np.ndarray | None]:  # noqa: ARG002 - no client is absent
+        """Return a function that gives None: all clients are present."""
         return lambda round_number: None  # noqa: ARG005 - the same in every round
 
 
 @availabilities.register("probability")
 @dataclass(frozen=True)
 class Probability(Availability):
-    """Each client is reachable with a probability of its own, independently in every round.
+    """Random availability: each client has its own probability of being reachable, drawn anew in every round.
 
     Give one of `p`, `file`, or `low` and `high`.
 
@@ -64,8 +64,8 @@ class Probability(Availability):
         p: The same for all clients, in [0, 1].
         file: One probability per client: a JSON list, alone or under the key `probabilities`, or an npz file
             with that array.
-        low: Each client's probability is drawn once, not below this.
-        high: And not above this.
+        low: Lower end of the uniform distribution that each client's probability is drawn from, once per run.
+        high: Upper end of that distribution, in [low, 1].
 
     Example: `rounds: {availability: {name: probability, low: 0.2, high: 0.9}}`.
     """
@@ -93,7 +93,7 @@ class Probability(Availability):
             require(self.low <= self.high, "probability.low must not be above probability.high", given)
 
     def probabilities(self, num_clients: int, seed: int) -> np.ndarray:
-        """The probability of each client."""
+        """Return the probability of each client."""
         if self.file is not None:
             return _read_probabilities(Path(self.file).expanduser(), num_clients)
         if self.low is not None and self.high is not None:
@@ -101,7 +101,7 @@ class Probability(Availability):
         return np.full(num_clients, self.p, dtype=np.float64)
 
     def presence(self, num_clients: int, seed: int) -> Callable[[int], np.ndarray | None]:
-        """Those whose draw of the round lies below their probability."""
+        """Return a function that draws the present clients of a round: those whose draw is below their probability."""
         probabilities = self.probabilities(num_clients, seed)
 
         def present(round_number: int) -> np.ndarray:
@@ -113,7 +113,7 @@ class Probability(Availability):
 @availabilities.register("trace")
 @dataclass(frozen=True)
 class Trace(Availability):
-    """A JSON file lists who is present, {"rounds": [[0, 3], [1, 2], ...]}, and starts again at its end.
+    """Availability from a JSON file, {"rounds": [[0, 3], [1, 2], ...]}, which starts again at its end.
 
     Args:
         file: The path of the file.
@@ -124,7 +124,7 @@ class Trace(Availability):
     file: str
 
     def presence(self, num_clients: int, seed: int) -> Callable[[int], np.ndarray | None]:  # noqa: ARG002 - nothing is drawn
-        """Those that the file lists for the round."""
+        """Return a function that looks up the clients that the file lists for the round."""
         rounds = _read_trace(Path(self.file).expanduser(), num_clients)
         return lambda round_number: rounds[(round_number - 1) % len(rounds)]
 
@@ -149,7 +149,7 @@ class Schedule:
         return len(self.cohorts)
 
     def __iter__(self) -> Iterator[Cohort]:
-        """The cohorts in the order of rounds."""
+        """Iterate over the cohorts in the order of rounds."""
         return (self.cohort(round_number) for round_number in range(1, len(self) + 1))
 
     @classmethod
@@ -162,9 +162,9 @@ class Schedule:
         seed: int,
         secret: bytes | None = None,
     ) -> Schedule:
-        """Draw each round uniformly without replacement from those present; all of them if they are few.
+        """Draw each cohort uniformly without replacement from the present clients; all of them if they are too few.
 
-        With a secret nobody can tell the cohorts from the seed.
+        With a secret, the cohorts cannot be computed from the seed alone, which the run's files contain.
         """
         require(num_clients >= 1, "task.clients must be at least 1", num_clients)
         require(count >= 1, "rounds.count must be at least 1", count)
@@ -176,24 +176,24 @@ class Schedule:
             )
         present = availability.presence(num_clients, seed)
         rounds = range(1, count + 1)
-        by = seed if secret is None else int.from_bytes(sha256(b"cohorts" + secret).digest())
-        return cls(tuple(_select(num_clients, cohort_size, present(t), by, t) for t in rounds), seed, num_clients)
+        entropy = seed if secret is None else int.from_bytes(sha256(b"cohorts" + secret).digest())
+        return cls(tuple(_select(num_clients, cohort_size, present(t), entropy, t) for t in rounds), seed, num_clients)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of who takes part when, with the seed and the population."""
+        """SHA-256 of the cohorts, the seed and the number of clients."""
         content = {"cohorts": self.cohorts, "num_clients": self.num_clients, "seed": self.seed}
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     def cohort(self, round_number: int, look_ahead: int = 0) -> Cohort:
-        """The cohort of a round with those of the next rounds, as far as the schedule reaches."""
+        """Return the cohort of a round, with up to `look_ahead` next cohorts."""
         if not 1 <= round_number <= len(self):
             raise ValueError(f"round {round_number} is not in a schedule of rounds 1 to {len(self)}")
         ahead = self.cohorts[round_number : round_number + look_ahead]
         return Cohort(round_number, self.cohorts[round_number - 1], self.seed, ahead)
 
     def save(self, path: Path) -> None:
-        """Write a JSON file that appears whole or not at all."""
+        """Write the schedule as JSON, atomically."""
         content = {
             "digest": self.digest,
             "seed": self.seed,
@@ -205,7 +205,7 @@ class Schedule:
 
     @classmethod
     def load(cls, path: Path) -> Schedule:
-        """Read what `save` wrote, and check that it is what was written."""
+        """Read the file that `save` wrote and verify its digest."""
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             cohorts = tuple(tuple(clients) for clients in content["cohorts"])
@@ -218,13 +218,13 @@ class Schedule:
             ) from None
         if written != schedule.digest:
             raise RunDirectoryError(
-                f"{path}: changed since it was written (digest {written} noted, {schedule.digest} found); "
+                f"{path}: changed since it was written (its digest is {schedule.digest}, the recorded one {written}); "
                 "restore the file, or start a new run directory"
             )
         return schedule
 
 
-def load_or_freeze(  # noqa: PLR0913, PLR0917 - a place, and what a schedule is drawn from
+def load_or_freeze(  # noqa: PLR0913, PLR0917 - a path, and the arguments of `Schedule.draw`
     path: Path,
     num_clients: int,
     count: int,
@@ -233,7 +233,10 @@ def load_or_freeze(  # noqa: PLR0913, PLR0917 - a place, and what a schedule is 
     seed: int,
     secret: bytes | None = None,
 ) -> Schedule:
-    """Draw the schedule and write it the first time; then read it, and refuse another one."""
+    """Draw the schedule and write it the first time; later read it, and refuse a different one.
+
+    The stored file wins over a new draw, because NumPy does not promise the same draws in every version.
+    """
     drawn = Schedule.draw(num_clients, count, cohort_size, availability, seed, secret)
     if not path.exists():
         drawn.save(path)
@@ -242,7 +245,7 @@ def load_or_freeze(  # noqa: PLR0913, PLR0917 - a place, and what a schedule is 
     if frozen.digest != drawn.digest:
         raise RunDirectoryError(
             f"{path}: frozen for another configuration: {_difference(frozen, drawn)}; go back to "
-            "that configuration, or use a new place (another NumPy version may draw differently, too)"
+            "that configuration, or use a new directory (another NumPy version may draw differently, too)"
         )
     return frozen
 
@@ -250,7 +253,7 @@ def load_or_freeze(  # noqa: PLR0913, PLR0917 - a place, and what a schedule is 
 def _select(
     num_clients: int, cohort_size: int, present: np.ndarray | None, seed: int, round_number: int
 ) -> tuple[int, ...]:
-    """One round's draw from a stream of its own, in ascending order."""
+    """Draw one round from its own random stream, in ascending order."""
     rng = stream(seed, "schedule", round_number)
     num_present = num_clients if present is None else len(present)
     if not num_present:
@@ -261,7 +264,7 @@ def _select(
 
 
 def _difference(frozen: Schedule, drawn: Schedule) -> str:
-    """The first thing in which two schedules differ."""
+    """Describe the first difference between two schedules."""
     for name, there, here in (
         ("task.clients", frozen.num_clients, drawn.num_clients),
         ("seed", frozen.seed, drawn.seed),
@@ -275,15 +278,15 @@ def _difference(frozen: Schedule, drawn: Schedule) -> str:
 
 
 def _read_json(path: Path) -> Any:
-    """The content of a JSON file that the availability names."""
+    """Read the JSON file that the availability names."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{WHERE}.file: {path} cannot be read as JSON ({error}); mend the path or the file") from None
+        raise ConfigError(f"{WHERE}.file: {path} cannot be read as JSON ({error}); fix the path or the file") from None
 
 
 def _read_probabilities(path: Path, num_clients: int) -> np.ndarray:
-    """One probability per client, from JSON or npz."""
+    """Read one probability per client, from JSON or npz."""
     try:
         if path.suffix == ".npz":
             if not zipfile.is_zipfile(path):
@@ -314,7 +317,7 @@ def _read_probabilities(path: Path, num_clients: int) -> np.ndarray:
 
 
 def _read_trace(path: Path, num_clients: int) -> list[np.ndarray]:
-    """The ids present in each round of a trace, ascending."""
+    """Read the ids present in each round of a trace, ascending."""
     content = _read_json(path)
     rounds = content.get("rounds") if isinstance(content, dict) else None
     if not isinstance(rounds, list) or not rounds:
@@ -323,10 +326,11 @@ def _read_trace(path: Path, num_clients: int) -> list[np.ndarray]:
         where = f"{WHERE}.file: {path}, round {number}"
         if not isinstance(ids, list):
             raise ConfigError(f"{where}: a list of client ids expected, got {ids!r}")
-        wrong = [one for one in ids if type(one) is not int or not 0 <= one < num_clients]
+        wrong = [client for client in ids if type(client) is not int or not 0 <= client < num_clients]
         if wrong:
             raise ConfigError(
-                f"{where}: {wrong[0]!r} is no client; task.clients is {num_clients}, so ids are 0 to {num_clients - 1}"
+                f"{where}: {wrong[0]!r} is not a client id; with task.clients {num_clients}, "
+                f"ids are 0 to {num_clients - 1}"
             )
         if len(set(ids)) != len(ids):
             raise ConfigError(f"{where}: a client is listed twice; list it once")

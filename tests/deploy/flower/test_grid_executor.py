@@ -84,8 +84,8 @@ def test_a_bad_reply_is_a_lost_one_and_the_log_says_why(tmp_path: Path, spoil: S
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"kind": "score"}, "it says 'score' ('update', 'buffers', 'counters'), the question was for update (update, "),
-        ({"parcels": {}}, "it says 'update' (nothing), the question was for update (update, "),
+        ({"kind": "score"}, "'score' ('update', 'buffers', 'counters'), expected: update (update, "),
+        ({"parcels": {}}, "'update' (nothing), expected: update (update, "),
     ],
 )
 def test_a_wellformed_reply_that_is_no_answer_is_a_lost_one(tmp_path: Path, changes: Any, reason: str) -> None:
