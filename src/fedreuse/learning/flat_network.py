@@ -18,7 +18,7 @@ from fedreuse.core.model import Model
 from fedreuse.core.schema import ModelSchema, Role, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.learning.frozen import frozen_digest
-from fedreuse.learning.networks.head import told_head
+from fedreuse.learning.networks.head import declared_head
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -152,7 +152,7 @@ def schema_of(module: nn.Module) -> ModelSchema:
         raise ConfigError(
             f"network: {error}; convert the module with .float() or .double() before it is used"
         ) from None
-    head = told_head(module)
+    head = declared_head(module)
     return schema.with_head(head) if head else schema
 
 

@@ -7,7 +7,7 @@ from torch import nn
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.flat_network import FlatNetwork, schema_of
-from fedreuse.learning.networks.head import told_head
+from fedreuse.learning.networks.head import declared_head
 from fedreuse.learning.networks.network import networks
 
 
@@ -69,12 +69,14 @@ def test_built_in_networks_have_the_head_that_was_found_by_name_before(name: str
 def test_a_layer_that_trains_nothing_is_no_head() -> None:
     module = ByName()
     module.fc1.requires_grad_(False)
-    with pytest.raises(ConfigError, match=r"^network: head_layers of ByName names 'fc1', where no trainable weight is"):
-        told_head(module)
+    with pytest.raises(
+        ConfigError, match=r"^network: head_layers of ByName names 'fc1', which has no trainable weight"
+    ):
+        declared_head(module)
 
 
 def test_a_prefix_of_a_name_is_no_layer() -> None:
     module = Silent()
     module.head_layers = ("ou",)
-    with pytest.raises(ConfigError, match=r"names 'ou', where no trainable weight is; did you mean 'out'\?"):
+    with pytest.raises(ConfigError, match=r"names 'ou', which has no trainable weight; did you mean 'out'\?"):
         schema_of(module)

@@ -74,9 +74,8 @@ def test_an_unknown_norm_is_refused_in_python_too(make: Any) -> None:
         make("layer") if make is check_norm else make(norm="layer")
 
 
-def test_the_default_is_not_written_out() -> None:
-    assert named_plain(networks, Cnn()) == {"name": "cnn", "width": 32, "hidden": 128}
-    assert named_plain(networks, ResNet18()) == {"name": "resnet18"}
+def test_the_norm_is_part_of_the_run_id() -> None:
+    assert named_plain(networks, Cnn()) == {"name": "cnn", "width": 32, "hidden": 128, "norm": "batch"}
     assert named_plain(networks, ResNet18(norm="group")) == {"name": "resnet18", "norm": "group"}
     plain: dict[str, Any] = {"task": {"name": "digits"}, "network": {"name": "cnn", "norm": "batch"}}
     assert load(plain).run_id == load({"task": {"name": "digits"}, "network": "cnn"}).run_id

@@ -46,6 +46,6 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"has fc\.weight of shape \(20, 6\), but network\.of makes \(20, 7\)"):
         built(whole, {"name": "mlp", "hidden": [7]})
     with pytest.raises(
-        ConfigError, match=r"of another network than network\.of: hidden2\.weight is not in it, and so is 1 oth"
+        ConfigError, match=r"of another network than network\.of: hidden2\.weight is missing from it, and so is 1 oth"
     ):
         built(whole, {"name": "mlp", "hidden": [6, 6]})

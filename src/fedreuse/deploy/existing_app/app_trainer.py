@@ -70,9 +70,9 @@ class AppTrainer:
         self._records = dict(message.content)
         self.schema = agreement.layout.schema
         if own.network is not None and agreement.recipe.method.needs.gradients:
-            from fedreuse.learning.networks.head import told_head  # torch, only where the app brings it
+            from fedreuse.learning.networks.head import declared_head  # torch, only where the app brings it
 
-            self.schema = self.schema.with_head(told_head(own.network()))
+            self.schema = self.schema.with_head(declared_head(own.network()))
         self.work = Work()
         self.said: dict[str, ConfigRecord | MetricRecord] = {}
         """What the train function returned beside its arrays."""

@@ -1,4 +1,4 @@
-"""The paper's CNN: two convolutions with normalisation and pooling, two fully connected layers."""
+"""A small CNN: two convolutions with normalisation and pooling, two fully connected layers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Cnn(Network):
     Args:
         width: Channels of the first convolution, at least 1; the second has twice as many.
         hidden: Units of the hidden layer, at least 1.
-        norm: `batch` (the paper's), `group` or `none`, behind both convolutions. `group` is GroupNorm, whose number of
+        norm: `batch` (the paper's), `group` or `none`, after both convolutions. `group` is GroupNorm, whose number of
             groups is the largest divisor of the channels that is at most 32 and leaves at least 4 channels in each
             (with `width: 16` 4 and 8 groups, with 32 8 and 16). With `group` and `none` an example does not depend on
             the others of its batch, and there are no running statistics: no message has `buffers` or `counters`.
             `group` has as many parameters as `batch`, `none` 6 * width fewer.
 
     Raises:
-        ConfigError: A number is below its range, or `norm` is none of the three.
+        ConfigError: A number is below its range, `norm` is none of the three, or inputs are not images of at least 4x4.
 
     Example: `network: {name: cnn, width: 16, norm: group}`.
     """
@@ -45,7 +45,7 @@ class Cnn(Network):
         check_norm(self.norm)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """A module for images of at least 4x4."""
+        """Build a module for images of at least 4x4."""
         if len(shape) != 3 or min(shape[1:]) < 4:
             raise ConfigError(
                 f"network cnn needs images of at least 4x4 (channels, height, width), got {shape}; choose mlp"
@@ -54,12 +54,12 @@ class Cnn(Network):
 
 
 class CnnModule(nn.Module):
-    """Pooling stands before ReLU: the same function, a quarter of the ReLU work."""
+    """Module of the CNN; pooling comes before ReLU, which is the same function with a quarter of the ReLU work."""
 
     head_layers = ("classifier",)
 
     def __init__(self, shape: tuple[int, ...], num_classes: int, width: int, hidden: int, norm: Norm = "batch") -> None:
-        """Shapes follow from the input; convolutions have a bias with every `norm`, as in the paper."""
+        """Derive shapes from the input; convolutions have a bias with every `norm`, as in the paper."""
         super().__init__()
         channels, height, columns = shape
         self.features = nn.Sequential(
@@ -76,6 +76,6 @@ class CnnModule(nn.Module):
         self.classifier = nn.Sequential(nn.Linear(flat, hidden), nn.ReLU(), nn.Linear(hidden, num_classes))
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Class scores."""
+        """Return class scores."""
         scores: torch.Tensor = self.classifier(self.features(inputs).flatten(1))
         return scores

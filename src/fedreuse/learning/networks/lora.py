@@ -10,7 +10,7 @@ import torch
 from fedreuse.core.errors import require
 from fedreuse.core.registry import part
 from fedreuse.learning.networks.adapters import adapt, chosen_layers, freeze
-from fedreuse.learning.networks.head import told_head
+from fedreuse.learning.networks.head import declared_head
 from fedreuse.learning.networks.network import Network, networks
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Lora(Network):
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
         """Build the other network with its weights frozen and adapters beside them."""
         module = self.of.build(shape, num_classes)
-        head = [name.rpartition(".")[0] for name in told_head(module)]
+        head = [name.rpartition(".")[0] for name in declared_head(module)]
         freeze(module, self.train, getattr(torch, self.frozen))
         layers = chosen_layers(module, self.targets, head)
         adapt(module, layers, self.rank, self.alpha)

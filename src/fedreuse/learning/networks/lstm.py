@@ -1,4 +1,4 @@
-"""A small LSTM over tokens."""
+"""A small LSTM for token numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 from fedreuse.core.errors import require
 from fedreuse.learning.networks.network import Network, networks
-from fedreuse.learning.networks.reading import Output, looked_for, read_out, window
+from fedreuse.learning.networks.readout import Output, padding_of, read_out, window
 
 __all__ = ["Lstm", "LstmModule"]
 
@@ -17,16 +17,16 @@ __all__ = ["Lstm", "LstmModule"]
 @networks.register("lstm")
 @dataclass(frozen=True)
 class Lstm(Network):
-    """An embedding, LSTM layers and a linear layer over tokens; 45,922 parameters for characters as it stands.
+    """An embedding, LSTM layers and a linear layer for token numbers; 45,922 parameters for characters by default.
 
     Args:
         width: Size of an embedding and of the hidden state, at least 1.
         layers: LSTM layers, at least 1.
-        output: `tokens` scores every token (`text` with `target: sequence`), `last` the last one that is no padding
-            (`target: next`), `mean` their mean (`target: label`).
-        tied: Whether the last layer's weights are those of the embedding; then tokens are the classes.
-        tokens: How many token numbers there are; default: as many as classes.
-        sparse: Whether the embedding's gradient is kept as the rows that occur. Results are the same.
+        output: `tokens` scores every token (`text` with `target: sequence`), `last` the last token before the padding
+            (`target: next`), `mean` the mean of all tokens but the padding (`target: label`).
+        tied: Whether the last layer shares the weights of the embedding; tokens are then the classes.
+        tokens: Number of token numbers, at least 1; default: the number of classes.
+        sparse: Whether the gradient of the embedding holds only the rows that occur; results are the same.
 
     Example: `network: {name: lstm, width: 64, tied: true}`.
     """
@@ -47,22 +47,22 @@ class Lstm(Network):
         require(not (self.tied and self.sparse), "network.sparse is not for tied weights, sparse", self.sparse)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """A module for windows of any length."""
+        """Build a module for windows of any length."""
         window(shape, "lstm")
         return LstmModule(self, self.tokens or num_classes, num_classes)
 
 
 class LstmModule(nn.Module):
-    """Embedding, LSTM, linear."""
+    """Module with an embedding, an LSTM and a linear layer."""
 
     head_layers = ("head",)
 
     def __init__(self, settings: Lstm, num_tokens: int, num_classes: int) -> None:
-        """Sizes follow from the settings."""
+        """Derive the sizes from the settings."""
         super().__init__()
         width = settings.width
         self.output: Output = settings.output
-        self.padding = looked_for(settings.output)
+        self.padding = padding_of(settings.output)
         self.embed = nn.Embedding(num_tokens, width, sparse=settings.sparse)
         self.lstm = nn.LSTM(width, width, settings.layers, batch_first=True)
         self.head = nn.Linear(width, num_classes)
@@ -71,7 +71,7 @@ class LstmModule(nn.Module):
             self.head.weight = self.embed.weight
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Scores per token, or per example."""
+        """Return scores per token, or per example."""
         hidden, _ = self.lstm(self.embed(tokens))
         scores: torch.Tensor = self.head(read_out(hidden, tokens, self.output))
         return scores

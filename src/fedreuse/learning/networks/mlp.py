@@ -1,4 +1,4 @@
-"""A small fully connected network without normalisation."""
+"""A fully connected network without normalisation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Mlp"]
 @networks.register("mlp")
 @dataclass(frozen=True)
 class Mlp(Network):
-    """Fully connected layers with ReLU between them, for inputs of any shape; the last layer is called fc.
+    """Fully connected layers with ReLU between them, for inputs of any shape; the last layer is named `fc`.
 
     Args:
-        hidden: Units of each hidden layer, at least 1; none is a linear classifier.
+        hidden: Units of each hidden layer, at least 1; an empty list is a linear classifier.
 
     Example: `network: {name: mlp, hidden: [64, 32]}`.
     """
@@ -32,7 +32,7 @@ class Mlp(Network):
         require(all(units >= 1 for units in self.hidden), "network.hidden must be positive numbers", self.hidden)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """A module that flattens its input."""
+        """Build a module that flattens its input."""
         sizes = [prod(shape), *self.hidden]
         layers = nn.Sequential()
         layers.add_module("flatten", nn.Flatten())

@@ -1,4 +1,4 @@
-"""What a network is to the configuration: something that builds a torch module; one's own by `package.module:name`."""
+"""The base class of networks, which build torch modules; custom ones are named `package.module:name`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,47 @@ __all__ = ["Network", "OwnNetwork", "networks"]
 
 
 class Network(ABC):
-    """Builds a module for inputs of a shape and a number of classes."""
+    """Base class of networks: frozen dataclasses that build a torch module.
+
+    The attribute `head_layers` of the module names the layers of its head; without it the last layer is the head.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from torch import nn
+        >>> @dataclass(frozen=True)
+        ... class Linear(Network):
+        ...     bias: bool = True
+        ...     def build(self, shape, num_classes):
+        ...         return nn.Linear(shape[0], num_classes, self.bias)
+        >>> Linear().build((4,), 2)
+        Linear(in_features=4, out_features=2, bias=True)
+    """
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """A new module with its initial weights (torch's generator is seeded by the caller)."""
+        """Return a new module with its initial weights.
+
+        Args:
+            shape: Shape of one input.
+            num_classes: Number of outputs: classes, tokens, flags or numbers to predict.
+
+        Torch's generator is seeded by the caller, so the same seed gives the same weights.
+
+        Raises:
+            ConfigError: The network is not for inputs of this shape.
+        """
 
 
 @dataclass(frozen=True)
 class OwnNetwork(Network):
-    """A user's module class or function; `shape` and `num_classes` are passed if it takes them."""
+    """A custom module class or function; `shape` and `num_classes` are passed if it has such parameters."""
 
     target: Callable[..., nn.Module]
     name: str
     options: dict[str, Any] = field(default_factory=dict)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """Call the user's object with the configured options."""
+        """Call the custom object with the configured options."""
         known = {"shape": shape, "num_classes": num_classes}
         accepted = inspect.signature(self.target).parameters
         arguments = {name: given for name, given in known.items() if name in accepted} | self.options
@@ -46,7 +70,7 @@ class OwnNetwork(Network):
         return module
 
     def to_plain(self) -> dict[str, Any]:
-        """The options alone; the registry writes the name."""
+        """Return the options; the registry adds the name."""
         return dict(self.options)
 
 

@@ -11,22 +11,22 @@ from fedreuse.core.errors import require
 __all__ = ["Norm", "check_norm", "norm_layer", "num_groups"]
 
 Norm = Literal["batch", "group", "none"]
-"""BatchNorm with running statistics, GroupNorm, or nothing; only the first has tensors that are not trained."""
+"""BatchNorm with running statistics, GroupNorm, or none; only BatchNorm has tensors that are not trained."""
 _MOST_GROUPS = 32
 """The number of groups that Wu & He (2018) recommend."""
 _FEWEST_CHANNELS = 4
-"""In a group. One channel per group is instance normalisation, which takes away how strong a channel is beside others,
-and a group of one channel and one pixel is always zero: a narrow network has fewer groups instead."""
+"""Fewest channels in a group. One channel per group is instance normalisation, which removes the strength of a channel
+relative to others, and a group of one channel and one pixel is always zero; a narrow network has fewer groups."""
 
 
 def check_norm(norm: str) -> None:
-    """Refuse an unknown name, also where the network is made in Python and not read from a configuration.
+    """Check the name of a normalisation, also for networks made in Python rather than read from a configuration.
 
     Args:
         norm: `batch`, `group` or `none`.
 
     Raises:
-        ConfigError: It is none of them.
+        ConfigError: The name is none of them.
 
     Example:
         >>> check_norm("group")
@@ -35,12 +35,12 @@ def check_norm(norm: str) -> None:
 
 
 def norm_layer(norm: Norm, channels: int) -> nn.Module:
-    """The layer behind a convolution; it draws no random number, so that convolutions start the same with each.
+    """Return the layer after a convolution; it draws no random number, so initial weights do not depend on it.
 
     Args:
-        norm: `batch`, `group` or `none`; `none` is a layer without weights that returns its input, so that the layers
-            behind it keep their names.
-        channels: Of the convolution, at least 1.
+        norm: `batch`, `group` or `none`; `none` is a layer without weights that returns its input, so that later
+            layers keep their names.
+        channels: Channels of the convolution, at least 1.
 
     Example:
         >>> norm_layer("group", 64).num_groups
@@ -52,10 +52,10 @@ def norm_layer(norm: Norm, channels: int) -> nn.Module:
 
 
 def num_groups(channels: int) -> int:
-    """The largest divisor of the channels that is at most 32 and leaves at least 4 channels in a group; else 1.
+    """Return the largest divisor of the channels that is at most 32 and leaves at least 4 channels in a group, or 1.
 
     Args:
-        channels: How many are divided, at least 1.
+        channels: Number of channels, at least 1.
 
     Example:
         >>> [num_groups(channels) for channels in (3, 16, 32, 64, 128, 512)]

@@ -20,14 +20,14 @@ __all__ = ["Pretrained", "read_weights"]
 @networks.register("pretrained")
 @dataclass(frozen=True)
 class Pretrained(Network):
-    """Another network that starts from the weights in a safetensors file, such as `fedreuse export` writes.
+    """Another network with initial weights from a safetensors file, such as `fedreuse export` writes.
 
     Args:
         of: The network.
-        path: The file; pickled weights (.bin, .pt, .pth) are refused.
+        path: The safetensors file; pickled weights (.bin, .pt, .pth) are refused.
 
     Raises:
-        ConfigError: The file is missing, no safetensors, or of another network.
+        ConfigError: The file is missing, not safetensors, or of another network.
 
     Example: `network: {name: pretrained, of: transformer, path: base.safetensors}`.
     """
@@ -36,30 +36,31 @@ class Pretrained(Network):
     path: str = "model.safetensors"
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """The network with the file's weights."""
+        """Build the network and load the weights of the file."""
         module = self.of.build(shape, num_classes)
         known = module.state_dict()
-        found = read_weights(Path(self.path), "network.path")
-        for name, tensor in found.items():
+        weights = read_weights(Path(self.path), "network.path")
+        for name, tensor in weights.items():
             if name in known and known[name].shape != tensor.shape:
                 raise ConfigError(
                     f"network.path: {self.path} has {name} of shape {tuple(tensor.shape)}, but network.of makes "
                     f"{tuple(known[name].shape)}; give network.of the settings it was trained with"
                 )
-        missing, unknown = module.load_state_dict(found, strict=False)
-        tied = {id(weight): name for name, weight in module.named_parameters(remove_duplicate=False) if name in found}
+        missing, unknown = module.load_state_dict(weights, strict=False)
+        # a file may hold tied weights once, under any of their names
+        tied = {id(weight): name for name, weight in module.named_parameters(remove_duplicate=False) if name in weights}
         alias = {name for name, weight in module.named_parameters(remove_duplicate=False) if id(weight) in tied}
         if lacking := [name for name in missing if name not in alias] or list(unknown):
             raise ConfigError(
                 f"network.path: {self.path} is of another network than network.of: {lacking[0]} "
-                f"{'is not in it' if lacking[0] in missing else 'is in it alone'}"
-                f"{and_others(len(lacking) - 1, 'is', 'are')}; name the file and the network that belong together"
+                f"{'is missing from it' if lacking[0] in missing else 'is only in the file'}"
+                f"{and_others(len(lacking) - 1, 'is', 'are')}; name a file and a network that belong together"
             )
         return module
 
 
 def read_weights(path: Path, where: str) -> dict[str, torch.Tensor]:
-    """The tensors of a safetensors file; nothing else is read, because pickles run code.
+    """Return the tensors of a safetensors file; pickles are refused, because reading them runs code.
 
     Raises:
         ConfigError: The file is missing, a pickle, or damaged.

@@ -1,4 +1,4 @@
-"""ResNet-18 (He et al., 2016) in the usual layout: 7x7 stride-2 stem, four stages of two basic blocks, one `fc`."""
+"""ResNet-18 (He et al., 2016) in the common layout: 7x7 stride-2 stem, four stages of two basic blocks, one `fc`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ResNet18(Network):
     """ResNet-18 with the 7x7 stem; 11,181,642 parameters with 10 classes.
 
     Args:
-        norm: `batch`, `group` or `none`, behind every convolution. `group` is GroupNorm with as many parameters under
+        norm: `batch`, `group` or `none`, after every convolution. `group` is GroupNorm with as many parameters under
             the same names; its number of groups is the largest divisor of the channels that is at most 32 and leaves
             at least 4 channels in each (16 of 64, 32 of 128 and more). `none` gives the convolutions a bias instead,
             4,800 parameters fewer. With both an example does not depend on the others of its batch, and there are no
-            running statistics: no message has `buffers` or `counters`. Tune the learning rate anew: `group`
-            may need a smaller one than `batch`.
+            running statistics: no message has `buffers` or `counters`. Tune the learning rate again: `group` may
+            need a smaller one than `batch`.
 
     Raises:
         ConfigError: `norm` is none of the three.
@@ -40,16 +40,16 @@ class ResNet18(Network):
         check_norm(self.norm)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """A module for images."""
+        """Build a module for images."""
         if len(shape) != 3:
             raise ConfigError(f"network resnet18 needs images (channels, height, width), got {shape}; choose mlp")
         return ResNet18Module(shape[0], num_classes, self.norm)
 
 
 def _conv(before: int, after: int, size: int, norm: Norm, stride: int = 1) -> nn.Conv2d:
-    """A convolution that keeps the size of the image but for the stride; the shift of a normalisation is its bias."""
+    """Return a padded convolution; it has no bias of its own, except without a normalisation that shifts."""
     conv = nn.Conv2d(before, after, size, stride=stride, padding=size // 2, bias=False)
-    if norm == "none":  # made here and not drawn by the convolution: weights start as with the others
+    if norm == "none":  # not drawn by the convolution: initial weights are those with a normalisation
         conv.bias = nn.Parameter(torch.zeros(after))
     return conv
 
@@ -75,10 +75,10 @@ class _Block(nn.Module):
 
 
 class ResNet18Module(nn.Module):
-    """Parameter names and shapes follow the common layout, so that weights can be exchanged; so do GroupNorm's."""
+    """Module with the common parameter names and shapes, so that weights can be exchanged, also with GroupNorm."""
 
     def __init__(self, channels: int, num_classes: int, norm: Norm = "batch") -> None:
-        """Convolutions start with He's normal initialisation (fan out), a bias of theirs with 0."""
+        """Initialise convolutions with He's normal distribution (fan out), and their biases with 0."""
         super().__init__()
         self.conv1 = _conv(channels, 64, 7, norm, 2)
         self.bn1 = norm_layer(norm, 64)
@@ -95,7 +95,7 @@ class ResNet18Module(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Class scores."""
+        """Return class scores."""
         stem = self.maxpool(self.relu(self.bn1(self.conv1(inputs))))
         features = self.layer4(self.layer3(self.layer2(self.layer1(stem))))
         scores: torch.Tensor = self.fc(self.avgpool(features).flatten(1))

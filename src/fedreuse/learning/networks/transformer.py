@@ -1,4 +1,4 @@
-"""A small transformer over tokens."""
+"""A small transformer for token numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch.nn import functional
 from fedreuse.core.errors import require
 from fedreuse.learning.files.vocabulary import PADDING
 from fedreuse.learning.networks.network import Network, networks
-from fedreuse.learning.networks.reading import Output, looked_for, read_out, window
+from fedreuse.learning.networks.readout import Output, padding_of, read_out, window
 
 __all__ = ["Transformer", "TransformerModule"]
 
@@ -19,17 +19,18 @@ __all__ = ["Transformer", "TransformerModule"]
 @networks.register("transformer")
 @dataclass(frozen=True)
 class Transformer(Network):
-    """Blocks of attention and a hidden layer over tokens, normalised before each, with learnt positions.
+    """Pre-norm blocks of attention and a hidden layer for token numbers, with learnt positions.
 
     Args:
         width: Size of an embedding, a multiple of `heads`.
-        layers: Blocks, at least 1.
+        layers: Number of blocks, at least 1.
         heads: Attention heads, at least 1.
-        output: `tokens` scores every token (`text` with `target: sequence`), `last` the last one that is no padding
-            (`target: next`), `mean` their mean (`target: label`). For the first two a token sees those before it alone.
+        output: `tokens` scores every token (`text` with `target: sequence`), `last` the last token before the padding
+            (`target: next`), `mean` the mean of all tokens but the padding (`target: label`). Attention is causal with
+            the first two.
         dropout: Share of hidden values that training drops, in [0, 1).
-        tied: Whether the last layer's weights are those of the embedding; then tokens are the classes.
-        tokens: How many token numbers there are; default: as many as classes.
+        tied: Whether the last layer shares the weights of the embedding; tokens are then the classes.
+        tokens: Number of token numbers, at least 1; default: the number of classes.
 
     Example: `network: {name: transformer, width: 64, layers: 2, heads: 4}`.
     """
@@ -56,21 +57,21 @@ class Transformer(Network):
         require(not (self.tied and self.tokens), "network.tied scores the tokens themselves; drop tokens", self.tokens)
 
     def build(self, shape: tuple[int, ...], num_classes: int) -> nn.Module:
-        """A module for windows of this length."""
+        """Build a module for windows of this length."""
         return TransformerModule(self, window(shape, "transformer"), self.tokens or num_classes, num_classes)
 
 
 class TransformerModule(nn.Module):
-    """Embedding and positions, blocks, linear."""
+    """Module with an embedding, positions, blocks and a linear layer."""
 
     head_layers = ("head",)
 
     def __init__(self, settings: Transformer, length: int, num_tokens: int, num_classes: int) -> None:
-        """Sizes follow from the settings."""
+        """Derive the sizes from the settings."""
         super().__init__()
         width = settings.width
         self.output: Output = settings.output
-        self.padding = looked_for(settings.output)
+        self.padding = padding_of(settings.output)
         self.embed = nn.Embedding(num_tokens, width)
         self.positions = nn.Parameter(torch.empty(length, width))
         self.blocks = nn.ModuleList(_Block(width, settings.heads, settings.dropout) for _ in range(settings.layers))
@@ -82,9 +83,9 @@ class TransformerModule(nn.Module):
             self.head.weight = self.embed.weight
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Scores per token, or per example."""
+        """Return scores per token, or per example."""
         hidden = self.embed(tokens) + self.positions[: tokens.shape[1]]
-        # padding stands behind the text, so that looking back alone never meets it
+        # padding follows the text, so causal attention never sees it
         seen = None if self.output != "mean" else _seen(tokens)
         for block in self.blocks:
             hidden = block(hidden, seen)
@@ -93,7 +94,7 @@ class TransformerModule(nn.Module):
 
 
 class _Block(nn.Module):
-    """Attention, then a hidden layer of four times the width; each is added to what came in."""
+    """Attention, then a hidden layer of four times the width, both with a residual connection."""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -114,12 +115,12 @@ class _Block(nn.Module):
             layer(hidden).view(count, length, self.heads, width // self.heads).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
         )
-        found = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, is_causal=seen is None)
-        mixed: torch.Tensor = self.mix(found.transpose(1, 2).reshape(count, length, width))
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=seen, is_causal=seen is None)
+        mixed: torch.Tensor = self.mix(attended.transpose(1, 2).reshape(count, length, width))
         return mixed
 
 
 def _seen(tokens: torch.Tensor) -> torch.Tensor:
-    """Which tokens may be looked at: all that are no padding; of a text that is nothing else, all."""
+    """Return the attention mask: all tokens but padding; all tokens of an empty text, so that softmax stays finite."""
     is_text = tokens != PADDING
     return (is_text | ~is_text.any(1, keepdim=True))[:, None, None, :]

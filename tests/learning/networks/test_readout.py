@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fedreuse.core.errors import ConfigError
-from fedreuse.learning.networks.reading import read_out, window
+from fedreuse.learning.networks.readout import read_out, window
 
 HIDDEN = torch.arange(12.0).reshape(2, 3, 2)
 TOKENS = torch.tensor([[5, 4, 0], [7, 8, 9]])
@@ -25,5 +25,7 @@ def test_a_text_of_nothing_but_padding_is_finite() -> None:
 
 
 def test_images_are_no_tokens() -> None:
-    with pytest.raises(ConfigError, match=r"network lstm reads token numbers, .* shape \(1, 8, 8\); take the dataset"):
+    with pytest.raises(
+        ConfigError, match=r"network lstm reads token numbers, .* shape \(1, 8, 8\); choose the dataset"
+    ):
         window((1, 8, 8), "lstm")

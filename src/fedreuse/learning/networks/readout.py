@@ -1,4 +1,4 @@
-"""What networks of tokens share: which rows of their hidden states the last layer reads."""
+"""Shared parts of networks for token numbers: the hidden states that the last layer reads."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import torch
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.files.vocabulary import PADDING
 
-__all__ = ["Output", "looked_for", "read_out", "window"]
+__all__ = ["Output", "padding_of", "read_out", "window"]
 
 Output = Literal["tokens", "last", "mean"]
-"""A row per token, the last token that is no padding, or the mean over those that are none."""
+"""Every token, the last token before the padding, or the mean over all tokens but the padding."""
 
 
 def window(shape: tuple[int, ...], name: str) -> int:
-    """How many tokens an input has."""
+    """Return the number of tokens of an input, or refuse inputs that are not token numbers."""
     if len(shape) != 1:
         raise ConfigError(
-            f"network {name} reads token numbers, one row per example, but these inputs have the shape {shape}; take "
-            "the dataset `text`, or a network for such inputs (mlp, cnn, resnet18)"
+            f"network {name} reads token numbers, one row per example, but these inputs have the shape {shape}; "
+            "choose the dataset `text`, or a network for such inputs (mlp, cnn, resnet18)"
         )
     return shape[0]
 
 
-def looked_for(output: Output) -> int | None:
-    """The padding token that a network must know; none if it scores every token, since labels say which count."""
+def padding_of(output: Output) -> int | None:
+    """Return the padding token; None for a network that scores every token, because labels mark the padding."""
     return None if output == "tokens" else PADDING
 
 
 def read_out(hidden: torch.Tensor, tokens: torch.Tensor, output: Output) -> torch.Tensor:
-    """The hidden states (N x length x width) that are scored; padding stands behind the text, if anywhere."""
+    """Return the hidden states to score, of N x length x width; padding only follows the text."""
     if output == "tokens":
         return hidden
     is_text = tokens != PADDING
