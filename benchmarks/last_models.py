@@ -1,11 +1,11 @@
-"""What last models make of training examples, class by class, for docs/findings/paper.md.
+"""Accuracy of last models on training examples, class by class, for docs/findings/paper.md.
 
 python -m benchmarks.last_models RUNS... --out docs/bench/last-models.json
 
-A row per complete run in the folders that are named, which must hold models (exports in results/ do not). Of its last
-model and all examples that its clients train on; the test split stays closed. Lists have a number per class:
+A row per complete run in the named folders, which must hold models (exports in results/ do not): its last model on all
+examples that its clients train on; the test split stays sealed. Lists have a number per class:
 
-score, score_again    share of examples that are classified rightly: by the model as it was merged, and with running
+score, score_again    share of examples that are classified correctly: by the model as it was merged, and with running
                       statistics computed again as the mean over batches of all clients' examples, in random order
 recall, recall_again  the same, of each class
 share                 share of the class among these examples
@@ -68,15 +68,15 @@ def looked_at(result: Result) -> Row:
 
 
 def recalls(module: nn.Module, trainer: Trainer, examples: np.ndarray) -> np.ndarray:
-    """Share of each class that is classified rightly; 0 for a class without examples."""
+    """Share of each class that is classified correctly; 0 for a class without examples."""
     right, all_of = np.zeros(trainer.num_classes), np.zeros(trainer.num_classes)
     module.eval()
     with torch.inference_mode():
         for start in range(0, len(examples), _BATCH):
             inputs, labels = trainer.batch(examples[start : start + _BATCH], None)
-            wanted, told = labels.numpy(), module(inputs).argmax(1).numpy()
+            wanted, predicted = labels.numpy(), module(inputs).argmax(1).numpy()
             all_of += np.bincount(wanted, minlength=len(all_of))
-            right += np.bincount(wanted[wanted == told], minlength=len(all_of))
+            right += np.bincount(wanted[wanted == predicted], minlength=len(all_of))
     return right / np.maximum(all_of, 1)
 
 

@@ -1,21 +1,21 @@
-"""What `lean` loses in rounding and coding, and what a sum of its broadcasts would cost: for docs/findings.
+"""Losses of `lean` by rounding and coding, and the cost of a sum of its broadcasts: for docs/findings.
 
 python -m benchmarks.lean_coding --out docs/bench/lean-coding.json
 
-Two runs are played, as far as is asked for: `lean` with a memory per client, planned for 30 rounds, and with a shared
-one, planned for 40. Of the first, every fifth message of weights is looked at, what its link hands to the codec and
-what becomes of it, with v the vector, k the coordinates that are kept:
+Two runs of `lean`: one with a memory per client, planned for 30 rounds, one with a shared memory, planned for 40. In
+the first, every fifth message of weights is analysed: v is the vector that the link gives to the codec, k the
+coordinates that are kept.
 
 energy                1 - |v - decoded|^2 / |v|^2
 energy_at_random      the same k, rounded to one of both levels beside a number so that the mean is right: the expected
                       energy; tensors with one magnitude stay as they are
 energy_by_row         the same k, with a scale, or magnitude, for each row of a tensor that has several
-row_scale_bytes       2 for each of these rows that carries something
+row_scale_bytes       2 for each of these rows with a value that is not zero
 entropy_bytes         log2 C(d, k) bits for each row, and the order-0 entropy of the levels of each tensor
 more_*                the same codec, allowed a tenth more bytes
 
-Of the second, how long the last broadcasts are as messages: one behind the other, as the link sends them, and as the
-one difference of the estimates, bit for bit (`delta` with `arithmetic: bits`, packed).
+Of the second, the size of the last broadcasts as messages: one after the other, as the link sends them, and as the one
+difference of the estimates, bit for bit (`delta` with `arithmetic: bits`, packed).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _BUDGET, _SEED = 0.02, 1
 _PLANNED = {"per_client": 30, "shared": 40}
 """Rounds that the budget is divided by, as in the decisions; fewer may be played."""
 _EVERY = 5
-"""Messages of one direction, of which one is looked at."""
+"""One message in this many of a direction is analysed."""
 _MORE = 1.1
 _MISSED = (1, 2, 4, 8, 16, 32)
 _TOP = {"int8": 127, "int4": 7}
@@ -103,7 +103,7 @@ def _play(config: RunConfig, player: _Player) -> None:
 
 
 def play_coding(config: RunConfig, rounds: int, every: int = _EVERY, tell: Callable[[str], object] = str) -> list[Row]:
-    """A row per direction; a list has a number per message that was looked at, in the order of the run."""
+    """Return a row per direction; a list has a number per analysed message, in the order of the run."""
     player, seen = _Player(rounds, tell), {"up": _Seen("up", every), "down": _Seen("down", every)}
 
     def up(link: ErrorFeedback, tensors: Tensors, state: Any, context: LinkContext, parcel: Parcel) -> None:
@@ -139,7 +139,7 @@ def _watched(kind: type, player: _Player, note: Callable[..., None]) -> Iterator
 
 @dataclass(eq=False)
 class _Seen:
-    """What was seen of one direction."""
+    """Analysed messages of one direction."""
 
     way: str
     every: int
@@ -153,11 +153,11 @@ class _Seen:
             return
         more = replace(fit, bytes=int(_MORE * fit.bytes)).encode(vector, context.schema, context.rng)
         wider = looked_at(vector, context.schema, more)
-        told = {
+        facts = {
             "round": context.round_number, **looked_at(vector, context.schema, parcel),
             "more_bytes": wider["bytes"], "more_energy": wider["energy"],
         }  # fmt: skip
-        for name, number in told.items():
+        for name, number in facts.items():
             self.found.setdefault(name, []).append(number)
 
     def row(self) -> Row:
@@ -165,7 +165,7 @@ class _Seen:
 
 
 def looked_at(vector: Tensors, schema: Schema, parcel: Parcel) -> dict[str, float]:
-    """What a parcel of all tensors keeps of a vector, and what other roundings of the same coordinates would."""
+    """Return what a parcel of all tensors keeps of a vector, and what other roundings of the same coordinates keep."""
     values, decoded = to_dense(vector).values.astype(np.float64), parcel.decode(schema)
     assert decoded.schema == schema
     index = np.arange(schema.size) if decoded.index is None else decoded.index

@@ -1,9 +1,9 @@
-"""How long the report of a large study takes, and how large it is.
+"""Time and size of the report of a large study.
 
 python -m benchmarks.report --runs 200 --rounds 90
 
 One real run on the digits is copied under other names: variants of ten seeds each. Time is processor time, from the
-first file to the written page; what a browser does with the page is not in it.
+first file to the written page; rendering in a browser is not included.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def main(task: Mapping[str, Any]) -> None:
         arrays = ArrayRecord(work.network(is_tuned).state_dict())
         _Rounds(turn, work).start(grid=grid, initial_arrays=arrays, num_rounds=len(work.cohorts))
 
-    # "local": a cluster that somebody else runs on this machine is not joined
+    # "local": do not join a cluster that already runs on this machine
     ray = {"address": "local", "num_cpus": task["processes"], "include_dashboard": False, "logging_level": "error"}
     backend = {"client_resources": {"num_cpus": 1, "num_gpus": 0.0}, "init_args": ray}
     try:

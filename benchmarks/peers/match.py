@@ -66,13 +66,13 @@ _FORMS = {"plain": False, "tuned": True}
 
 
 def default_folder() -> Path:
-    """Where the environments are, unless told otherwise."""
+    """Return the default folder of the environments."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "fedreuse" / "peers"
 
 
 def is_installed(peer: Peer, folder: Path) -> bool:
-    """Whether a peer's environment is there."""
+    """Return True if a peer's environment exists."""
     return _python(peer, folder).exists()
 
 
@@ -117,8 +117,8 @@ def run(
             tell(f"the network {form}:")
             taken = take_turns(commands, rounds, warm_up, tell)
             rows += [
-                {"contender": name, "form": form, **{key: [facts[key] for facts in told] for key in _KEPT}}
-                for name, told in taken.items()
+                {"contender": name, "form": form, **{key: [facts[key] for facts in turns] for key in _KEPT}}
+                for name, turns in taken.items()
             ]
     return rows
 
@@ -127,7 +127,7 @@ _KEPT = ("seconds", "cpu_seconds", "examples")
 
 
 def work_of(config: RunConfig) -> PeerWork:
-    """The same data, partition, cohorts and local SGD, for somebody else."""
+    """Return the data, partition, cohorts and local SGD of a configuration, for a peer."""
     prepared, plain = config.task.prepare(config.seed), config.to_plain()
     rounds, local = config.rounds, plain["local"]
     cohorts = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed).cohorts

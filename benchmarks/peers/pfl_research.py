@@ -102,7 +102,7 @@ def _model(work: PeerWork, is_tuned: bool) -> PyTorchModel:
 
 
 def main(task: Mapping[str, Any]) -> None:
-    """Play until nobody asks any more."""
+    """Run rounds until the bench stops asking."""
     turn = Turn()
     others = _start_others(task)
     torch.set_num_threads(task["threads"])

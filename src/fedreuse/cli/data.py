@@ -70,7 +70,7 @@ def fetch_command(name: Name, folder: Folder = None, as_json: AsJson = False) ->
 def check_command(name: Name, folder: Folder = None, as_json: AsJson = False) -> None:
     """Read a dataset and compare counts, classes and, where known, the digest of its arrays.
 
-    Where no digest is known, the reader has only met files made in tests; the digests to pin are printed.
+    Without a known digest, the reader was only tried on files made by tests; the digests to pin are printed.
     """
     from fedreuse.learning.datasets.facts import FACTS
     from fedreuse.learning.datasets.fetch import check

@@ -30,7 +30,7 @@ class Form(StrEnum):
 
 
 _COMMENT = {Form.LATEX: "% ", Form.CSV: "# ", Form.MD: ""}
-"""What begins a line beside the tables, so that programs read these as before."""
+"""Comment sign before lines beside the tables, so that programs can still read these."""
 
 
 @app.command("report", epilog="Example: fedreuse report runs/demo --out demo.html --target 85")
