@@ -20,6 +20,7 @@ from tests.cli.conftest import Invoke, heed_ctrl_c
 
 COMMANDS = [
     "audit",
+    "authority",
     "clean",
     "compare",
     "demo",

@@ -42,7 +42,7 @@ def test_a_configuration_runs_no_shell(name: str) -> None:
     "name",
     [
         "fedreuse.core.files:write_whole",  # a tool
-        "fedreuse.cli.deploy:quote",  # passed through
+        "fedreuse.cli.nodes:quote",  # passed through
         "fedreuse.core.registry:importlib",
         "torch.nn.modules.module:warnings",
         "torch.nn:os",

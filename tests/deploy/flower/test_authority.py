@@ -43,5 +43,5 @@ def test_an_authority_is_not_written_over_and_a_missing_one_is_named(tmp_path: P
     make_authority(tmp_path, 1)
     with pytest.raises(RunDirectoryError, match="already"):
         make_authority(tmp_path, 1)
-    with pytest.raises(RunDirectoryError, match=r"node-1\.key.*make-authority"):
+    with pytest.raises(RunDirectoryError, match=r"node-1\.key.*fedreuse authority"):
         Authority(tmp_path).node_key(1)

@@ -69,7 +69,7 @@ class Authority:
         path = (self.folder / name).absolute()
         if not path.exists():
             raise RunDirectoryError(
-                f"{path} does not exist; make a test authority with `fedreuse deploy --make-authority {self.folder}`"
+                f"{path} does not exist; make a test authority with `fedreuse authority {self.folder}`"
             )
         return path
 

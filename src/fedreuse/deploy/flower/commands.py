@@ -85,7 +85,7 @@ def check_insecure(host: str, times_said: int) -> None:
     """Plain text stays on this machine, unless the user insists."""
     if times_said == 0:
         raise ConfigError(
-            "say how to be secure: --authority FOLDER (`fedreuse deploy --make-authority FOLDER` makes one for tests), "
+            "say how to be secure: --authority FOLDER (`fedreuse authority FOLDER` makes one for tests), "
             "or --insecure on loopback"
         )
     if not _is_loopback(host) and times_said < 2:

@@ -100,7 +100,7 @@ def prove(key_file: Path, run: str, challenge: bytes, node: int) -> dict[str, An
     private = load_ssh_private_key(key_file.read_bytes(), None)
     if not isinstance(private, ec.EllipticCurvePrivateKey):
         raise ConfigError(
-            f"{key_file}: an elliptic-curve key is needed, as `fedreuse deploy --make-authority` makes it"
+            f"{key_file}: an elliptic-curve key is needed, as `fedreuse authority` makes it"
         )
     public = private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
     return {"key": public, "signature": private.sign(_said(run, challenge, node), _HASH)}
