@@ -40,7 +40,7 @@ build-backend = "setuptools.build_meta"
 name = "{name}"
 version = "1.0.0"
 description = "{title}"
-dependencies = ["fedreuse[deploy]=={version}"]
+dependencies = ["fedreuse[sim,deploy]=={version}"]
 
 [tool.setuptools]
 packages = ["{package}"]
