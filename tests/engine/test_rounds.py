@@ -132,7 +132,9 @@ def test_a_client_that_says_something_else_is_lost_and_the_others_go_on() -> Non
 
 def test_if_everybody_says_something_else_the_run_ends_with_the_reason() -> None:
     session = QuadraticFederation.draw(2).play(build("fedavg"), 1, Setting(cohort=2, executor=Misspoken([0, 1])))
-    with pytest.raises(RunError, match=r"round 2: every update was refused \(client 0: the reply is 'hello' \('update', "):
+    with pytest.raises(
+        RunError, match=r"round 2: every update was refused \(client 0: the reply is 'hello' \('update', "
+    ):
         session.advance(1)
 
 

@@ -130,6 +130,6 @@ def test_rounds_that_wait_for_their_checkpoint_get_it_when_workers_are_lost(
     stopped = RunDirectory.open(tmp_path / "run")
     assert [row["round"] for row in stopped.metrics()] == [1, 2]
     assert {row.round_number for row in stopped.ledger()} == {1, 2}
-    assert f"a worker died on client {client}; another one does it again" in (tmp_path / "run" / "log.txt").read_text()
+    assert f"a worker died on client {client}; another one repeats it" in (tmp_path / "run" / "log.txt").read_text()
     again = run(tiny(rounds={"count": ROUNDS}, **METHODS["fed_ef"]), tmp_path / "run", resume=True)
     assert results(again) == alone("fed_ef")

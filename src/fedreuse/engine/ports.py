@@ -270,7 +270,7 @@ def client_answer(
         return Envelope(EVALUATE, request.round_number, request.exchange, request.exchange, values=values), record
     reply, state = method.client.answer(message, memory.state, trainer)
     envelope, delivered, uplink = _pack_reply(method, request, (message.groups, reply), memory, trainer, client)
-    # Error feedback and the like need to know what the server decoded, which is known only after packing.
+    # Some methods remember the tensors as the server decodes them, which are known only after packing.
     state = method.client.settle(state, delivered)
     proposed = replace(memory, state=state, uplink=uplink)
     return envelope, record.propose(proposed, request.exchange, request.durable)

@@ -52,7 +52,7 @@ def test_a_site_holds_what_plays_the_clients() -> None:
     [
         (2, 4, 3, 2, []),
         (100_000, 4, 10, 4, ["4 workers instead of 100000: there are 4 cores"]),
-        (12, 16, 2, 2, ["2 workers instead of 12: a round asks 2 clients"]),
+        (12, 16, 2, 2, ["2 workers instead of 12: a cohort has 2 clients"]),
         (5, 8, None, 5, []),
     ],
 )

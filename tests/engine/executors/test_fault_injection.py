@@ -2,7 +2,7 @@
 
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.local_trainer import Work
-from fedreuse.engine.executors.fault_injection import FaultInjection, everybody
+from fedreuse.engine.executors.fault_injection import FaultInjection, without_faults
 from fedreuse.engine.faults import Listed, ListedFault
 
 
@@ -29,7 +29,7 @@ def test_a_plan_sees_which_wave_of_the_round_it_is():
 
 
 def test_outside_of_the_plan_everybody_answers_in_time():
-    exchange = everybody(requests(4))
+    exchange = without_faults(requests(4))
     assert (exchange.round_number, list(exchange.requests)) == (4, [3, 1, 2])
     assert exchange.reply(1, exchange.requests[1], Work()).status == "in_time"
 

@@ -69,7 +69,7 @@ def test_somebody_who_is_not_ray_is_told_at_once(answer: bytes, capfd: pytest.Ca
 
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as others:
         others.submit(serve, listening)
-        with pytest.raises(RunError, match=r"no Ray cluster answers there \(whoever listens there is not Ray\)"):
+        with pytest.raises(RunError, match=r"no Ray cluster answers there \(the server there is not Ray\)"):
             _connect(_import_ray(), f"127.0.0.1:{listening.getsockname()[1]}", 2)
     assert capfd.readouterr() == ("", ""), "Ray says nothing before"
 

@@ -126,7 +126,7 @@ def test_a_dead_workers_client_is_done_again_and_the_run_says_so():
     alone = Session(FEDERATION, build("dg_fedreuse"), Setting(cohort=4)).advance(4)
     assert is_same(survived.model, alone.model)
     (warning,) = survived.warnings
-    assert f"a worker died on client {client}; another one does it again" in warning
+    assert f"a worker died on client {client}; another one repeats it" in warning
 
 
 def test_two_deaths_of_one_client_end_the_run_with_its_name():

@@ -109,5 +109,5 @@ def test_a_missing_or_foreign_file_is_named(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "server").write_bytes(b"a file, not a folder")
-    with pytest.raises(RunError, match=r"could not be written .*go on with resume=True"):
+    with pytest.raises(RunError, match=r"could not be written .*resume=True"):
         TensorStore(tmp_path / "server", SCHEMA).put("a", tensors(1))

@@ -25,7 +25,7 @@ from fedreuse.deploy.flower.post import collect
 from fedreuse.deploy.flower.roster import Roster, facts_of
 from fedreuse.deploy.meter.counters import MeterReader
 from fedreuse.engine.executors.executor import ExecutorConfig, Reply, RunExecutor, Site, TooFewReplies, evaluate_here
-from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection, everybody
+from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection, without_faults
 from fedreuse.engine.ports import EVALUATE
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class GridExecutor(RunExecutor):
         """Deliver requests and yield replies as they come."""
         first = next(iter(requests.values()))
         is_training = first.kind != EVALUATE
-        exchange = self._faults.begin(requests) if is_training else everybody(requests)
+        exchange = self._faults.begin(requests) if is_training else without_faults(requests)
         self._hello.greet()
         arrived = []
         for client, message in self._ask(exchange):

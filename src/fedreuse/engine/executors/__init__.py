@@ -1,1 +1,1 @@
-"""Executors: who calls the client function, and where."""
+"""Executors: in this process, in worker processes, or on Ray actors."""

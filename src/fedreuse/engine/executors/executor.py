@@ -1,4 +1,4 @@
-"""What an executor is: it delivers envelopes to clients and brings their replies back."""
+"""Interfaces of executors, which deliver envelopes to clients and collect their replies."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ __all__ = [
 ]  # fmt: skip
 
 TrainerFactory = Callable[[int, int], LocalTrainer]
-"""(client, round number) -> what that client has in that round."""
+"""(client, round number) -> that client's trainer in that round."""
 Validate = Callable[["Model", int, int], Metrics]
 """(model, start, stop) -> metrics on validation examples start to stop of the run."""
 WorkerSetup = Callable[["Mapping[str, np.ndarray]"], "Site"]
-"""Builds a worker's site from the shared arrays. It is sent to the worker; the arrays are not."""
+"""Builds a worker's site from the shared arrays; the function is pickled to the worker, the arrays are not."""
 _EXAMPLES_PER_PART = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Reply:
-    """One client's envelope, the work behind it, and whether it came in time (abandoned: its round starts over)."""
+    """A client's reply, the work behind it, and its status (`abandoned`: the round is repeated, its bytes count)."""
 
     client: int
     envelope: Envelope
@@ -87,107 +87,110 @@ class Site:
     """Clients per round, if known."""
 
     def num_workers(self, asked: int, cores: int) -> int:
-        """As many workers as were asked for, but no more than have a core and a client; fewer are told in the log."""
+        """Return the number of workers: at most one per core and per client of a cohort; warn if fewer than asked."""
         count = min(asked, cores, self.cohort or asked)
         if count < asked:
-            reason = f"a round asks {self.cohort} clients" if count == self.cohort else f"there are {cores} cores"
+            reason = f"a cohort has {self.cohort} clients" if count == self.cohort else f"there are {cores} cores"
             self.warn(f"{count} workers instead of {asked}: {reason}")
         return count
 
     def examples(self, client: int) -> int:
-        """How many a client has, if it is known: the first guess of what it costs."""
+        """Return a client's number of examples (1 if unknown), the first estimate of its cost."""
         return int(self.population.examples[client]) if client < len(self.population) else 1
 
 
 class TooFewReplies(RunError):
-    """An exchange that so few answered that its round does not count; `arrived` is what came nevertheless."""
+    """An exchange with too few replies for its round to count; `arrived` are the replies that came."""
 
     def __init__(self, message: str, arrived: Sequence[Reply], may_retry: bool) -> None:
-        """`may_retry` asks for the round once more."""
+        """Create the error; `may_retry` asks for the round to be repeated."""
         super().__init__(message)
         self.arrived, self.may_retry = arrived, may_retry
         self.exchange = 0
 
 
 class WorkersLost(RunError):
-    """Workers that die of what they are given: the round cannot be finished, and earlier ones are whole."""
+    """Workers that died repeatedly on the same job: the round cannot be finished; earlier rounds are complete."""
 
 
 class Executor(Protocol):
-    """Delivers requests and yields replies in any order; a client that is lost yields nothing."""
+    """Delivery of requests and replies, in any order; a lost client yields nothing."""
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One exchange of requests and replies."""
+        """Deliver requests and yield replies as they arrive."""
         ...
 
     def close(self) -> None:
-        """Let go of whatever plays the clients."""
+        """Release the workers and other resources."""
         ...
 
     def end_round(self, acks: Mapping[int, int]) -> None:
-        """The round is over; `acks` are the exchanges that count."""
+        """End the round; `acks` are the exchanges that count, by client."""
         ...
 
 
 class RunExecutor(Executor, Protocol):
-    """The executor of a run, which has validation examples of its own. One derives from this class."""
+    """The executor of a run, which also evaluates on the run's validation examples. Derive from this class."""
 
     @property
     def meter(self) -> Callable[[], Iterable[Measured]] | None:
-        """What crossed each client's line since the last call; None where nothing stands on real lines."""
+        """Function that returns the bytes measured per client since the last call; None without a real network."""
         return None
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        """A model on the run's validation examples."""
+        """Evaluate a model on the run's validation examples."""
         ...
 
 
 class ExecutorWrapper(RunExecutor):
-    """An executor around another; whatever it does not say is as the other says."""
+    """An executor that delegates to another; override the methods that differ."""
 
     def __init__(self, inner: RunExecutor) -> None:
-        """`inner` does the work."""
+        """Wrap `inner`."""
         self._inner = inner
 
     @property
     def meter(self) -> Callable[[], Iterable[Measured]] | None:
-        """As the executor inside."""
+        """Delegate to the inner executor."""
         return self._inner.meter
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """As the executor inside."""
+        """Delegate to the inner executor."""
         return self._inner.exchange(requests)
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        """As the executor inside."""
+        """Delegate to the inner executor."""
         return self._inner.evaluate(model, num_examples)
 
     def end_round(self, acks: Mapping[int, int]) -> None:
-        """As the executor inside."""
+        """Delegate to the inner executor."""
         self._inner.end_round(acks)
 
     def close(self) -> None:
-        """As the executor inside."""
+        """Delegate to the inner executor."""
         self._inner.close()
 
 
 class ExecutorConfig(ABC):
-    """What the registry of executors holds."""
+    """Configuration of an executor; the base of everything in the registry `executors`."""
 
     @abstractmethod
     def start(self, site: Site) -> RunExecutor:
-        """An executor at work."""
+        """Start the executor for a site."""
 
 
 executors: Registry[ExecutorConfig] = Registry("executors", "fedreuse.engine.executors", base=ExecutorConfig)
 
 
 def evaluate_here(validate: Validate, model: Model, num_examples: int) -> Metrics:
-    """A model on all validation examples, in this process."""
+    """Evaluate a model on all validation examples, in this process."""
     return reduce(Metrics.__add__, (validate(model, *part) for part in parts_of(num_examples)), Metrics(0, 0.0, 0.0))
 
 
 def parts_of(num_examples: int) -> list[tuple[int, int]]:
-    """Where evaluation is cut, whoever evaluates: sums over the parts, in order, have the same bits everywhere."""
+    """Return the fixed parts (start, stop) of an evaluation.
+
+    Floating-point sums depend on their order, so every executor uses the same parts and adds them in this order.
+    """
     size = _EXAMPLES_PER_PART
     return [(start, min(start + size, num_examples)) for start in range(0, num_examples, size)]

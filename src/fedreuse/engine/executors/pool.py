@@ -1,6 +1,6 @@
-"""Worker processes with one torch thread each: the same bits as the serial executor, on every core.
+"""Worker processes with one torch thread each; results are bit-identical to the serial executor.
 
-Data lie in shared memory once; so does each distinct parcel of an exchange.
+Data and each distinct parcel of an exchange are in shared memory once, however many workers read them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ _READY = "ready"
 @executors.register("pool")
 @dataclass(frozen=True)
 class Pool(ExecutorConfig):
-    """Worker processes, one torch thread each; `auto` is one per core, once the run is long enough to need them.
+    """Worker processes with one torch thread each.
 
     Args:
-        workers: How many, at least 1, started at once; or `auto`.
+        workers: Number of processes, at least 1, started at once; or `auto`: one per core, started only once the
+            run has lasted long enough for them to pay off.
 
     Example: `executor: {name: pool, workers: 4}`.
     """
@@ -53,7 +54,7 @@ class Pool(ExecutorConfig):
         require(self.workers == "auto" or self.workers >= 1, "executor.workers must be at least 1", self.workers)
 
     def start(self, site: Site) -> RunExecutor:
-        """An executor at work."""
+        """Start the executor; `auto` on a single core is the serial executor."""
         cores = usable_cores()
         count = cores if self.workers == "auto" else site.num_workers(self.workers, cores)
         if self.workers == "auto" and count == 1:
@@ -75,14 +76,14 @@ class _Worker:
 
 
 class ProcessPool:
-    """Workers that are processes of this machine."""
+    """Workers that are processes on this machine."""
 
     def __init__(self, setup: WorkerSetup, arrays: Mapping[str, Any], count: int) -> None:
-        """Workers start at once and build their sites while the first round is prepared."""
+        """Start the workers, which build their sites while the first round is prepared."""
         layout, self._places = lay_out_arrays(arrays, may_map=True)
         self._area = layout.to_area()
         self._setup = setup
-        self._stillborn = 0
+        self._failed_starts = 0
         self._workers: list[_Worker] = []
         try:
             for _ in range(count):
@@ -93,7 +94,7 @@ class ProcessPool:
 
     @contextmanager
     def place(self, envelopes: Sequence[Envelope]) -> Iterator[tuple[list[EnvelopePlace], Area]]:
-        """Envelopes in shared memory."""
+        """Put envelopes into shared memory for the duration of the context."""
         layout, places = lay_out_envelopes(envelopes)
         area = layout.to_area()
         try:
@@ -102,25 +103,25 @@ class ProcessPool:
             os.close(area.descriptor)
 
     def idle(self) -> list[int]:
-        """Workers that are ready and have no job."""
+        """Return the workers that are ready and have no job."""
         for worker in self._workers:
             if worker.state == "starting" and worker.process.connection.poll():
-                self._hear(worker)
+                self._receive(worker)
         return [number for number, worker in enumerate(self._workers) if worker.state == "idle"]
 
     def give(self, worker: int, job: Job, area: Area) -> None:
         """Give a worker a job."""
         self._workers[worker].state = "busy"
-        with suppress(OSError):  # a dead worker is noticed when its answer is awaited
+        with suppress(OSError):  # a dead worker is detected when its answer is awaited
             self._workers[worker].process.connection.send((job, area))
 
     def wait(self) -> Iterator[tuple[int, Outcome | None]]:
-        """Wait for answers, deaths or a worker that became ready."""
+        """Wait for answers, deaths (None) or a worker that became ready."""
         open_ = {worker.process.connection: number for number, worker in enumerate(self._workers)}
         for connection in wait([c for c, number in open_.items() if self._workers[number].state != "idle"]):
-            number = open_[connection]  # type: ignore[index]  # wait gives back what it was given
+            number = open_[connection]  # type: ignore[index]  # wait returns some of its arguments
             was_busy = self._workers[number].state == "busy"
-            answer = self._hear(self._workers[number])
+            answer = self._receive(self._workers[number])
             if was_busy:
                 yield number, answer
 
@@ -134,34 +135,36 @@ class ProcessPool:
     def _start(self) -> _Worker:
         return _Worker(Process(_serve, self._setup, self._area, self._places))
 
-    def _hear(self, worker: _Worker) -> Outcome | None:
-        """What a worker says; None if it died, and then another one takes its place."""
+    def _receive(self, worker: _Worker) -> Outcome | None:
+        """Return a worker's message; None if it died, in which case another one is started."""
         was_starting = worker.state == "starting"
         try:
-            told = worker.process.connection.recv()
+            message = worker.process.connection.recv()
         except (EOFError, OSError):
             self._replace(worker, was_starting)
             return None
         worker.state = "idle"
-        if was_starting and told != _READY:
-            raise told.error if isinstance(told.error, FedreuseError) else RunError(f"a worker failed:\n{told.error}")
-        self._stillborn = 0
-        return told  # type: ignore[no-any-return]  # what our own process sent
+        if was_starting and message != _READY:
+            error = message.error
+            raise error if isinstance(error, FedreuseError) else RunError(f"a worker failed:\n{error}")
+        self._failed_starts = 0
+        return message  # type: ignore[no-any-return]  # sent by `_serve`
 
     def _replace(self, worker: _Worker, was_starting: bool) -> None:
         worker.process.end(at_once=True)
-        self._stillborn += was_starting
-        if self._stillborn > len(self._workers):
+        # A worker may be killed at any time, but if none survives its start, replacing them would never end.
+        self._failed_starts += was_starting
+        if self._failed_starts > len(self._workers):
             raise RunError(
-                f"worker processes end before they can work (exit code {worker.process.exit_code()}; -9 often means "
-                "out of memory); make room, have fewer of them (executor.workers), or use executor: serial"
+                f"worker processes end while they start (exit code {worker.process.exit_code()}; -9 often means "
+                "out of memory); free memory, use fewer workers (executor.workers), or use executor: serial"
             )
         self._workers[self._workers.index(worker)] = self._start()
 
 
 def _serve(connection: Connection, setup: WorkerSetup, area: Area, places: Mapping[str, Place]) -> None:
-    """A worker's life: build once, then do jobs until left alone."""
-    with suppress(EOFError, OSError):  # the run's process is gone, or done with us
+    """Build the site once, then do jobs until the connection is closed."""
+    with suppress(EOFError, OSError):  # the run's process ended or closed the pool
         try:
             worker = Worker(setup(open_arrays(attach(area), places)))
         except Exception as error:

@@ -1,7 +1,7 @@
-"""The same clients on Ray actors, on this machine or on a cluster: the same bits as the serial executor.
+"""Clients on Ray actors, on this machine or on a cluster; results are bit-identical to the serial executor.
 
-Ray schedules, carries data and models (once per node, in its object store) and notices who is lost. Who is lost is
-replaced as soon as there is room for another; the client it played is done again by whoever is free.
+Ray schedules actors, transports data and models (once per node, in its object store) and detects lost actors. A lost
+actor is replaced as soon as resources allow; its job is repeated by the next idle actor.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ __all__ = ["ActorPool", "Ray"]
 
 _CONNECT_SECONDS = 10.0  # for a connection to another machine
 _HTTP2_SETTINGS = b"\x04"
-_HTTP2_HEAD = 9  # bytes before a frame's content; the fourth says what kind it is
+_HTTP2_HEAD = 9  # bytes of a frame's header; the fourth is the frame's type
 _HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0" + _HTTP2_SETTINGS + b"\0\0\0\0\0"
-"""How a client begins (RFC 9113, section 3.4); the server answers with its settings."""
+"""Connection preface of a client (RFC 9113, section 3.4); the server answers with its settings."""
 
 
 @executors.register("ray")
 @dataclass(frozen=True)
 class Ray(ExecutorConfig):
-    """Ray actors, one CPU each; `address` is null for this machine alone, `auto` or `host:port` for a cluster.
+    """Ray actors with one CPU each, on this machine or on a cluster.
 
     Args:
-        workers: How many, at least 1; or `auto`: one per CPU.
-        address: null: this machine alone; `auto` or `host:port`: a cluster that is running.
+        workers: Number of actors, at least 1; or `auto`: one per CPU.
+        address: null for this machine alone; `auto` or `host:port` for a running cluster.
 
     Example: `executor: {name: ray, workers: 8, address: auto}`.
     """
@@ -58,7 +58,7 @@ class Ray(ExecutorConfig):
         require(self.workers == "auto" or self.workers >= 1, "executor.workers must be at least 1", self.workers)
 
     def start(self, site: Site) -> WorkerPoolExecutor:
-        """An executor at work."""
+        """Start Ray, or join the cluster, and start the actors."""
         if site.setup is None:
             raise ConfigError("executor ray needs a task that other processes can build; use executor: serial")
         ray = _import_ray()
@@ -75,14 +75,14 @@ class ActorPool:
     """Workers that are Ray actors."""
 
     def __init__(self, ray: Any, is_ours: bool, site: Site, setup: WorkerSetup, count: int) -> None:
-        """`is_ours` tells whether Ray was started, or joined, for this run and is left at its end."""
+        """Start the actors; `is_ours`: Ray was started, or joined, for this run and is shut down by `close`."""
         self._ray, self._is_ours, self._warn = ray, is_ours, site.warn
         layout, places = lay_out_arrays(site.arrays)
         self._shared = ray.put(layout.to_array()), places
         self._setup = setup
         self._actor = ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(Actor)
         self._is_mixed = False
-        self._stillborn = 0
+        self._failed_starts = 0
         self._actors: list[Any] = [None] * count
         self._starting: dict[Any, int] = {}
         self._busy: dict[Any, int] = {}
@@ -91,29 +91,29 @@ class ActorPool:
 
     @contextmanager
     def place(self, envelopes: Sequence[Envelope]) -> Iterator[tuple[list[EnvelopePlace], Any]]:
-        """Envelopes in the object store, which brings them once to every node that asks."""
+        """Put envelopes into the object store, which sends them at most once to each node."""
         layout, places = lay_out_envelopes(envelopes)
         yield places, self._ray.put(layout.to_array())
 
     def idle(self) -> list[int]:
-        """Workers that are ready and have no job."""
+        """Return the workers that are ready and have no job."""
         if self._starting:
             ready, _ = self._ray.wait(list(self._starting), num_returns=len(self._starting), timeout=0)
             for reference in ready:
-                self._greet(reference)
-        absent = {*self._starting.values(), *self._busy.values()}
-        return [number for number in range(len(self._actors)) if number not in absent]
+                self._note_start(reference)
+        occupied = {*self._starting.values(), *self._busy.values()}
+        return [number for number in range(len(self._actors)) if number not in occupied]
 
     def give(self, worker: int, job: Job, area: Any) -> None:
         """Give a worker a job."""
         self._busy[self._actors[worker].do.remote(job, area)] = worker
 
     def wait(self) -> Iterator[tuple[int, Outcome | None]]:
-        """Wait for answers, deaths or a worker that became ready."""
+        """Wait for answers, deaths (None) or a worker that became ready."""
         ready, _ = self._ray.wait([*self._busy, *self._starting], num_returns=1)
         for reference in ready:
             if reference in self._starting:
-                self._greet(reference)
+                self._note_start(reference)
                 continue
             number = self._busy.pop(reference)
             answer: Outcome | None = self._get(reference)
@@ -124,37 +124,38 @@ class ActorPool:
     def close(self) -> None:
         """Stop all workers."""
         for actor in self._actors:
-            with suppress(Exception):  # one that is lost cannot be sent home
+            with suppress(Exception):  # a lost actor cannot be killed again
                 self._ray.kill(actor)
-        self._actors, self._shared = [], None  # type: ignore[assignment]  # nothing is asked of a closed pool
+        self._actors, self._shared = [], None  # type: ignore[assignment]  # a closed pool is not used again
         if self._is_ours:
             self._ray.shutdown()
 
     def _start(self, number: int) -> None:
-        """Ask Ray for an actor; where and when it starts is Ray's choice."""
+        """Request an actor; Ray chooses node and time."""
         self._actors[number] = self._actor.remote(self._setup, *self._shared)
         self._starting[self._actors[number].ready.remote()] = number
 
-    def _greet(self, reference: Any) -> None:
-        """Somebody is ready, failed, or was lost before it could begin."""
+    def _note_start(self, reference: Any) -> None:
+        """Handle an actor that is ready, failed, or was lost while starting."""
         number = self._starting.pop(reference)
-        told = self._get(reference)
-        if told is None:
-            self._stillborn += 1
-            if self._stillborn > 2 * len(self._actors):
-                raise RunError("Ray actors end before they can work; see Ray's logs, or use executor: pool")
+        answer = self._get(reference)
+        if answer is None:
+            self._failed_starts += 1
+            if self._failed_starts > 2 * len(self._actors):
+                raise RunError("Ray actors end while they start; see Ray's logs, or use executor: pool")
             self._start(number)
-        elif isinstance(told, Failure):
-            error = told.error
+        elif isinstance(answer, Failure):
+            error = answer.error
             raise error if isinstance(error, FedreuseError) else RunError(f"a worker failed:\n{error}")
         else:
-            self._stillborn = 0
-            if told != cpu()["instruction_set"] and not self._is_mixed:
+            self._failed_starts = 0
+            # Other vector instructions add in another order, so the same client may give other last bits there.
+            if answer != cpu()["instruction_set"] and not self._is_mixed:
                 self._is_mixed = True
-                self._warn(f"the cluster mixes CPU types ({told} beside ours): bits may differ from run to run")
+                self._warn(f"the cluster mixes CPU types ({answer} beside ours): bits may differ from run to run")
 
     def _get(self, reference: Any) -> Any:
-        """What an actor answered; None if it, or its node, was lost."""
+        """Return an actor's answer; None if the actor or its node was lost."""
         try:
             return self._ray.get(reference)
         except self._ray.exceptions.RayTaskError as error:
@@ -167,7 +168,7 @@ class Actor:
     """A worker as Ray runs it."""
 
     def __init__(self, setup: WorkerSetup, shared: np.ndarray, places: Mapping[str, Place]) -> None:
-        """Build once; what goes wrong is told when asked."""
+        """Build the site; an error is kept and returned by `ready`, because Ray would wrap it."""
         self._failure: Failure | None = None
         try:
             self._worker = Worker(setup(open_arrays(shared, places)))
@@ -175,17 +176,17 @@ class Actor:
             self._failure = Failure.of(error)
 
     def ready(self) -> Failure | list[str]:
-        """What went wrong, or which instructions this CPU has."""
+        """Return the instruction set of this CPU, or the failure of the constructor."""
         instructions: list[str] = cpu()["instruction_set"]
         return self._failure or instructions
 
     def do(self, job: Job, area: np.ndarray) -> Outcome:
-        """A job whose arrays Ray has brought here."""
+        """Do a job whose arrays Ray has transported to this node."""
         return self._worker.do(job, area)
 
 
 def _import_ray() -> Any:
-    # nothing is reported to anybody, and Ray's advice on devices is not ours to follow
+    # No usage statistics are sent, and Ray does not change the visible accelerators.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -204,12 +205,12 @@ def _connect(ray: Any, address: str | None, workers: int | Literal["auto"]) -> b
     start: Callable[..., object] = ray.init
     quiet = {"include_dashboard": False, "log_to_driver": False, "configure_logging": False}
     if address is None:
-        # as many slots as workers, even on fewer cores: what runs where is decided by who asked for it
+        # One slot per worker, even on fewer cores: otherwise Ray would never start the surplus actors.
         slots = {} if workers == "auto" else {"num_cpus": workers}
         start("local", _node_ip_address="127.0.0.1", **slots, **quiet)
         return True
     try:
-        _knock(address)
+        _probe(address)
         start(address, log_to_driver=False, configure_logging=False)
     except (OSError, ValueError, RuntimeError) as error:
         raise RunError(
@@ -219,15 +220,15 @@ def _connect(ray: Any, address: str | None, workers: int | Literal["auto"]) -> b
     return True
 
 
-def _knock(address: str) -> None:
-    """See that somebody there speaks HTTP/2, as Ray does: Ray itself would go on trying and complaining for minutes."""
+def _probe(address: str) -> None:
+    """Check that an HTTP/2 server, as Ray is one, answers; Ray itself would retry and log errors for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         return
     with socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS) as line:
         if os.environ.get("RAY_USE_TLS", "0") == "1":
-            return  # it answers nothing in plain text
+            return  # a TLS server does not answer plain text
         line.sendall(_HTTP2_HELLO)
         answer = line.recv(_HTTP2_HEAD)
         if answer[3:4] != _HTTP2_SETTINGS:
-            raise ConnectionError("whoever listens there is not Ray")
+            raise ConnectionError("the server there is not Ray")

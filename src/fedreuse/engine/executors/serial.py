@@ -1,4 +1,4 @@
-"""One process, one client after another: the reference that every other executor must equal."""
+"""One client after another in this process: the reference that every other executor must equal bit by bit."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["Serial", "SerialExecutor", "play"]
 @executors.register("serial")
 @dataclass(frozen=True)
 class Serial(ExecutorConfig):
-    """Clients one after another in this process; `fast` passes envelopes as objects, `strict` through bytes.
+    """Clients one after another in this process.
 
     Args:
-        mode: `fast` or `strict`; the results are the same.
+        mode: `fast` passes envelopes as objects, `strict` encodes and decodes every envelope; the results are the same.
 
     Example: `executor: {name: serial, mode: strict}`.
     """
@@ -34,40 +34,40 @@ class Serial(ExecutorConfig):
     mode: Literal["fast", "strict"] = "fast"
 
     def start(self, site: Site) -> SerialExecutor:
-        """An executor at work."""
+        """Start the executor for a site."""
         return SerialExecutor(site, is_strict=self.mode == "strict")
 
 
 class SerialExecutor(RunExecutor):
-    """Plays the clients in order."""
+    """An executor that runs the clients in order."""
 
     def __init__(self, site: Site, is_strict: bool = False) -> None:
-        """`is_strict` sends every envelope through its bytes and back."""
+        """Create the executor; `is_strict` encodes and decodes every envelope."""
         self._site = site
         self._is_strict = is_strict
         self._faults = FaultInjection(site.faults, site.seed)
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One exchange of requests and replies."""
+        """Deliver requests and yield replies."""
         exchange = self._faults.begin(requests)
         for client in exchange.requests:
             yield play(self._site, exchange, client, self._is_strict)
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        """A model on the run's validation examples."""
+        """Evaluate a model on the run's validation examples."""
         return evaluate_here(self._site.validate, model, num_examples)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there are no resources to release."""
 
     def end_round(self, acks: Mapping[int, int]) -> None:
-        """Settle the clients' memories."""
+        """Keep the acknowledged memories of the clients."""
         self._faults.end_round()
         self._site.store.commit(acks)
 
 
 def play(site: Site, exchange: Exchange, client: int, is_strict: bool = False) -> Reply:
-    """One client in this process; its memory is stored before anybody sees the reply."""
+    """Run one client in this process; its record is stored before the reply is visible to the server."""
 
     def carry(envelope: Envelope) -> Envelope:
         return Envelope.from_bytes(envelope.to_bytes(), site.schema) if is_strict else envelope
@@ -75,6 +75,7 @@ def play(site: Site, exchange: Exchange, client: int, is_strict: bool = False) -
     trainer = site.trainer(client, exchange.round_number)
     known = site.store.load(client)
     envelope, record = client_answer(site.method, carry(exchange.requests[client]), known, trainer, client)
+    # Record first, reply second: a crash in between leaves an unacknowledged memory, which the commit rule ignores.
     if record is not known:
         site.store.save(client, record)
     return exchange.reply(client, carry(envelope), trainer.work)

@@ -1,4 +1,4 @@
-"""Arrays that several processes of one machine see without copying: anonymous memory, gone when the last one ends."""
+"""Arrays shared by processes of one machine without copying, in anonymous memory that disappears with its users."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["Area", "ArrayPlace", "EnvelopePlace", "FilePlace", "Layout", "Place"
            "lay_out_envelopes", "open_arrays"]  # fmt: skip
 
 View = mmap.mmap | np.ndarray
-"""Memory that arrays lie in."""
-_ALIGNMENT = 64
+"""Memory that contains arrays."""
+_ALIGNMENT = 64  # bytes: a cache line, and enough for every vector instruction
 
 
 @dataclass(frozen=True)
 class Area:
-    """A piece of anonymous memory that another process can map while its owner holds it."""
+    """Anonymous memory that another process can map while the owner's file descriptor is open."""
 
     owner: int
     descriptor: int
@@ -36,7 +36,7 @@ class Area:
 
 @dataclass(frozen=True)
 class ArrayPlace:
-    """Where an array lies in an area."""
+    """Position of an array in an area."""
 
     offset: int
     dtype: str
@@ -45,7 +45,7 @@ class ArrayPlace:
 
 @dataclass(frozen=True)
 class FilePlace:
-    """Where an array lies in a file that every process of this machine can map."""
+    """Position of an array in a file that every process of this machine can map."""
 
     path: str
     offset: int
@@ -65,35 +65,36 @@ class _ParcelPlace:
 
 @dataclass(frozen=True)
 class EnvelopePlace:
-    """An envelope whose arrays lie in an area: light enough to be sent to every client's worker."""
+    """An envelope whose arrays are in an area: small enough to be pickled to every worker."""
 
     header: Mapping[str, Any]
     parcels: Mapping[str, _ParcelPlace | None]
 
     def open(self, view: View) -> Envelope:
-        """The envelope, its arrays in place."""
+        """Return the envelope; its arrays are views of the area."""
         parcels = {group: None if place is None else _open_parcel(place, view) for group, place in self.parcels.items()}
         return Envelope(**self.header, parcels=parcels)
 
 
 @dataclass
 class Layout:
-    """Arrays, each distinct one once, and where each will lie."""
+    """Distinct arrays and their future positions."""
 
     arrays: list[np.ndarray] = field(default_factory=list)
     places: dict[int, ArrayPlace] = field(default_factory=dict)
     size: int = 0
 
     def put(self, array: np.ndarray) -> ArrayPlace:
-        """Where this array will lie."""
+        """Add an array, if it is new, and return its position."""
         if id(array) not in self.places:
             self.places[id(array)] = ArrayPlace(self.size, array.dtype.str, array.shape)
-            self.arrays.append(array)  # also keeps it alive, so that its id stays its own
+            self.arrays.append(array)  # also keeps it alive, so that its id is not reused
             self.size += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
         return self.places[id(array)]
 
     def to_area(self) -> Area:
-        """A new area with copies of the arrays, which lives until its descriptor is closed."""
+        """Copy the arrays into a new area, which lives until its descriptor is closed and the last mapping ends."""
+        # memfd rather than multiprocessing.shared_memory: there is no name to clean up after a killed run.
         descriptor = os.memfd_create("fedreuse", os.MFD_CLOEXEC)
         os.ftruncate(descriptor, max(1, self.size))
         with mmap.mmap(descriptor, max(1, self.size)) as view:
@@ -101,7 +102,7 @@ class Layout:
         return Area(os.getpid(), descriptor, max(1, self.size))
 
     def to_array(self) -> np.ndarray:
-        """The same copies in one array."""
+        """Copy the arrays into one array of bytes, for transports that carry arrays themselves."""
         whole = np.empty(max(1, self.size), np.uint8)
         self._write(whole)
         return whole
@@ -112,13 +113,13 @@ class Layout:
 
 
 def lay_out_arrays(arrays: Mapping[str, np.ndarray], may_map: bool = False) -> tuple[Layout, dict[str, Place]]:
-    """Arrays by name; with `may_map` those that are mapped from a file stay there, and may be larger than memory."""
+    """Lay out arrays by name; with `may_map`, arrays mapped from a file stay there and may exceed the memory."""
     layout = Layout()
     return layout, {name: (_file_of(array) if may_map else None) or layout.put(array) for name, array in arrays.items()}
 
 
 def lay_out_envelopes(envelopes: Sequence[Envelope]) -> tuple[Layout, list[EnvelopePlace]]:
-    """The arrays of envelopes; what several share is there once."""
+    """Lay out the arrays of envelopes; a parcel or array that several envelopes share is stored once."""
     layout = Layout()
     parcels: dict[int, _ParcelPlace] = {}
 
@@ -143,15 +144,16 @@ def lay_out_envelopes(envelopes: Sequence[Envelope]) -> tuple[Layout, list[Envel
 
 def attach(area: Area) -> mmap.mmap:
     """Map an area of another process (or of this one)."""
+    # Workers are fresh interpreters that inherit nothing: the owner's descriptor is reached through /proc.
     descriptor = os.open(f"/proc/{area.owner}/fd/{area.descriptor}", os.O_RDWR)
     try:
-        return mmap.mmap(descriptor, area.size)
+        return mmap.mmap(descriptor, area.size)  # the mapping stays valid after its descriptor is closed
     finally:
         os.close(descriptor)
 
 
 def open_arrays(view: View, places: Mapping[str, Place]) -> dict[str, np.ndarray]:
-    """The arrays of an area, or of files, without copying."""
+    """Return the arrays of an area, or of files, without copying."""
     return {
         name: _mapped(place) if isinstance(place, FilePlace) else _array(view, place) for name, place in places.items()
     }
@@ -161,11 +163,11 @@ def _open_parcel(place: _ParcelPlace, view: View) -> Parcel:
     blocks = tuple(
         Block(MODES[code], count, tuple(_array(view, at) for at in fields)) for code, count, fields in place.blocks
     )
-    return Parcel(blocks, place.notes, tuple(_open_parcel(one, view) for one in place.more))
+    return Parcel(blocks, place.notes, tuple(_open_parcel(inner, view) for inner in place.more))
 
 
 def _file_of(array: np.ndarray) -> FilePlace | None:
-    """The file of an array that is one whole mapping; a part of one does not know its offset."""
+    """Return the file of an array that is one whole mapping; a slice of a memmap does not know its own offset."""
     is_whole = isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.flags.c_contiguous
     if not is_whole or array.filename is None or not array.size:  # type: ignore[attr-defined]  # it is a memmap
         return None

@@ -1,8 +1,8 @@
-"""Workers only where they pay: this process plays the clients until workers would have cost no more.
+"""Worker processes only for runs that are long enough: this process runs the clients until then.
 
 Starting workers takes seconds (each is a new interpreter that imports torch and builds the network). A run shorter than
-that never starts any; a longer one starts them once it has worked for as long as they take to start, and goes on by
-itself until they are ready. So no run takes much longer than the better choice would have.
+that never starts any; a longer one starts them once it has worked for as long as they take to start, and goes on
+alone until they are ready. No run takes much longer than the better choice would have (the ski-rental argument).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _START_SECONDS = 3.0
 
 
 class WaitingExecutor(RunExecutor):
-    """Serial at first, a pool later, and the same bits throughout."""
+    """Serial execution first, a pool later, with bit-identical results."""
 
     def __init__(
         self, site: Site, hire: Callable[[], WorkerPoolExecutor], alone_seconds: float = _START_SECONDS
     ) -> None:
-        """`hire` starts the workers; `alone_seconds` of work are done before."""
+        """Start alone; `hire` starts the workers after `alone_seconds` of work."""
         self._site, self._hire = site, hire
         self._left_seconds = alone_seconds
         self._faults = FaultInjection(site.faults, site.seed)
@@ -42,28 +42,29 @@ class WaitingExecutor(RunExecutor):
         self._pool: WorkerPoolExecutor | None = None
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One exchange of requests and replies; the pool may take over anywhere in it."""
+        """Deliver requests and yield replies; the pool may take over at any client."""
         exchange = self._faults.begin(requests)
         waiting = sorted(exchange.requests, key=lambda client: (-self._site.examples(client), client))
         while waiting and not self._has_pool():
             began = perf_counter()
-            reply = play(self._site, exchange, waiting.pop())  # the smallest, so that the largest are left for many
+            # Smallest first: the large ones may still run in parallel, once there are workers.
+            reply = play(self._site, exchange, waiting.pop())
             self._left_seconds -= perf_counter() - began
             yield reply
         if waiting and self._pool is not None:
             yield from self._pool.play(exchange, waiting)
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        """A model on the run's validation examples."""
+        """Evaluate a model on the run's validation examples."""
         if self._has_pool() and self._pool is not None:
             return self._pool.evaluate(model, num_examples)
         began = perf_counter()
-        found = self._alone.evaluate(model, num_examples)
+        metrics = self._alone.evaluate(model, num_examples)
         self._left_seconds -= perf_counter() - began
-        return found
+        return metrics
 
     def end_round(self, acks: Mapping[int, int]) -> None:
-        """Settle the clients' memories."""
+        """Keep the acknowledged memories of the clients."""
         self._faults.end_round()
         self._site.store.commit(acks)
 
@@ -73,7 +74,7 @@ class WaitingExecutor(RunExecutor):
             self._pool.close()
 
     def _has_pool(self) -> bool:
-        """Whether somebody is ready; hires once the work that is done alone is over."""
+        """Return True if a worker is ready; start the workers when the time alone is used up."""
         if self._pool is None and self._left_seconds <= 0:
             self._pool = self._hire()
         return self._pool is not None and self._pool.is_ready

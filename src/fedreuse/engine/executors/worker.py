@@ -1,4 +1,4 @@
-"""What a worker does, whatever kind it is: jobs in, answers out, and the memories of the clients it played last."""
+"""Workers of every kind: jobs, their outcomes, and the client records that a worker caches between jobs."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["ClientJob", "EvaluateJob", "Failure", "Job", "Outcome", "Played", "W
 
 @dataclass(frozen=True)
 class ClientJob:
-    """Play a client: its request, and its record unless the worker holds the memory that the request builds on."""
+    """Run a client: its request, and its record unless the worker caches the memory that the request builds on."""
 
     client: int
     round_number: int
     request: EnvelopePlace
     record: bytes | None = None
     forgotten: tuple[int, ...] = ()
-    """Clients whose memories need not be held any longer."""
+    """Clients whose memories the worker shall drop from its cache."""
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the name used in logs and errors."""
         return f"client {self.client}"
 
 
@@ -47,13 +47,13 @@ class EvaluateJob:
     model: EnvelopePlace
 
     def __str__(self) -> str:
-        """For people."""
+        """Return the name used in logs and errors."""
         return f"validation examples {self.start} to {self.stop}"
 
 
 @dataclass(frozen=True)
 class Played:
-    """What became of a client's job: the reply and the proposed record as bytes, and the work."""
+    """Outcome of a client's job: the reply and the proposed record as bytes, and the work."""
 
     reply: bytes
     record: bytes
@@ -62,13 +62,13 @@ class Played:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error on the way: one of ours, or the traceback of another."""
+    """An error of a worker in a form that can be pickled: an error of this library, or a traceback."""
 
     error: FedreuseError | str
 
     @classmethod
     def of(cls, error: BaseException) -> Failure:
-        """What can travel."""
+        """Convert an exception; others than ours may not be picklable, so only their traceback is kept."""
         ours = error if isinstance(error, FedreuseError) else own_code_error(error)
         return cls(ours or "".join(traceback.format_exception(error)))
 
@@ -78,17 +78,17 @@ Outcome = Played | Metrics | Failure
 
 
 class Worker:
-    """A worker's site, and the client records it holds between jobs."""
+    """A worker's site, and the client records it caches between jobs."""
 
     def __init__(self, site: Site) -> None:
-        """No client has run yet."""
+        """Start with an empty cache."""
         self._site = site
         self._held: dict[int, ClientRecord] = {}
 
     def do(self, job: Job, view: View) -> Outcome:
-        """A job whose arrays lie in a view."""
+        """Do a job whose arrays are in a view."""
         try:
-            return self._play(job, view) if isinstance(job, ClientJob) else self._look(job, view)
+            return self._play(job, view) if isinstance(job, ClientJob) else self._evaluate(job, view)
         except Exception as error:
             return Failure.of(error)
 
@@ -104,13 +104,14 @@ class Worker:
         envelope, record = client_answer(self._site.method, request, known, trainer, client)
         proposed = {number: memory for number, memory in record.memories.items() if number == request.exchange}
         state = write_state(ClientRecord(proposed), schema)
-        # read back, so that nothing that is held points into the memory of this exchange
+        # Read back from bytes: cached arrays must not be views of the exchange's shared memory, which is freed.
         fresh: ClientRecord = read_state(state, schema, f"client {client}")
+        # Keep the memory before this exchange, too: if the reply is refused or lost, the next request builds on it.
         before = {number: memory for number, memory in known.memories.items() if number == request.ack}
         self._held[client] = ClientRecord({**before, **fresh.memories})
         return Played(envelope.to_bytes(), state, trainer.work)
 
-    def _look(self, job: EvaluateJob, view: View) -> Metrics:
+    def _evaluate(self, job: EvaluateJob, view: View) -> Metrics:
         schema = self._site.schema
         groups = {
             group: parcel.decode(schema.of_group(group))

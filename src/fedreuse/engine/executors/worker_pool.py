@@ -1,14 +1,14 @@
-"""Clients played by workers of any kind: who does what, what each worker holds, and what happens when one dies.
+"""Scheduling of clients on workers of any kind: assignment of jobs, cached memories, replacement of dead workers.
 
-The largest clients go first. The truth about clients stays in the store of this process; a worker holds what it
-proposed last, as a cache. A worker that dies is replaced and its job done again; a job that two workers die of ends the
-run.
+The largest clients go first. Client records belong to the store of this process; a worker only caches the last ones
+it proposed, so that records need not be sent with every job. A dead worker is replaced and its job repeated; a job on
+which two workers die ends the run.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Protocol
@@ -38,18 +38,20 @@ if TYPE_CHECKING:
 __all__ = ["WorkerPool", "WorkerPoolExecutor"]
 
 _HELD_BYTES = 256 * 2**20
-_MOST_DEATHS = 1
+"""Limit of a worker's cache of client records."""
+_MAX_DEATHS = 1
+"""Deaths per job that are tolerated."""
 
 
 class WorkerPool(Protocol):
-    """Workers of one kind, by number; a number whose worker died belongs to the next one."""
+    """Workers of one kind, by number; the replacement of a dead worker inherits its number."""
 
     def place(self, envelopes: Sequence[Envelope]) -> AbstractContextManager[tuple[list[EnvelopePlace], Any]]:
-        """Envelopes where every worker sees them, each distinct parcel once, and where that is."""
+        """Put envelopes where every worker can read them, each distinct parcel once; yield positions and area."""
         ...
 
     def idle(self) -> list[int]:
-        """Workers that are ready and have no job; does not wait."""
+        """Return the workers that are ready and have no job, without waiting."""
         ...
 
     def give(self, worker: int, job: Job, area: Any) -> None:
@@ -57,7 +59,7 @@ class WorkerPool(Protocol):
         ...
 
     def wait(self) -> Iterator[tuple[int, Outcome | None]]:
-        """Wait until something happens: answers, deaths (None), or perhaps just that somebody is ready now."""
+        """Wait for an event and yield answers and deaths (None); nothing if a worker merely became ready."""
         ...
 
     def close(self) -> None:
@@ -67,7 +69,7 @@ class WorkerPool(Protocol):
 
 @dataclass
 class _Held:
-    """The clients whose memory a worker holds: after which exchanges, and in how many bytes; the oldest first."""
+    """Contents of a worker's cache: exchanges and bytes by client, the least recently used first."""
 
     clients: OrderedDict[int, tuple[set[int], int]] = field(default_factory=OrderedDict)
     forgotten: list[int] = field(default_factory=list)
@@ -95,10 +97,10 @@ class _Held:
 
 
 class WorkerPoolExecutor(RunExecutor):
-    """Hands jobs to whoever is free and yields replies as they come."""
+    """An executor that assigns jobs to idle workers and yields replies as they arrive."""
 
     def __init__(self, site: Site, pool: WorkerPool) -> None:
-        """The pool belongs to the executor from now on."""
+        """Take over the pool, which `close` closes."""
         self._site, self._pool = site, pool
         self._faults = FaultInjection(site.faults, site.seed)
         self._costs = Costs(site.examples)
@@ -106,16 +108,16 @@ class WorkerPoolExecutor(RunExecutor):
 
     @property
     def is_ready(self) -> bool:
-        """Whether anybody could begin at once."""
+        """True if at least one worker is idle."""
         return bool(self._pool.idle())
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One exchange of requests and replies."""
+        """Deliver requests and yield replies."""
         exchange = self._faults.begin(requests)
         yield from self.play(exchange, list(exchange.requests))
 
     def play(self, exchange: Exchange, clients: Sequence[int]) -> Iterator[Reply]:
-        """Some clients of an exchange."""
+        """Run some clients of an exchange."""
         with self._pool.place([exchange.requests[client] for client in clients]) as (places, area):
             jobs = [
                 ClientJob(client, exchange.round_number, place) for client, place in zip(clients, places, strict=True)
@@ -132,16 +134,17 @@ class WorkerPoolExecutor(RunExecutor):
                 yield exchange.reply(job.client, envelope, answer.work)
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        """A model on the run's validation examples, a part at a time on every worker."""
+        """Evaluate a model on the run's validation examples, in parts on all workers."""
         parts = parts_of(num_examples)
         with self._pool.place([_envelope_of(model)]) as (places, area):
             queue = _Queue([EvaluateJob(*part, places[0]) for part in parts])
-            found = {job.start: answer for _, job, answer in self._work_through(queue, area)}  # type: ignore[union-attr]
-        answers: list[Metrics] = [found[start] for start, _ in parts]  # type: ignore[misc]
+            by_start = {job.start: answer for _, job, answer in self._work_through(queue, area)}  # type: ignore[union-attr]
+            # Parts end in any order; they are added in the order of examples, so that the sum has the serial bits.
+            answers: list[Metrics] = [by_start[start] for start, _ in parts]  # type: ignore[misc]
         return reduce(Metrics.__add__, answers, Metrics(0, 0.0, 0.0))
 
     def end_round(self, acks: Mapping[int, int]) -> None:
-        """Settle the clients' memories."""
+        """Keep the acknowledged memories of the clients."""
         self._faults.end_round()
         self._site.store.commit(acks)
 
@@ -152,7 +155,7 @@ class WorkerPoolExecutor(RunExecutor):
     def _work_through(
         self, queue: _Queue, area: Any, prepare: Callable[[int, Job], Job] = lambda _, job: job
     ) -> Iterator[tuple[int, Job, Outcome]]:
-        """Every job of a queue, in the order in which they end; jobs of dead workers go back to its head."""
+        """Do all jobs of a queue and yield them as they end; the job of a dead worker returns to the head."""
         at_work: dict[int, Job] = {}
         deaths: dict[str, int] = {}
         while queue.jobs or at_work:
@@ -174,6 +177,7 @@ class WorkerPoolExecutor(RunExecutor):
         def prepare(worker: int, job: Job) -> Job:
             assert isinstance(job, ClientJob)
             held, ack = self._held[worker], requests[job.client].ack
+            # A client at first contact (ack 0) has no record; one whose memory this worker caches needs none.
             record = None
             if ack and not held.has(job.client, ack):
                 record = write_state(self._site.store.load(job.client), self._site.schema)
@@ -183,15 +187,18 @@ class WorkerPoolExecutor(RunExecutor):
 
     def _absorb(self, worker: int, job: ClientJob, request: Envelope, answer: Played) -> Envelope:
         client, held, site = job.client, self._held[worker], self._site
-        if request.kind == EVALUATE:  # looking changes nothing
+        if request.kind == EVALUATE:  # an evaluation proposes no memory
             held.note(client, {request.ack}, len(answer.record))
             return Envelope.from_bytes(answer.reply, site.schema)
         proposed: ClientRecord = read_state(answer.record, site.schema, str(job))
+        # The worker's proposal is stored here before the reply is passed on, as in the serial executor. The worker
+        # now caches two memories (before and after), because the server may not absorb this reply.
         if proposed.memories:
             memory = proposed.memories[request.exchange]
             site.store.save(client, site.store.load(client).propose(memory, request.exchange, request.durable))
             held.note(client, {request.ack, request.exchange}, 2 * len(answer.record))
         else:
+            # No proposal: the client reported that its memory is lost, and starts over with an empty record.
             site.store.save(client, proposed)
             held.drop(client)
         return Envelope.from_bytes(answer.reply, site.schema)
@@ -200,29 +207,30 @@ class WorkerPoolExecutor(RunExecutor):
         self._held.pop(worker, None)
         deaths[str(job)] = deaths.get(str(job), 0) + 1
         at = f"round {job.round_number}: " if isinstance(job, ClientJob) else ""
-        if deaths[str(job)] > _MOST_DEATHS:
+        if deaths[str(job)] > _MAX_DEATHS:
             raise WorkersLost(
-                f"{at}a second worker died on {job} (often that means out of memory). Earlier rounds are safe: "
-                "make room, or have fewer workers (executor.workers), then go on with resume=True"
+                f"{at}a second worker died on {job} (often because of too little memory). Earlier rounds are safe: "
+                "free memory, or use fewer workers (executor.workers), then continue with resume=True"
             )
-        self._site.warn(f"{at}a worker died on {job}; another one does it again")
+        self._site.warn(f"{at}a worker died on {job}; another one repeats it")
 
 
 @dataclass
 class _Queue:
-    """Jobs that wait, the largest first, and what each costs by client."""
+    """Waiting jobs, the largest first, and the cost of each client."""
 
     jobs: list[Any]
     costs: Mapping[int, float] = field(default_factory=dict)
 
-    def take(self, held: _Held, everybody: Any) -> Job:
-        """The largest job that no other worker holds the memory for, unless that is much smaller than the largest."""
+    def take(self, held: _Held, caches: Iterable[_Held]) -> Job:
+        """Take the largest job whose memory no other worker caches, unless it is much smaller than the largest."""
+        # Cache hits save the transfer of a record, but starting a large client late would lengthen the whole exchange.
         enough = 0.75 * self.costs.get(self._client(0), 0.0)
         for at in range(len(self.jobs)):
             client = self._client(at)
             if self.costs.get(client, 0.0) < enough:
                 break
-            if client in held.clients or not any(client in other.clients for other in everybody):
+            if client in held.clients or not any(client in other.clients for other in caches):
                 job: Job = self.jobs.pop(at)
                 return job
         first: Job = self.jobs.pop(0)

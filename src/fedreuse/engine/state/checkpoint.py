@@ -1,4 +1,8 @@
-"""A server record as named blobs: per-client entries stand alone, so that a checkpoint writes what changed."""
+"""Checkpoints: a server record as named blobs, with one blob per client entry, so that only changes are written.
+
+A method's state may hold hundreds of per-client entries (caches, controls, link states), of which one round changes
+only the cohort's. Entries are immutable, so "changed" is decided by identity, without comparing arrays.
+"""
 
 from __future__ import annotations
 
@@ -20,41 +24,41 @@ if TYPE_CHECKING:
 __all__ = ["Blobs", "Checkpointer", "restore_clients", "restore_server"]
 
 Blobs = dict[tuple[str, int], bytes | None]
-"""Bytes by place and key; None means that the entry is gone."""
+"""Bytes by path of the mapping and client; None deletes the entry."""
 _MAIN = "server"
 _CLIENTS = "clients"
 _Mappings = dict[str, Mapping[int, Any]]
 
 
 class Checkpointer:
-    """Remembers what the last checkpoint held, by identity: a value that is the same object has not changed.
+    """Difference between consecutive checkpoints, by identity: the same object has not changed.
 
-    With a tensor store, large entries go to files of their own, and the blob says which; `settled` then gives the
-    record whose entries lie there.
+    With a tensor store, large entries are written to files, and the blob names the file; `settled` then returns a
+    record that reads those entries from the files.
     """
 
     def __init__(
         self, schema: ModelSchema, record: ServerRecord | None = None, tensors: TensorStore | None = None
     ) -> None:
-        """`record` is what a resumed run starts from."""
+        """Start from nothing, or from the `record` of a resumed run."""
         self._schema = schema
         self._tensors = tensors
         self._held: _Mappings = _split(record)[1] if record is not None else {}
-        self._sizes = {place: sum(map(nbytes, _raw(entries))) for place, entries in self._held.items()}
+        self._sizes = {path: sum(map(nbytes, _raw(entries))) for path, entries in self._held.items()}
         self._moved: dict[str, dict[int, StoredFile]] = {}
         self._replaced: list[StoredFile] = []
 
     def changes(self, record: ServerRecord, store: object) -> Blobs:
-        """What must be written so that the stored state becomes this one."""
+        """Return the blobs to write so that the stored state becomes this one."""
         rest, mappings = _split(record)
         blobs: Blobs = {(_MAIN, 0): write_state(rest, self._schema)}
-        for place in {**self._held, **mappings}:  # a mapping that became empty is no longer among the new ones
-            for key, old, new in _differences(self._held.get(place, {}), mappings.get(place, {})):
+        for path in {**self._held, **mappings}:  # both, because a mapping that became empty is not in the new ones
+            for key, old, new in _differences(self._held.get(path, {}), mappings.get(path, {})):
                 grown = (0 if new is ABSENT else nbytes(new)) - (0 if old is ABSENT else nbytes(old))
-                self._sizes[place] = self._sizes.get(place, 0) + grown
+                self._sizes[path] = self._sizes.get(path, 0) + grown
                 if isinstance(old, StoredFile):
-                    self._replaced.append(old)
-                blobs[place, key] = None if new is ABSENT else self._written(place, key, new, record.exchange)
+                    self._replaced.append(old)  # deleted in `settled`: until then the last checkpoint still names it
+                blobs[path, key] = None if new is ABSENT else self._written(path, key, new, record.exchange)
         if self._moved and self._tensors is not None:
             self._tensors.flush()
         self._held = mappings
@@ -66,47 +70,48 @@ class Checkpointer:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Bytes of the arrays in the last record by place: entries of clients under theirs, the rest as `server`."""
-        return {place.replace(".state.", "."): size for place, size in self._sizes.items() if size}
+        """Bytes of the arrays in the last record, by path of the client mappings; the rest as `server`."""
+        return {path.replace(".state.", "."): size for path, size in self._sizes.items() if size}
 
     def settled(self, record: ServerRecord) -> ServerRecord:
-        """The record once its checkpoint is safe: what went to files lies there, files no longer named are gone."""
-        for place, files in self._moved.items():
-            held = self._held[place]
+        """Return the record once its checkpoint is durable: moved entries are read from files; delete old files."""
+        for path, files in self._moved.items():
+            held = self._held[path]
             assert isinstance(held, IntMap)
-            self._held[place] = held.with_(files)
-            record = _put(record, place.split(".")[1:], self._held[place])
+            self._held[path] = held.with_(files)
+            record = _put(record, path.split(".")[1:], self._held[path])
         if self._tensors is not None:
             self._tensors.remove(self._replaced)
         self._moved, self._replaced = {}, []
         return record
 
-    def _written(self, place: str, key: int, entry: Any, exchange: int) -> bytes:
+    def _written(self, path: str, key: int, entry: Any, exchange: int) -> bytes:
         is_stored = isinstance(entry, StoredFile)
         if self._tensors is None or not (is_stored or self._tensors.takes(entry)):
             return write_state(entry.load() if is_stored else entry, self._schema)
         if is_stored:
             return write_state(entry.entry, self._schema)
-        name = f"{place.removeprefix('server.')}-{key:07d}-{exchange}"
-        file = self._moved.setdefault(place, {})[key] = self._tensors.put(name, entry)
+        # The exchange number makes the name new, so the file of the last checkpoint is never overwritten.
+        name = f"{path.removeprefix('server.')}-{key:07d}-{exchange}"
+        file = self._moved.setdefault(path, {})[key] = self._tensors.put(name, entry)
         return write_state(file.entry, self._schema)
 
 
 def restore_server(
     blobs: Mapping[tuple[str, int], bytes], schema: ModelSchema, where: str, tensors: TensorStore | None = None
 ) -> ServerRecord:
-    """The record again, exactly; entries in files stay there."""
+    """Return the stored record, bit-identical; entries in files stay there."""
     record = read_state(blobs[_MAIN, 0], schema, where)
     mappings: dict[str, dict[int, Any]] = {}
     named = set()
-    for (place, key), data in blobs.items():
-        if place in (_MAIN, _CLIENTS):
+    for (path, key), data in blobs.items():
+        if path in (_MAIN, _CLIENTS):
             continue
         entry = read_state(data, schema, where)
         if isinstance(entry, StoredEntry) and tensors is not None:
             named.add(entry.file)
             entry = tensors.open(entry)
-        mappings.setdefault(place, {})[key] = entry
+        mappings.setdefault(path, {})[key] = entry
     if tensors is not None:
         tensors.keep_only(named)
     joined: ServerRecord = _join(record, mappings)
@@ -114,12 +119,14 @@ def restore_server(
 
 
 def restore_clients(blobs: Mapping[tuple[str, int], bytes], schema: ModelSchema, where: str) -> dict[int, ClientRecord]:
-    """The clients' records that a memory store held."""
-    return {key: read_state(data, schema, where) for (place, key), data in blobs.items() if place == _CLIENTS}
+    """Return the clients' records of a memory store."""
+    return {key: read_state(data, schema, where) for (path, key), data in blobs.items() if path == _CLIENTS}
 
 
 def _differences(held: Mapping[int, Any], entries: Mapping[int, Any]) -> Iterator[tuple[int, Any, Any]]:
-    """Key, entry before and entry now, where they are not the same object."""
+    """Yield key, old entry and new entry where they are not the same object."""
+    # Two IntMaps share the branches that did not change, so their difference costs as much as the changes, not the
+    # population. An empty mapping may be a plain dict on one side only.
     if isinstance(held or IntMap(), IntMap) and isinstance(entries or IntMap(), IntMap):
         before, now = (side if isinstance(side, IntMap) else IntMap() for side in (held, entries))
         yield from now.changes_since(before)
@@ -131,12 +138,12 @@ def _differences(held: Mapping[int, Any], entries: Mapping[int, Any]) -> Iterato
 
 
 def _raw(entries: Mapping[int, Any]) -> Iterator[Any]:
-    """The entries, without loading those that lie in files."""
+    """Iterate over the entries without loading those in files."""
     return (entry for _, entry in entries.raw_items()) if isinstance(entries, IntMap) else iter(entries.values())
 
 
 def _split(record: ServerRecord) -> tuple[Any, _Mappings]:
-    """The record with its mappings of clients taken out, and those by their path."""
+    """Return the record without its mappings by client, and these mappings by their path."""
     mappings: _Mappings = {}
 
     def walk(node: Any, path: str) -> Any:
@@ -161,7 +168,7 @@ def _join(record: Any, mappings: Mapping[str, Mapping[int, Any]]) -> Any:
 
 
 def _put(node: Any, path: list[str], entries: Mapping[int, Any]) -> Any:
-    """The value with a mapping at the end of a path, of the kind that is there."""
+    """Return the value with a mapping put at a path, of the same type as the mapping it replaces."""
     if not path:
         return IntMap(entries) if isinstance(node, IntMap) and not isinstance(entries, IntMap) else entries
     return dataclasses.replace(node, **{path[0]: _put(getattr(node, path[0]), path[1:], entries)})

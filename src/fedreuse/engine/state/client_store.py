@@ -1,4 +1,4 @@
-"""Where client records live between exchanges: in memory, or one file per client."""
+"""Stores of client records between exchanges: in memory, or one file per client."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ __all__ = ["ClientStore", "DiskStore", "MemoryStore"]
 
 
 class ClientStore(Protocol):
-    """Records by client id; a client never seen has an empty one."""
+    """Records by client id; a client without a record has an empty one."""
 
     def load(self, client: int) -> ClientRecord:
-        """The client's record."""
+        """Return the client's record."""
         ...
 
     def save(self, client: int, record: ClientRecord) -> None:
-        """Store the record, before the reply is absorbed."""
+        """Store the record; called before the server absorbs the reply."""
         ...
 
     def commit(self, acks: Mapping[int, int]) -> None:
-        """The round is over: only the acknowledged memories count, what was kept for the round goes."""
+        """End the round: keep the acknowledged memories only, without the groups kept for the round."""
         ...
 
     def items(self) -> Iterator[tuple[int, ClientRecord]]:
-        """Every record there is."""
+        """Iterate over all records."""
         ...
 
 
 class MemoryStore:
-    """Records in this process; a run's checkpoint holds what `changed` lists."""
+    """Records in this process; a run's checkpoint stores those that `take_changed` returns."""
 
     def __init__(self, records: Mapping[int, ClientRecord] | None = None) -> None:
         """Start empty, or from a checkpoint."""
@@ -47,7 +47,7 @@ class MemoryStore:
         self._changed: set[int] = set()
 
     def load(self, client: int) -> ClientRecord:
-        """The client's record."""
+        """Return the client's record."""
         return self._records.get(client, ClientRecord())
 
     def save(self, client: int, record: ClientRecord) -> None:
@@ -62,32 +62,32 @@ class MemoryStore:
                 self.save(client, self._records[client].committed(ack))
 
     def items(self) -> Iterator[tuple[int, ClientRecord]]:
-        """Every record there is."""
+        """Iterate over all records."""
         return iter(self._records.items())
 
     def take_changed(self) -> dict[int, ClientRecord]:
-        """Records that changed since the last call."""
+        """Return the records that changed since the last call."""
         changed = {client: self._records[client] for client in sorted(self._changed)}
         self._changed = set()
         return changed
 
 
 class DiskStore:
-    """One file per client, written atomically: survives the process that wrote it.
+    """One file per client, written atomically, which survives the process.
 
-    Nothing is dropped at the end of a round: the server's checkpoint may not hold that round yet, so the commit rule's
-    `durable` decides at the next contact.
+    Nothing is dropped at the end of a round: if the server crashed now, it would resume from an older checkpoint and
+    ask for an older memory. The `durable` field of the next request says which memories can be dropped.
     """
 
     def __init__(self, folder: Path, schema: ModelSchema) -> None:
-        """`folder` is made if needed, for nobody else to look into."""
+        """Create `folder` if needed, readable by its owner only."""
         self._folder = folder
         self._schema = schema
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         clear_leftovers(folder)
 
     def load(self, client: int) -> ClientRecord:
-        """What the client remembers; a missing file is an empty record."""
+        """Return the client's record; a missing file is an empty record."""
         path = self._path(client)
         if not path.exists():
             return ClientRecord()
@@ -95,20 +95,20 @@ class DiskStore:
         return record if isinstance(record, ClientRecord) else ClientRecord()
 
     def save(self, client: int, record: ClientRecord) -> None:
-        """Write, so that the old record or the new one is there."""
+        """Write the record atomically."""
         path = self._path(client)
         try:
             write_whole(path, write_state(record, self._schema), is_private=True)
         except OSError as error:
             raise RunError(
-                f"{path} could not be written ({error}); free some disk space, then go on with resume=True"
+                f"{path} could not be written ({error}); free some disk space, then continue with resume=True"
             ) from None
 
     def commit(self, acks: Mapping[int, int]) -> None:
-        """Does nothing; see the class."""
+        """Do nothing; see the class."""
 
     def items(self) -> Iterator[tuple[int, ClientRecord]]:
-        """Every record there is."""
+        """Iterate over all records."""
         for path in sorted(self._folder.glob("client-*.safetensors")):
             client = int(path.stem.removeprefix("client-"))
             yield client, self.load(client)

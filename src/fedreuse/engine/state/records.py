@@ -1,4 +1,10 @@
-"""What each end remembers, and the commit rule: an exchange counts, at both ends, iff the server absorbed the reply."""
+"""Records of server and clients, and the commit rule that keeps both ends consistent.
+
+Commit rule: an exchange counts at both ends if and only if the server absorbed its reply. The client cannot know that
+when it replies, so it only *proposes* a new memory and keeps the former one. Each request carries two numbers: `ack`,
+the last exchange of this client that the server absorbed, says which memory to build on; `durable`, the last absorbed
+exchange inside a server checkpoint, says which older memories will never be asked for again.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +22,7 @@ __all__ = ["ClientMemory", "ClientRecord", "Contact", "Kept", "MemoryLost", "Ser
 
 
 class MemoryLost(Exception):
-    """The client was asked to build on an exchange that it does not remember."""
+    """A request that builds on an exchange of which the client has no memory."""
 
 
 @value
@@ -29,7 +35,7 @@ class Kept:
 
 @value
 class ClientMemory:
-    """A client's state and its ends of the links, after one exchange."""
+    """A client's method state and link states after one exchange."""
 
     state: Any
     uplink: Mapping[str, Any] = field(default_factory=dict)
@@ -39,12 +45,12 @@ class ClientMemory:
 
 @value
 class ClientRecord:
-    """The memories a client proposed, by exchange number; which of them counts, the next request's ack tells."""
+    """Memories proposed by a client, by exchange number; the next request's `ack` selects the one that counts."""
 
     memories: Mapping[int, ClientMemory] = field(default_factory=dict)
 
     def resolve(self, ack: int, first: ClientMemory) -> ClientMemory:
-        """The memory to go on from: that of the acknowledged exchange, or `first` where `ack` is 0 (first contact)."""
+        """Return the memory of the acknowledged exchange, or `first` if `ack` is 0 (first contact)."""
         if ack == 0:
             return first
         try:
@@ -53,19 +59,19 @@ class ClientRecord:
             raise MemoryLost(f"exchange {ack} is not among {sorted(self.memories)}") from None
 
     def propose(self, memory: ClientMemory, exchange: int, durable: int) -> ClientRecord:
-        """Add a memory; forget what is older than the last one inside a server checkpoint."""
+        """Add a memory and drop those older than `durable`, the last exchange inside a server checkpoint."""
         kept = {number: known for number, known in self.memories.items() if number >= durable and number != exchange}
         return ClientRecord({**kept, exchange: memory})
 
     def committed(self, ack: int) -> ClientRecord:
-        """Only the memory that counts, without what was kept for the round."""
+        """Return the acknowledged memory only, without the groups kept for the round."""
         memory = self.memories.get(ack)
         return ClientRecord({} if memory is None else {ack: replace(memory, kept=None)})
 
 
 @value
 class Contact:
-    """The server's side of one client: last absorbed exchange, the one before the checkpoint, ends of the links."""
+    """The server's record of one client: last absorbed exchange, last one inside a checkpoint, link states."""
 
     ack: int = 0
     durable: int = 0
@@ -73,13 +79,13 @@ class Contact:
     downlink: Mapping[str, Any] = field(default_factory=dict)
 
     def durable_at(self, durable_exchange: int) -> int:
-        """The absorbed exchange that the last checkpoint holds."""
+        """Return the last absorbed exchange inside the checkpoint that was written after `durable_exchange`."""
         return self.ack if self.ack <= durable_exchange else self.durable
 
 
 @value
 class ServerRecord:
-    """The method's server state, the contacts, the exchange counter, and what links share among clients, by group."""
+    """The method's server state, the contacts, the exchange counters, and link states common to all clients."""
 
     state: Any
     contacts: IntMap[Contact] = field(default_factory=IntMap)

@@ -1,7 +1,7 @@
-"""Where the server's per-client entries (caches, ends of links) may lie instead of in memory: one mapped file each.
+"""Files for the server's per-client entries (caches, link states) instead of memory: one mapped file each.
 
-A file is written once and never changed: an entry that is replaced gets a file of its own, and the old one goes when no
-checkpoint names it any more. So a crash at any moment leaves every file that the last checkpoint names.
+A file is written once and never changed: a replaced entry gets a new file, and the old one is deleted when no
+checkpoint names it any more. A crash at any moment therefore leaves every file that the last checkpoint names.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 __all__ = ["StoredEntry", "StoredFile", "TensorStore"]
 
 MIN_BYTES = 16_384
-"""Entries below four pages stay in memory: mapping them would not pay."""
+"""Entries below four pages stay in memory: a mapping would cost more than it saves."""
 
 
 @value
 class StoredEntry:
-    """What a checkpoint says of an entry that lies in a file: which one, and how large its arrays are."""
+    """Reference of a checkpoint to an entry in a file, with the size of its arrays."""
 
     file: str
     nbytes: int
 
 
 class StoredFile(Deferred):
-    """An entry in a file; each look maps it afresh, so that nothing stays in memory between looks."""
+    """An entry in a file; each access maps it anew, so that nothing stays in memory between accesses."""
 
     def __init__(self, path: Path, size: int, schema: ModelSchema) -> None:
-        """`size` counts the bytes of its arrays."""
+        """Refer to a file whose arrays have `size` bytes."""
         self.path = path
         self.nbytes = size
         self._schema = schema
 
     @property
     def entry(self) -> StoredEntry:
-        """What a checkpoint says of it."""
+        """The reference that a checkpoint stores."""
         return StoredEntry(self.path.name, self.nbytes)
 
     def load(self) -> Any:
-        """The entry, its arrays views of the file."""
+        """Return the entry; its arrays are views of the file."""
         try:
             return map_state(self.path, self._schema)
         except OSError as error:
@@ -61,38 +61,38 @@ class StoredFile(Deferred):
 
 
 class TensorStore:
-    """Files of entries in a folder; `min_bytes` is the size from which an entry is worth one."""
+    """Files of entries in a folder; entries below `min_bytes` stay in memory."""
 
     def __init__(self, folder: Path, schema: ModelSchema, min_bytes: int = MIN_BYTES) -> None:
-        """The folder is made with the first file."""
+        """Create a store; the folder is created with the first file."""
         self._folder = folder
         self._schema = schema
         self._min_bytes = min_bytes
 
     def takes(self, entry: object) -> bool:
-        """Whether the entry is large enough to lie in a file."""
+        """Return True if the entry is large enough for a file."""
         return nbytes(entry) >= self._min_bytes
 
     def put(self, name: str, entry: object) -> StoredFile:
-        """Write an entry; the name must be new, or that of a try that was never checkpointed."""
+        """Write an entry; the name must be new, or belong to an attempt that was never checkpointed."""
         path = self._folder / f"{name}.safetensors"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             write_whole(path, write_state(entry, self._schema))
         except OSError as error:
             raise RunError(
-                f"{path} could not be written ({error}); free some disk space, then go on with resume=True"
+                f"{path} could not be written ({error}); free some disk space, then continue with resume=True"
             ) from None
         return StoredFile(path, nbytes(entry), self._schema)
 
     def open(self, entry: StoredEntry) -> StoredFile:
-        """The file that a checkpoint names; only names of this folder are followed."""
+        """Return the file that a checkpoint names; paths outside of the folder are refused."""
         if os.sep in entry.file or not entry.file.endswith(".safetensors"):
             raise RunDirectoryError(f"the checkpoint names {entry.file!r}, which is no file of {self._folder}")
         return StoredFile(self._folder / entry.file, entry.nbytes, self._schema)
 
     def flush(self) -> None:
-        """Make the names of new files as durable as their content."""
+        """Sync the directory, so that the names of new files are as durable as their content."""
         descriptor = os.open(self._folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
@@ -100,12 +100,12 @@ class TensorStore:
             os.close(descriptor)
 
     def remove(self, files: Iterable[StoredFile]) -> None:
-        """No checkpoint names these any more; who still looks at one keeps it until then."""
+        """Delete files that no checkpoint names any more; existing mappings of them stay valid."""
         for file in files:
             file.path.unlink(missing_ok=True)
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Remove what a crash left behind."""
+        """Delete all other files, which a crash may have left behind."""
         for path in self._folder.glob("*") if self._folder.exists() else ():
             if path.name not in names:
                 path.unlink()
