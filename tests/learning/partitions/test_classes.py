@@ -32,7 +32,7 @@ def test_everybody_has_as_many_classes_and_classes_are_shared_evenly(per_client:
     ("per_client", "clients", "message"),
     [
         (11, 4, r"per_client is 11, but the training examples have 10 classes; lower it to at most 10"),
-        (2, 4, r"4 clients .* 2 classes each leave some of the 10 classes to nobody; take at least 5 clients, or per_"),
+        (2, 4, r"4 clients .* 2 classes each do not cover the 10 classes; take at least 5 clients, or per_"),
         (10, 100, r"class 0 has 60 examples for 100 clients; take fewer clients"),
     ],
 )

@@ -61,7 +61,7 @@ def test_dirichlet_gives_up_after_max_redraws_and_tells_the_smallest_client() ->
     message = str(caught.value)
     assert "alpha 0.7 over 2 clients (task.clients)" in message
     assert "below min_examples 2 in all 3 draws" in message
-    assert "smallest client had 1 examples at best" in message
+    assert "smallest client had at most 1 examples" in message
     assert "larger alpha, fewer clients, a smaller min_examples, or on_small: move" in message
 
 

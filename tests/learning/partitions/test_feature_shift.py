@@ -67,7 +67,7 @@ def test_what_cannot_be_shifted_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="pixels or real numbers, got int64"):
         FeatureShift(noise=1).shift(np.zeros((4, 3), np.int64), TWO, rng())
     mapped = np.lib.format.open_memmap(tmp_path / "a.npy", "w+", np.float32, (4, 3))
-    with pytest.raises(ConfigError, match="48 bytes are mapped"):
+    with pytest.raises(ConfigError, match="48 bytes are too large"):
         FeatureShift(noise=1).shift(mapped, TWO, rng())
 
 

@@ -41,7 +41,7 @@ def test_index_file_from_json_and_npz(tmp_path: Path) -> None:
         ([[0, -1], [2]], "client 0 has example -1"),
         ([[0, 3], [2, 3]], "example 3 belongs to client 0 and again to client 1"),
         ([[0, 3, 0], [2]], "example 0 belongs to client 0 and again to client 0"),
-        ([[0], []], "client 1 has 0 examples, below min_examples 1; mend the file"),
+        ([[0], []], "client 1 has 0 examples, below min_examples 1; correct the file"),
         ([[0], [1.0]], r"1\.0 is not an example number"),
         ([[0], [True]], "True is not an example number"),
         ([[0], ["1"]], "'1' is not an example number"),

@@ -34,7 +34,7 @@ class FixedProportions:
 @pytest.mark.parametrize("draw", [[float("nan")] * 3, [0.0] * 3])
 def test_a_draw_that_underflows_gives_the_class_to_one_client(draw: list[float]) -> None:
     partition = Dirichlet(0.01, min_examples=1, max_redraws=0)
-    with pytest.raises(ConfigError, match="had 0 examples at best"):
+    with pytest.raises(ConfigError, match="had at most 0 examples"):
         partition.split(of([0] * 6), 3, FixedProportions(draw))  # type: ignore[arg-type]
     assert module._proportions(0.01, 3, FixedProportions(draw)).tolist() == [0, 0, 1]  # type: ignore[arg-type]
     assert module._proportions(5.0, 3, FixedProportions(draw)).tolist() == [1 / 3] * 3  # type: ignore[arg-type]

@@ -1,1 +1,1 @@
-"""Losses: what local training minimises; one file each."""
+"""Losses that local training minimises, one file each."""

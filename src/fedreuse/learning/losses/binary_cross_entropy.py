@@ -1,4 +1,4 @@
-"""Mean cross-entropy of flags, each yes or no on its own."""
+"""Mean binary cross-entropy of independent flags."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BinaryCrossEntropy(Loss):
     """Mean binary cross-entropy over examples and flags (multi-label classification); outputs are log-odds.
 
     Args:
-        positive_weight: Factor on the loss of flags that are set, above 0; above 1 where few are.
+        positive_weight: Factor on the loss of flags that are set, above 0; use more than 1 if few are set.
 
     Example: `task: {loss: {name: binary_cross_entropy, positive_weight: 3.0}, metric: macro_f1}`.
     """
@@ -36,6 +36,6 @@ class BinaryCrossEntropy(Loss):
         require(self.positive_weight > 0, "task.loss.positive_weight must be above 0", self.positive_weight)
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Mean over the batch."""
+        """Return the mean over the batch."""
         weight = outputs.new_tensor(self.positive_weight)
         return functional.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype), pos_weight=weight)

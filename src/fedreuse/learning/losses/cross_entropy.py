@@ -22,11 +22,10 @@ __all__ = ["CrossEntropy"]
 class CrossEntropy(Loss):
     """Mean cross-entropy of class scores, over examples or over tokens.
 
-    For one class per token the scores are N x length x classes, and tokens whose label is -100 (padding) do not count:
-    the loss is the mean over the others.
+    With one class per token, scores are N x length x classes, and tokens with the label -100 (padding) do not count.
 
     Args:
-        label_smoothing: Share of the target that is spread evenly over all classes, in [0, 1).
+        label_smoothing: Share of the target distributed evenly over all classes, in [0, 1).
 
     Example: `task: {loss: {name: cross_entropy, label_smoothing: 0.1}}`.
     """
@@ -40,7 +39,7 @@ class CrossEntropy(Loss):
         require(0 <= self.label_smoothing < 1, "task.loss.label_smoothing must be in [0, 1)", self.label_smoothing)
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Mean over the examples, or tokens that count, of a batch."""
+        """Return the mean over the examples, or tokens that count, of a batch."""
         if kind_of(labels) == "tokens" and outputs.shape[:-1] == labels.shape:
             outputs, labels = outputs.flatten(0, -2), labels.flatten()
         return functional.cross_entropy(outputs, labels, label_smoothing=self.label_smoothing)

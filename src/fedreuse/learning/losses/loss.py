@@ -1,4 +1,4 @@
-"""What a loss is: the mean over a batch; one's own by `package.module:name`."""
+"""The base class of losses; custom ones are named `package.module:name`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,27 @@ __all__ = ["Loss", "losses"]
 
 
 class Loss(ABC):
-    """Mean loss of a batch."""
+    """Base class of losses: frozen dataclasses that return the mean loss of a batch.
+
+    The class variable `label_kinds` names the kinds of labels that a loss is for; without it, all.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Hinge(Loss):
+        ...     label_kinds = ("numbers",)
+        ...     def __call__(self, outputs, labels):
+        ...         return (1 - outputs * labels).clamp(min=0).mean()
+    """
 
     @abstractmethod
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """A scalar tensor to differentiate."""
+        """Return a scalar tensor to differentiate."""
 
 
 @dataclass(frozen=True)
 class OwnLoss(OwnFunction, Loss):
-    """A user's function of outputs and labels that returns the mean loss of a batch."""
+    """A custom function of outputs and labels that returns the mean loss of a batch."""
 
 
 losses: Registry[Loss] = Registry("losses", "fedreuse.learning.losses", adapt=OwnLoss, base=Loss)

@@ -19,7 +19,9 @@ __all__ = ["SquaredError"]
 @losses.register("squared_error")
 @dataclass(frozen=True)
 class SquaredError(Loss):
-    """Mean of (output - label)^2 over examples and outputs, in the square of the labels' unit.
+    """Mean of (output - label)^2 over examples and outputs, in the squared unit of the labels.
+
+    There are no settings.
 
     Example: `task: {loss: squared_error, metric: r2}`.
     """
@@ -27,6 +29,6 @@ class SquaredError(Loss):
     label_kinds = ("numbers",)
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Mean over the batch."""
-        found, wanted = aligned(outputs, labels)
-        return functional.mse_loss(found, wanted.to(found.dtype))
+        """Return the mean over the batch."""
+        outputs, labels = aligned(outputs, labels)
+        return functional.mse_loss(outputs, labels.to(outputs.dtype))

@@ -1,4 +1,4 @@
-"""Partitions: how training examples are dealt to clients, one file per rule."""
+"""Partitions: rules that assign training examples to clients, one file each."""
 
 from fedreuse.learning.data import Examples
 from fedreuse.learning.partitions.client_index import ClientIndex

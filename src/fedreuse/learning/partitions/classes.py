@@ -1,4 +1,4 @@
-"""Label skew by classes per client: everybody has exactly so many classes."""
+"""Label skew by a fixed number of classes per client."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ __all__ = ["Classes"]
 @partitions.register("classes")
 @dataclass(frozen=True)
 class Classes(Partition):
-    """Label skew by classes per client: everybody has `per_client` classes, a class is shared evenly by its clients.
+    """Label skew: every client has `per_client` classes, and a class is divided evenly among its clients.
 
     This is the label skew #C = k of Li, Diao, Chen and He (Federated Learning on Non-IID Data Silos, ICDE 2022). One
-    client after the other draws its classes among those that fewest clients have so far: every class has clients, and
-    the numbers of clients of two classes differ by one at most.
+    client after the other draws its classes among those with the fewest clients so far: every class has clients, and
+    the numbers of clients of two classes differ by at most one.
 
     Args:
-        per_client: Classes of each client, from 1 to the number of classes.
-        min_examples: Fewest examples a client may have, at least 1.
+        per_client: Classes of each client, at least 1; at most the number of classes.
+        min_examples: Smallest number of examples of a client, at least 1.
 
     Raises:
-        ConfigError: There are fewer classes than `per_client`, or clients x `per_client` does not cover the classes.
+        ConfigError: There are fewer classes than `per_client`, clients x `per_client` does not cover the classes, or a
+            class has fewer examples than clients.
 
     Example:
         task: {name: digits, clients: 20, partition: {name: classes, per_client: 2}}
@@ -53,21 +54,25 @@ class Classes(Partition):
         require(self.min_examples >= 1, "classes.min_examples must be at least 1", self.min_examples)
 
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
-        """Choose classes for everybody, then cut each shuffled class evenly over its clients."""
+        """Choose the classes of every client, then divide each shuffled class evenly among its clients."""
         require_enough(len(examples), num_clients, self.min_examples)
         sizes, members_of = by_class(examples.labels)
         has_class = self._choose(len(sizes), num_clients, rng)
         owners = np.empty(len(examples), dtype=np.int64)
         for number, members in enumerate(members_of):
             holders = np.flatnonzero(has_class[:, number])
-            self._require_shared(len(members), len(holders), number)
+            if len(members) < len(holders):
+                raise ConfigError(
+                    f"task.partition: class {number} has {len(members)} examples for {len(holders)} clients; take "
+                    "fewer clients, or a smaller per_client"
+                )
             owners[rng.permutation(members)] = holders[even_pieces(len(members), len(holders))]
         index = ClientIndex.from_owners(owners, num_clients)
         require_sizes(index, self.min_examples, "task.partition", "take fewer clients, or lower min_examples")
         return index
 
     def _choose(self, num_classes: int, num_clients: int, rng: np.random.Generator) -> np.ndarray:
-        """Which client has which class."""
+        """Return a table (clients x classes) of the classes that each client has."""
         if self.per_client > num_classes:
             raise ConfigError(
                 f"task.partition.per_client is {self.per_client}, but the training examples have {num_classes} "
@@ -75,21 +80,15 @@ class Classes(Partition):
             )
         if self.per_client * num_clients < num_classes:
             raise ConfigError(
-                f"task.partition: {num_clients} clients (task.clients) with {self.per_client} classes each leave some "
-                f"of the {num_classes} classes to nobody; take at least {-(-num_classes // self.per_client)} "
-                f"clients, or per_client {-(-num_classes // num_clients)}"
+                f"task.partition: {num_clients} clients (task.clients) with {self.per_client} classes each do not "
+                f"cover the {num_classes} classes; take at least {-(-num_classes // self.per_client)} clients, or "
+                f"per_client {-(-num_classes // num_clients)}"
             )
         has_class = np.zeros((num_clients, num_classes), dtype=bool)
         num_holders = np.zeros(num_classes, dtype=np.int64)
         for client in range(num_clients):
+            # classes with the fewest clients first, equal ones in random order
             chosen = np.lexsort((rng.random(num_classes), num_holders))[: self.per_client]
             has_class[client, chosen] = True
             num_holders[chosen] += 1
         return has_class
-
-    def _require_shared(self, num_members: int, num_holders: int, number: int) -> None:
-        if num_members < num_holders:
-            raise ConfigError(
-                f"task.partition: class {number} has {num_members} examples for {num_holders} clients; "
-                "take fewer clients, or a smaller per_client"
-            )

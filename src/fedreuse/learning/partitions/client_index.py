@@ -1,4 +1,4 @@
-"""Who has which examples, as two flat arrays."""
+"""The examples of every client, as two flat arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,21 @@ __all__ = ["ClientIndex", "starts_of"]
 
 @dataclass(frozen=True, eq=False)
 class ClientIndex:
-    """Who has which examples: client i has `indices[offsets[i]:offsets[i + 1]]`; the arrays are read-only."""
+    """The examples of every client: client i has `indices[offsets[i]:offsets[i + 1]]`; the arrays are read-only.
+
+    Args:
+        offsets: Start of each client's part of `indices`, and the end of the last one; from 0, not decreasing.
+        indices: Positions of examples in the training split.
+        redraws: Number of times the partition was drawn again, for the record.
+
+    Raises:
+        ValueError: Offsets do not rise from 0 to the number of indices, or an array is not a list of whole numbers.
+
+    Example:
+        >>> index = ClientIndex.from_owners(np.array([1, 0, 1]), 2)
+        >>> index.of(1).tolist()
+        [0, 2]
+    """
 
     offsets: np.ndarray
     indices: np.ndarray
@@ -44,7 +58,7 @@ class ClientIndex:
 
     @classmethod
     def from_owners(cls, owners: np.ndarray, num_clients: int, redraws: int = 0) -> ClientIndex:
-        """Group examples by the client that owns each (-1: nobody), ascending within a client."""
+        """Group examples by the client that owns each (-1: none), ascending within a client."""
         num_unowned = int(np.count_nonzero(owners < 0))
         grouped = np.argsort(owners, kind="stable")[num_unowned:]
         sizes = np.bincount(owners[grouped], minlength=num_clients)
@@ -52,7 +66,7 @@ class ClientIndex:
 
     @property
     def num_clients(self) -> int:
-        """Number of clients, empty ones included."""
+        """Number of clients, including those without examples."""
         return len(self.offsets) - 1
 
     @property
@@ -67,18 +81,18 @@ class ClientIndex:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of who has what."""
+        """SHA-256 of both arrays."""
         return digest_of(self.offsets, self.indices)
 
     def of(self, client: int) -> np.ndarray:
-        """The examples of one client, as a view."""
+        """Return the examples of one client, as a view."""
         if not 0 <= client < self.num_clients:
             raise IndexError(f"client {client} of {self.num_clients}")
         view: np.ndarray = self.indices[self.offsets[client] : self.offsets[client + 1]]
         return view
 
     def save(self, path: Path) -> None:
-        """Write an npz file that appears whole or not at all."""
+        """Write an npz file, atomically."""
         path.parent.mkdir(parents=True, exist_ok=True)
         content = BytesIO()
         np.savez(content, offsets=self.offsets, indices=self.indices, redraws=np.int64(self.redraws))
@@ -86,7 +100,11 @@ class ClientIndex:
 
     @classmethod
     def load(cls, path: Path) -> ClientIndex:
-        """Read what `save` wrote; `redraws` may be absent in a file of another origin."""
+        """Read a file of `save`; `redraws` may be absent in a file of another origin.
+
+        Raises:
+            DataError: The file is absent, damaged, or has other arrays.
+        """
         try:
             if not zipfile.is_zipfile(path):
                 raise ValueError("not an npz file" if path.exists() else "no such file")
@@ -101,5 +119,5 @@ class ClientIndex:
 
 
 def starts_of(sizes: np.ndarray) -> np.ndarray:
-    """Where each run of the given size starts, and where the last one ends."""
+    """Return the start of each consecutive group of the given sizes, and the end of the last one."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes, dtype=np.int64)])

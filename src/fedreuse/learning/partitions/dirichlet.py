@@ -1,4 +1,4 @@
-"""Label skew: each class is cut over the clients in Dirichlet proportions."""
+"""Label skew: each class is divided among the clients in Dirichlet proportions."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ __all__ = ["Dirichlet"]
 @partitions.register("dirichlet")
 @dataclass(frozen=True)
 class Dirichlet(Partition):
-    """Label skew: each class is cut over the clients in proportions from a symmetric Dirichlet distribution.
+    """Label skew: each class is divided among the clients in proportions from a symmetric Dirichlet distribution.
 
     Proportions p ~ Dir(alpha, ..., alpha) are drawn per class, and the shuffled class is cut at
-    floor(cumsum(p) * examples of the class); nothing is balanced. If that leaves a client below
-    `min_examples`, `redraw` draws the whole partition again (at most `max_redraws` times, and ten million
-    proportions in all), and `move` completes it from the largest clients: one example at a time from the
-    client that is largest then, the lowest id among equals, and evenly spaced over what that client had.
+    floor(cumsum(p) * examples of the class); sizes are not balanced. If a client ends up below `min_examples`,
+    `redraw` draws the whole partition again (at most `max_redraws` times, and ten million proportions in all), and
+    `move` fills it up from the largest clients: one example at a time from the client that is largest at that moment,
+    the lowest id among equals, and evenly spaced over that client's examples.
 
     Args:
-        alpha: Above 0; small is much skew, 0.5 is common, large is nearly none.
-        min_examples: Fewest examples a client may have, at least 1.
-        max_redraws: How often the whole partition is drawn again, at least 0.
-        on_small: `redraw` or `move`.
+        alpha: Concentration, above 0; small values give strong skew, 0.5 is common, large values give almost none.
+        min_examples: Smallest number of examples of a client, at least 1.
+        max_redraws: Largest number of redraws of the whole partition, at least 0.
+        on_small: Treatment of clients below `min_examples`: `redraw` or `move`, as above.
+
+    Raises:
+        ConfigError: A client is below `min_examples` in every draw, or there are too few examples.
 
     Example:
         task: {name: digits, clients: 20, partition: {name: dirichlet, alpha: 0.5}}
@@ -57,7 +60,7 @@ class Dirichlet(Partition):
         require(self.on_small in ("redraw", "move"), "dirichlet.on_small must be redraw or move", self.on_small)
 
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
-        """Draw the cuts until nobody is too small, then shuffle each class and cut it."""
+        """Draw proportions until no client is too small, then shuffle and cut each class."""
         require_enough(len(examples), num_clients, self.min_examples)
         class_sizes, members_of = by_class(examples.labels)
         rule = ("dirichlet", self.min_examples, self.max_redraws, self.on_small)

@@ -21,21 +21,21 @@ __all__ = ["FeatureShift"]
 @partitions.register("feature_shift")
 @dataclass(frozen=True)
 class FeatureShift(Partition):
-    """Feature shift: every client's inputs are turned by an angle of its own, or noisier the higher its number.
+    """Feature shift: the inputs of a client are rotated by its own angle, or have noise that grows with its number.
 
-    Noise is that of Li, Diao, Chen and He (Federated Learning on Non-IID Data Silos, ICDE 2022): client i of N adds
-    Gaussian noise of variance noise x (i + 1) / N, for uint8 images on pixels in [0, 1] (rounded, cut to 0..255).
-    A client's validation examples are shifted with it; the test split is not. The shifted copy of the training inputs
-    is held in memory.
+    The noise is that of Li, Diao, Chen and He (Federated Learning on Non-IID Data Silos, ICDE 2022): client i of N adds
+    Gaussian noise of variance noise x (i + 1) / N, for uint8 images on pixels in [0, 1] (rounded, clipped to 0..255).
+    A client's validation examples are shifted too; the test split is not. The shifted copy of the training inputs is
+    held in memory.
 
     Args:
-        partition: Who has which examples.
+        partition: Partition that assigns the examples.
         rotations: Angles in degrees, counterclockwise; each client draws one of them. Multiples of 90 move pixels
             without loss (square images), others interpolate linearly.
-        noise: Variance of the noise of the last client, at least 0.
+        noise: Variance of the noise of the last client, at least 0, for inputs in their own unit (pixels in [0, 1]).
 
     Raises:
-        ConfigError: Neither is set; inputs that are not images are to be turned; inputs are mapped from disk.
+        ConfigError: Neither rotations nor noise are set; inputs to rotate are not images; inputs are mapped from disk.
 
     Example:
         task:
@@ -60,21 +60,21 @@ class FeatureShift(Partition):
 
     @property
     def deals_by_class(self) -> bool:
-        """Whether the partition inside does."""
+        """Whether the inner partition uses the classes."""
         return self.partition.deals_by_class
 
     @property
-    def chooses_examples(self) -> bool:  # type: ignore[override]  # asked of the partition inside
-        """Whether the partition inside says which examples are used."""
+    def chooses_examples(self) -> bool:  # type: ignore[override]  # that of the inner partition
+        """Whether the inner partition selects the examples that are used."""
         return self.partition.chooses_examples
 
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
-        """Deal as the partition inside does."""
+        """Assign the examples as the inner partition does."""
         return self.partition.split(examples, num_clients, rng)
 
     def shift(self, inputs: np.ndarray, index: ClientIndex, rng: np.random.Generator) -> np.ndarray:
-        """A copy of the inputs in which every client's are turned and noisy."""
-        self._require_shiftable(inputs)
+        """Return a copy of the inputs with the rotation and noise of each client."""
+        self._check_inputs(inputs)
         shifted = np.array(inputs)
         angle_of = rng.integers(len(self.rotations), size=index.num_clients) if self.rotations else None
         for client in range(index.num_clients):
@@ -86,15 +86,15 @@ class FeatureShift(Partition):
                 shifted[places] = _noisy(shifted[places], float(np.sqrt(variance)), rng)
         return shifted
 
-    def _require_shiftable(self, inputs: np.ndarray) -> None:
+    def _check_inputs(self, inputs: np.ndarray) -> None:
         if isinstance(inputs, np.memmap):
             raise ConfigError(
-                f"task.partition: feature_shift copies the inputs, but these {inputs.nbytes:,} bytes are mapped from "
-                "disk because they are many; shift them in the file, or take a smaller one"
+                f"task.partition: feature_shift copies the inputs, but these {inputs.nbytes:,} bytes are too large for "
+                "memory and mapped from disk; shift them in the file, or take a smaller one"
             )
         if self.rotations and inputs.ndim != 4:
             raise ConfigError(
-                f"task.partition.rotations: only images (channels, height, width) can be turned, and these inputs have "
+                f"task.partition.rotations: only images (channels, height, width) can be rotated, but inputs have "
                 f"the shape {inputs.shape[1:]}; drop rotations, or take noise"
             )
         if inputs.dtype.kind not in "fu":

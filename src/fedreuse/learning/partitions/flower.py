@@ -1,4 +1,4 @@
-"""Flower's own partitioners, where the package flwr-datasets is installed."""
+"""Flower's partitioners, from the package flwr-datasets."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = ["Flower"]
 @partitions.register("flower")
 @dataclass(frozen=True)
 class Flower(Partition):
-    """A partitioner of flwr-datasets, so that a Flower study and this one deal the same examples.
+    """A partitioner of flwr-datasets, so that clients have the same examples as in a Flower study.
 
-    The partitioner sees a dataset with the columns `label`, and `client` and `time` where the data have them.
+    The partitioner sees a dataset with the column `label`, and `client` and `time` if the data have them.
 
     Args:
-        partitioner: The class in `flwr_datasets.partitioner`, such as `DirichletPartitioner`.
-        options: Its arguments; `partition_by` names one of the columns above. Chance is the partitioner's own `seed`,
-            not the run's.
-        min_examples: Fewest examples a client may have, at least 1.
+        partitioner: Class in `flwr_datasets.partitioner`, such as `DirichletPartitioner`.
+        options: Arguments of the partitioner; `partition_by` names one of the columns above. Draws depend on its own
+            `seed`, not on the seed of the run.
+        min_examples: Smallest number of examples of a client, at least 1.
 
     Raises:
         ConfigError: The package or the class is missing, the arguments do not fit, or the number of partitions is not
@@ -50,8 +50,8 @@ class Flower(Partition):
     min_examples: int = 1
 
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
-        """Let the partitioner deal, and read off which examples each part has."""
-        del rng  # the partitioner has a seed of its own
+        """Run the partitioner, and read the examples of each of its parts."""
+        del rng  # the partitioner has its own seed
         try:
             parts = self._parts(examples, num_clients)
         except ConfigError:
@@ -68,18 +68,18 @@ class Flower(Partition):
         return index
 
     def _parts(self, examples: Examples, num_clients: int) -> list[np.ndarray]:
-        built = self._class()(**self.options)
+        partitioner = self._class()(**self.options)
         from datasets import Dataset
 
         columns = {"label": examples.labels, "client": examples.clients, "time": examples.times}
         known = {name: values for name, values in columns.items() if values is not None}
-        built.dataset = Dataset.from_dict({"example": np.arange(len(examples)), **known})
-        if built.num_partitions != num_clients:
+        partitioner.dataset = Dataset.from_dict({"example": np.arange(len(examples)), **known})
+        if partitioner.num_partitions != num_clients:
             raise ConfigError(
-                f"task.partition: {self.partitioner} makes {built.num_partitions} partitions, but task.clients is "
-                f"{num_clients}; set task.clients: {built.num_partitions}"
+                f"task.partition: {self.partitioner} makes {partitioner.num_partitions} partitions, but task.clients "
+                f"is {num_clients}; set task.clients: {partitioner.num_partitions}"
             )
-        return [np.asarray(built.load_partition(client)["example"], np.int64) for client in range(num_clients)]
+        return [np.asarray(partitioner.load_partition(client)["example"], np.int64) for client in range(num_clients)]
 
     def _class(self) -> Any:
         try:
@@ -88,8 +88,8 @@ class Flower(Partition):
             raise ConfigError(
                 f"task.partition: flower needs the package flwr-datasets ({error}); pip install flwr-datasets"
             ) from None
-        found = getattr(module, self.partitioner, None)
-        if found is None:
-            way_out = suggest(self.partitioner, module.__all__)
-            raise ConfigError(f"task.partition.partitioner: there is no '{self.partitioner}'; {way_out}")
-        return found
+        cls = getattr(module, self.partitioner, None)
+        if cls is None:
+            hint = suggest(self.partitioner, module.__all__)
+            raise ConfigError(f"task.partition.partitioner: there is no '{self.partitioner}'; {hint}")
+        return cls

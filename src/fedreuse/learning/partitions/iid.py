@@ -1,4 +1,4 @@
-"""No skew: shuffled and cut evenly."""
+"""No skew: shuffled examples in equal parts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Iid"]
 @partitions.register("iid")
 @dataclass(frozen=True)
 class Iid(Partition):
-    """No skew: the shuffled examples are cut into pieces whose sizes differ by one at most.
+    """No skew: the shuffled examples are cut into parts whose sizes differ by at most one.
 
     Args:
-        min_examples: Fewest examples a client may have, at least 1.
+        min_examples: Smallest number of examples of a client, at least 1.
 
     Example:
         task: {name: digits, clients: 20, partition: iid}

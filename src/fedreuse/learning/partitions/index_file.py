@@ -23,11 +23,15 @@ class IndexFile(Partition):
     """A partition made elsewhere, read from a file.
 
     The file is JSON, one list of example numbers per client ([[0, 5], [1, 2, 3]], alone or under the key
-    `clients`), or an npz as ClientIndex.save writes it. Examples that nobody has stay unused.
+    `clients`), or an npz as ClientIndex.save writes it. Examples that no client has stay unused.
 
     Args:
-        path: The file; it ends in .json or .npz.
-        min_examples: Fewest examples a client may have, at least 1.
+        path: The file; its name ends in .json or .npz.
+        min_examples: Smallest number of examples of a client, at least 1.
+
+    Raises:
+        ConfigError: The file cannot be read, has another number of clients than `task.clients`, an example outside of
+            the training split, or one with two owners.
 
     Example:
         task: {name: digits, clients: 2, partition: {name: index_file, path: parts.json}}
@@ -55,7 +59,7 @@ class IndexFile(Partition):
                 f"set task.clients: {listed.num_clients}, or name the file that fits"
             )
         owners = _owners_of(listed, len(examples), where)
-        require_sizes(listed, self.min_examples, where, "mend the file, or lower min_examples")
+        require_sizes(listed, self.min_examples, where, "correct the file, or lower min_examples")
         return ClientIndex.from_owners(owners, num_clients, listed.redraws)
 
     def _read(self, where: str) -> ClientIndex:
@@ -68,9 +72,9 @@ class IndexFile(Partition):
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise ConfigError(f"{where} cannot be read as JSON ({error}); mend the path or the file") from None
+            raise ConfigError(f"{where} cannot be read as JSON ({error}); correct the path or the file") from None
         lists = content.get("clients") if isinstance(content, dict) else content
-        if not isinstance(lists, list) or not all(isinstance(one, list) for one in lists):
+        if not isinstance(lists, list) or not all(isinstance(examples, list) for examples in lists):
             raise ConfigError(f"{where} must hold one list of example numbers per client, [[0, 5], [1, 2, 3]]")
         flat = list(chain.from_iterable(lists))
         for value in flat:
@@ -81,13 +85,13 @@ class IndexFile(Partition):
 
 
 def _owners_of(listed: ClientIndex, num_examples: int, where: str) -> np.ndarray:
-    """The owner of each example, refusing numbers outside the data and examples with two owners."""
+    """Return the owner of each example; refuse numbers outside the data and examples with two owners."""
     client_of = listed.owners
     outside = np.flatnonzero((listed.indices < 0) | (listed.indices >= num_examples))
     if len(outside):
         raise ConfigError(
             f"{where}: client {client_of[outside[0]]} has example {listed.indices[outside[0]]}, but "
-            f"the training examples are 0 to {num_examples - 1}; mend the file, or take its dataset"
+            f"the training examples are 0 to {num_examples - 1}; correct the file, or choose its dataset"
         )
     owners = np.full(num_examples, -1, dtype=np.int64)
     owners[listed.indices] = client_of
@@ -97,6 +101,6 @@ def _owners_of(listed: ClientIndex, num_examples: int, where: str) -> np.ndarray
         first, second = client_of[listed.indices == example][:2]
         raise ConfigError(
             f"{where}: example {example} belongs to client {first} and again to client {second}; "
-            "an example has one owner, so mend the file"
+            "an example has one owner: correct the file"
         )
     return owners

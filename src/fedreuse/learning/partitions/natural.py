@@ -1,4 +1,4 @@
-"""Natural clients: every example stays with the user, device or site it came from."""
+"""Natural clients: every example stays with the user, device or site that it comes from."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ __all__ = ["Natural"]
 class Natural(Partition):
     """Natural clients: every example stays with the user, device or site that the data name.
 
-    `task.clients` must be the number of clients that are kept; the refusal names it.
+    `task.clients` must be the number of clients that are kept; the error message names it.
 
     Args:
-        min_examples: Fewest examples a client may have, at least 1. With one example a client cannot train, because
-            batches have at least two.
-        min_classes: Fewest different labels a client may have, at least 1.
-        on_small: `refuse` names the first client below one of these bounds; `drop` leaves all such clients out.
+        min_examples: Smallest number of examples of a client, at least 1. With one example a client cannot train,
+            because batches have at least two.
+        min_classes: Smallest number of different labels of a client, at least 1.
+        on_small: Treatment of clients below one of these bounds: `refuse` raises an error that names the first one,
+            `drop` leaves all such clients out.
 
     Raises:
-        ConfigError: The data name no clients, another number of them than `task.clients`, or one that is too small.
+        ConfigError: The data name no clients, their number is not `task.clients`, or one of them is too small.
 
     Example:
         task: {name: files, path: visits.parquet, client_column: hospital, clients: 12, partition: natural}
@@ -44,7 +45,7 @@ class Natural(Partition):
 
     @property
     def deals_by_class(self) -> bool:
-        """Whether classes are counted."""
+        """Whether the classes of a client are counted."""
         return self.min_classes > 1
 
     def __post_init__(self) -> None:
@@ -61,43 +62,42 @@ class Natural(Partition):
                 "column that does (task.client_column, dataset `files`), or take another partition, such as dirichlet"
             )
         is_kept = self._kept(examples)
-        if (found := int(np.count_nonzero(is_kept))) != num_clients:
+        if (num_kept := int(np.count_nonzero(is_kept))) != num_clients:
+            left_out = "" if is_kept.all() else f" ({np.count_nonzero(~is_kept)} smaller ones left out)"
             raise ConfigError(
-                f"task.partition: there are {found} natural clients{self._left_out(is_kept)}, but task.clients is "
-                f"{num_clients}; set task.clients: {found}"
+                f"task.partition: there are {num_kept} natural clients{left_out}, but task.clients is {num_clients}; "
+                f"set task.clients: {num_kept}"
             )
         number_of = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
         return ClientIndex.from_owners(number_of[examples.clients], num_clients)
 
     def _kept(self, examples: Examples) -> np.ndarray:
-        """Which clients of the data take part."""
+        """Return whether each client of the data takes part."""
         assert examples.clients is not None
         sizes = np.bincount(examples.clients)
         is_kept: np.ndarray = sizes >= self.min_examples
-        self._refuse(examples, is_kept, sizes, "examples", "min_examples")
+        self._check(examples, is_kept, sizes, "examples", "min_examples")
         if self.min_classes > 1:
             classes = _classes_of(examples)
             has_enough = classes >= self.min_classes
-            self._refuse(examples, has_enough, classes, "classes", "min_classes")
+            self._check(examples, has_enough, classes, "classes", "min_classes")
             is_kept &= has_enough
         return is_kept
 
-    def _refuse(self, examples: Examples, is_met: np.ndarray, found: np.ndarray, what: str, bound: str) -> None:
+    def _check(self, examples: Examples, is_met: np.ndarray, counts: np.ndarray, what: str, bound: str) -> None:
+        """Refuse the first client below a bound, unless such clients are dropped."""
         if self.on_small == "drop" or is_met.all():
             return
         client = int(np.argmin(is_met))
         raise ConfigError(
-            f"task.partition: {examples.name_of(client)} has too few {what} ({found[client]}, natural.{bound} is "
+            f"task.partition: {examples.name_of(client)} has too few {what} ({counts[client]}, natural.{bound} is "
             f"{getattr(self, bound)}){and_others(int(np.count_nonzero(~is_met)) - 1)}; leave such clients out with "
             f"partition: {{name: natural, on_small: drop}}, or lower {bound}"
         )
 
-    def _left_out(self, is_kept: np.ndarray) -> str:
-        return "" if is_kept.all() else f" ({np.count_nonzero(~is_kept)} smaller ones left out)"
-
 
 def _classes_of(examples: Examples) -> np.ndarray:
-    """Number of different labels of each client."""
+    """Return the number of different labels of each client."""
     assert examples.clients is not None
     num_classes = int(examples.labels.max()) + 1
     pairs = np.unique(examples.clients * np.int64(num_classes) + examples.labels)

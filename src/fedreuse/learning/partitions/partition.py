@@ -1,4 +1,4 @@
-"""What a partition is given, what it returns, and the checks that all partitions share."""
+"""The base class of partitions, and checks that they share."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ __all__ = ["Partition", "by_class", "even_pieces", "partitions", "require_enough
 
 
 class Partition(ABC):
-    """A rule that deals training examples to clients. A rule of one's own derives from this class.
+    """Base class of partitions: frozen dataclasses that assign training examples to clients.
+
+    A custom partition derives from this class and is named `package.module:Name` in a configuration.
 
     Example:
+        >>> from dataclasses import dataclass
+        >>> from fedreuse.learning.partitions import ClientIndex
         >>> @dataclass(frozen=True)
         ... class EveryOther(Partition):
         ...     def split(self, examples, num_clients, rng):
@@ -29,29 +33,29 @@ class Partition(ABC):
     """
 
     chooses_examples: bool = False
-    """Whether the rule itself says which examples are used, so that `task.limit` may not say it too."""
+    """Whether the partition selects the examples that are used, so that `task.limit` cannot be set."""
 
     @property
     def deals_by_class(self) -> bool:
-        """Whether the rule looks at the examples' classes, so that there must be some."""
+        """Whether the partition uses the classes of examples; it is refused for labels that are not classes."""
         return False
 
     @abstractmethod
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
-        """Deal the examples.
+        """Assign the examples to clients.
 
         Args:
-            examples: Labels, and natural clients and times where the data have them.
-            num_clients: `task.clients`; the answer has as many.
-            rng: The only source of chance; the same generator gives the same answer.
+            examples: Labels, and natural clients and times if the data have them.
+            num_clients: `task.clients`, the number of clients of the result.
+            rng: The only source of randomness; the same generator gives the same result.
 
         Raises:
-            ConfigError: The examples cannot be dealt like this.
+            ConfigError: The examples cannot be assigned by this rule.
 
         """
 
     def shift(self, inputs: np.ndarray, index: ClientIndex, rng: np.random.Generator) -> np.ndarray:
-        """The training inputs as their clients see them; unchanged unless the rule changes features too."""
+        """Return the training inputs as the clients see them; unchanged by default."""
         del index, rng
         return inputs
 
@@ -60,18 +64,18 @@ partitions: Registry[Partition] = Registry("partitions", "fedreuse.learning.part
 
 
 def by_class(labels: np.ndarray) -> tuple[list[int], list[np.ndarray]]:
-    """Size and members of each class that occurs, in the order of the labels."""
+    """Return size and members of each class that occurs, in the order of the labels."""
     _, sizes = np.unique(labels, return_counts=True)
     return sizes.tolist(), np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
 
 
 def even_pieces(num_items: int, num_pieces: int) -> np.ndarray:
-    """The piece of each item when items are cut as evenly as whole numbers allow."""
+    """Return the part of each item when items are cut into parts whose sizes differ by at most one."""
     return np.repeat(np.arange(num_pieces), np.diff(np.arange(num_pieces + 1) * num_items // num_pieces))
 
 
 def require_enough(num_examples: int, num_clients: int, min_examples: int) -> None:
-    """Refuse at once what counting rules out."""
+    """Refuse settings that need more examples than there are."""
     require(num_clients >= 1, "task.clients must be at least 1", num_clients)
     if num_clients * min_examples > num_examples:
         raise ConfigError(
@@ -81,11 +85,11 @@ def require_enough(num_examples: int, num_clients: int, min_examples: int) -> No
         )
 
 
-def require_sizes(index: ClientIndex, min_examples: int, where: str, way_out: str) -> None:
-    """Refuse a client that has too little."""
+def require_sizes(index: ClientIndex, min_examples: int, where: str, remedy: str) -> None:
+    """Refuse an index with a client below `min_examples`; `remedy` ends the message."""
     smallest = int(np.argmin(index.sizes))
     if index.sizes[smallest] < min_examples:
         raise ConfigError(
             f"{where}: client {smallest} has {index.sizes[smallest]} examples, "
-            f"below min_examples {min_examples}; {way_out}"
+            f"below min_examples {min_examples}; {remedy}"
         )

@@ -1,4 +1,4 @@
-"""Clients' shares from a symmetric Dirichlet distribution, drawn until nobody is too small or completed by moving."""
+"""Shares of clients from a symmetric Dirichlet distribution, redrawn until no client is too small, or filled up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_PROPORTIONS", "OnSmall", "draw_cuts", "move_to_small"]
 
 OnSmall = Literal["redraw", "move"]
-MAX_PROPORTIONS = 10_000_000  # drawn in all redraws of one partition: a second or two, however many clients
+MAX_PROPORTIONS = 10_000_000  # drawn in all redraws of one partition: one or two seconds for any number of clients
 
 
 def draw_cuts(
@@ -25,10 +25,17 @@ def draw_cuts(
     rng: np.random.Generator,
     rule: tuple[str, int, int, OnSmall],
 ) -> tuple[list[np.ndarray], int]:
-    """Owners of the shuffled members of each group of the given sizes, and how often they were drawn again.
+    """Return the owners of the shuffled members of each group, and the number of redraws.
 
-    `rule` is what a configuration says of clients that come out too small: the partition's name, min_examples,
-    max_redraws and on_small.
+    Args:
+        alpha: Concentration of the Dirichlet distribution.
+        sizes: Number of members of each group.
+        num_clients: Number of clients.
+        rng: Source of randomness.
+        rule: The partition's name, min_examples, max_redraws and on_small.
+
+    Raises:
+        ConfigError: Every draw leaves a client below min_examples.
     """
     name, min_examples, max_redraws, on_small = rule
     num_redraws = min(max_redraws, MAX_PROPORTIONS // (len(sizes) * num_clients))
@@ -41,14 +48,14 @@ def draw_cuts(
         best = max(best, smallest)
     raise ConfigError(
         f"task.partition: {name} with alpha {alpha} over {num_clients} clients (task.clients) "
-        f"left somebody below min_examples {min_examples} in all {num_redraws + 1} draws; the "
-        f"smallest client had {best} examples at best. Take a larger alpha, fewer clients, a smaller "
+        f"left a client below min_examples {min_examples} in all {num_redraws + 1} draws; the "
+        f"smallest client had at most {best} examples. Take a larger alpha, fewer clients, a smaller "
         "min_examples, or on_small: move"
     )
 
 
 def move_to_small(owners: np.ndarray, num_clients: int, min_examples: int) -> np.ndarray:
-    """Owners after the largest clients have filled everybody up to `min_examples`."""
+    """Return the owners after small clients were filled up to `min_examples` from the largest ones."""
     sizes = np.bincount(owners, minlength=num_clients)
     wanted = np.maximum(min_examples - sizes, 0)
     given = _given(sizes, int(wanted.sum()), min_examples)
@@ -61,15 +68,16 @@ def move_to_small(owners: np.ndarray, num_clients: int, min_examples: int) -> np
 
 
 def _cut(alpha: float, num_examples: int, num_clients: int, rng: np.random.Generator) -> np.ndarray:
-    """The owner of each of a group's shuffled examples: proportions cut by cumulative sum."""
+    """Return the owner of each shuffled example of a group: proportions, cut by their cumulative sum."""
     cuts = np.cumsum(_proportions(alpha, num_clients, rng)) * num_examples
+    # the tolerance keeps a cut that is whole but for rounding
     ends = np.minimum(np.floor(cuts + 1e-9), num_examples).astype(np.int64)
     ends[-1] = num_examples
     return np.repeat(np.arange(num_clients), np.diff(ends, prepend=0))
 
 
 def _proportions(alpha: float, num_clients: int, rng: np.random.Generator) -> np.ndarray:
-    """One symmetric Dirichlet draw; where floats give out, its limit: one has all, or all have the same."""
+    """Draw from a symmetric Dirichlet distribution, or return its limit (one client, equal shares) on underflow."""
     if 1e-300 < alpha < 1e300:
         drawn = rng.dirichlet(np.full(num_clients, alpha))
         if np.isfinite(drawn).all() and drawn.sum() > 0:
@@ -82,8 +90,8 @@ def _proportions(alpha: float, num_clients: int, rng: np.random.Generator) -> np
 
 
 def _given(sizes: np.ndarray, total: int, floor: int) -> np.ndarray:
-    """What each client gives if `total` examples leave one by one, from the largest, lowest id first."""
-    low, high = floor, int(sizes.max()) + 1  # everything above `level` is enough at low, too little at high
+    """Return the number of examples each client gives, one by one from the largest client, lowest id first."""
+    low, high = floor, int(sizes.max()) + 1  # bisection: examples above `low` suffice, above `high` they do not
     while high - low > 1:
         level = (low + high) // 2
         low, high = (level, high) if np.maximum(sizes - level, 0).sum() >= total else (low, level)

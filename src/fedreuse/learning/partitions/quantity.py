@@ -1,4 +1,4 @@
-"""Quantity skew: clients of very different sizes with the same mix of labels."""
+"""Quantity skew: clients of very different sizes with the same distribution of labels."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ class Quantity(Partition):
     """Quantity skew: the shuffled examples are cut in proportions from one symmetric Dirichlet draw.
 
     This is the quantity skew q ~ Dir(beta) of Li, Diao, Chen and He (Federated Learning on Non-IID Data Silos, ICDE
-    2022). What happens to a client below `min_examples` is as in the partition `dirichlet`.
+    2022). A client below `min_examples` is treated as in the partition `dirichlet`.
 
     Args:
-        alpha: Above 0; at 0.5 some clients have many times what others have, large values make all alike.
-        min_examples: Fewest examples a client may have, at least 1.
-        max_redraws: How often the sizes are drawn again, at least 0.
-        on_small: `redraw`, or `move`: complete small clients from the largest ones.
+        alpha: Concentration, above 0; at 0.5 some clients are many times larger than others, large values give equal
+            sizes.
+        min_examples: Smallest number of examples of a client, at least 1.
+        max_redraws: Largest number of redraws of the sizes, at least 0.
+        on_small: `redraw`, or `move`: fill up small clients from the largest ones.
+
+    Raises:
+        ConfigError: A client is below `min_examples` in every draw, or there are too few examples.
 
     Example:
         task: {name: digits, clients: 20, partition: {name: quantity, alpha: 0.5}}

@@ -23,11 +23,11 @@ __all__ = ["Shards"]
 @partitions.register("shards")
 @dataclass(frozen=True)
 class Shards(Partition):
-    """Few classes per client: the examples sorted by label are cut into equal shards, dealt at random.
+    """Few classes per client: the examples sorted by label are cut into equal shards, assigned at random.
 
     Args:
-        shards_per_client: How many shards each client gets, at least 1; McMahan et al. (2017) take 2.
-        min_examples: Fewest examples a client may have, at least 1.
+        shards_per_client: Number of shards of each client, at least 1; 2 in McMahan et al. (2017).
+        min_examples: Smallest number of examples of a client, at least 1.
 
     Example:
         task: {name: digits, clients: 20, partition: {name: shards, shards_per_client: 2}}
@@ -45,7 +45,7 @@ class Shards(Partition):
         require(self.min_examples >= 1, "shards.min_examples must be at least 1", self.min_examples)
 
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
-        """Sort, cut and deal."""
+        """Sort the examples, cut them into shards, and assign these to clients."""
         num_shards = num_clients * self.shards_per_client
         require_enough(len(examples), num_clients, max(self.shards_per_client, self.min_examples))
         dealt_to = np.empty(num_shards, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Time-ordered arrival: each client holds one stretch of time."""
+"""Time-ordered arrival: each client has one interval of time."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["TimeOrdered"]
 @partitions.register("time_ordered")
 @dataclass(frozen=True)
 class TimeOrdered(Partition):
-    """Time-ordered arrival: the examples, ordered by time, are cut into even stretches; client 0 has the earliest.
+    """Time-ordered arrival: the examples, ordered by time, are cut into equal intervals; client 0 has the earliest.
 
-    Data without times (`task.time_column` of the dataset `files`) are taken in the order in which they are stored.
-    Examples of the same time keep that order too; nothing is drawn.
+    Without times (`task.time_column` of the dataset `files`) the stored order counts. Examples of the same time keep
+    that order too; nothing is drawn.
 
     Args:
-        min_examples: Fewest examples a client may have, at least 1.
+        min_examples: Smallest number of examples of a client, at least 1.
 
     Example:
         task: {name: files, path: meters.csv, time_column: when, clients: 12, partition: time_ordered}
@@ -37,7 +37,7 @@ class TimeOrdered(Partition):
         require(self.min_examples >= 1, "time_ordered.min_examples must be at least 1", self.min_examples)
 
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
-        """Sort and cut."""
+        """Sort the examples by time and cut them."""
         del rng  # nothing is drawn
         require_enough(len(examples), num_clients, self.min_examples)
         order = np.arange(len(examples)) if examples.times is None else np.argsort(examples.times, kind="stable")
