@@ -56,7 +56,7 @@ def test_ones_own_class_has_a_state(own: str) -> None:
     metric = metrics.parse({"name": f"{own}:Precision", "of": 2}, "task.metric")
     assert metric(SCORES, LABELS) == (0, 1)
     assert metric.value((3, 4), 10) == 0.75
-    with pytest.raises(ConfigError, match=r"own_metrics:Stranger must derive from Metric"):
+    with pytest.raises(ConfigError, match=r"own_metrics:Stranger must define __call__"):
         metrics.parse(f"{own}:Stranger", "task.metric")
 
 
@@ -67,11 +67,13 @@ def test_ones_own_parts_are_written_back_as_they_were_read(own: str) -> None:
         assert metrics.parse(named_plain(metrics, metric), "task.metric") == metric
 
 
-def test_a_metric_that_lacks_a_half_says_which() -> None:
-    with pytest.raises(NotImplementedError, match=r"Metric must define __call__"):
-        Metric()(SCORES, LABELS)
-    with pytest.raises(NotImplementedError, match=r"Metric must define value"):
-        Metric().value((1, 2), 3)
+def test_a_state_of_several_numbers_needs_a_value() -> None:
+    class Pair(Metric):
+        def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> tuple[int, int]:
+            return 1, 2
+
+    with pytest.raises(NotImplementedError, match=r"Pair must define value"):
+        Pair().value((1, 2), 3)
 
 
 def test_unknown_names_are_refused_with_a_way_out() -> None:

@@ -29,7 +29,7 @@ _TEST_EVERY = 5
 class Digits(Dataset):
     """scikit-learn's digits: 1,797 images of 8 x 8, 10 classes; every fifth image of a class is for testing.
 
-    The images come with scikit-learn: nothing is downloaded. There are no settings.
+    The images come with scikit-learn: nothing is downloaded.
 
     Example: `task: {name: digits, clients: 30}`.
     """

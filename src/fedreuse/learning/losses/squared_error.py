@@ -21,8 +21,6 @@ __all__ = ["SquaredError"]
 class SquaredError(Loss):
     """Mean of (output - label)^2 over examples and outputs, in the squared unit of the labels.
 
-    There are no settings.
-
     Example: `task: {loss: squared_error, metric: r2}`.
     """
 

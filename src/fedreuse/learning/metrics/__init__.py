@@ -1,1 +1,1 @@
-"""Metrics: what is reported of a model, by states that are added; one file each."""
+"""Metrics of a model, computed from states that add up over batches and clients; one file each."""

@@ -1,4 +1,4 @@
-"""Share of right answers."""
+"""Share of correct predictions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["Accuracy"]
 @metrics.register("accuracy")
 @dataclass(frozen=True)
 class Accuracy(Metric):
-    """Share of examples (or tokens that count) whose highest score is at the right class; of flags, all right at once.
+    """Share of examples (or tokens that count) whose highest score is that of the true class, in [0, 1].
 
-    A flag is predicted where its score is above 0.
+    With flags, an example counts if all its flags are correct; a flag is predicted if its score is above 0.
 
     Example: `task: {metric: accuracy}`.
     """
@@ -28,7 +28,7 @@ class Accuracy(Metric):
     is_share = True
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> float:
-        """Number of right answers."""
+        """Return the number of correct predictions."""
         if kind_of(labels) == "flags":
             return float(((outputs > 0) == labels).all(1).sum())
         outputs, labels = counted(outputs, labels)

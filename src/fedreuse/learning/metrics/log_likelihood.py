@@ -1,4 +1,4 @@
-"""Mean log-likelihood of the right classes: what a language model is chosen by."""
+"""Mean log-likelihood of the true classes, which selects language models."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["LogLikelihood"]
 @metrics.register("log_likelihood")
 @dataclass(frozen=True)
 class LogLikelihood(Metric):
-    """Mean log-likelihood (natural) of the right classes, over examples or tokens that count; 0 is perfect.
+    """Mean log-likelihood of the true classes in nats, over examples or tokens that count; at most 0, which is perfect.
 
-    It orders models as perplexity does, exp(-value), and more is better, so it can be `task.metric`.
+    It ranks models as perplexity, exp(-value), does; higher is better, so it can be `task.metric`.
 
     Example: `task: {metric: log_likelihood, metrics: [perplexity]}`.
     """
@@ -29,6 +29,6 @@ class LogLikelihood(Metric):
     label_kinds = ("classes", "tokens")
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> float:
-        """Sum over the batch, in double precision."""
+        """Return the sum over the batch, in double precision."""
         outputs, labels = counted(outputs, labels)
         return -float(functional.cross_entropy(outputs.double(), labels, reduction="sum"))

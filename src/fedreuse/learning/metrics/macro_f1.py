@@ -1,4 +1,4 @@
-"""F1 of every class, averaged over classes."""
+"""Mean F1 over classes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ __all__ = ["MacroF1"]
 @metrics.register("macro_f1")
 @dataclass(frozen=True)
 class MacroF1(Metric):
-    """Mean over classes of F1 = 2 right / (predicted + true); classes that are neither predicted nor true are left out.
+    """Mean over classes of F1 = 2 correct / (predicted + true), in [0, 1].
 
-    Where labels are flags, each is a class that is predicted where its score is above 0.
+    Classes that are neither predicted nor true are left out. With flags, each flag is a class, predicted if its score
+    is above 0.
 
     Example: `task: {metrics: [macro_f1]}`.
     """
@@ -30,20 +31,22 @@ class MacroF1(Metric):
     is_share = True
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
-        """Of each class: how often it was right, predicted, and true."""
+        """Return three counts per class: correct predictions, predictions, and examples."""
         if kind_of(labels) == "flags":
-            said = outputs > 0
-            return tuple(tuple(one.sum(0).tolist()) for one in (said & labels, said, labels))
+            predicted = outputs > 0
+            return tuple(tuple(part.sum(0).tolist()) for part in (predicted & labels, predicted, labels))
         outputs, labels = counted(outputs, labels)
         predicted, size = outputs.argmax(1), outputs.shape[1]
-        found = (labels[predicted == labels], predicted, labels)
-        return tuple(tuple(torch.bincount(some, minlength=size).tolist()) for some in found)
+        counted_classes = (labels[predicted == labels], predicted, labels)
+        return tuple(tuple(torch.bincount(part, minlength=size).tolist()) for part in counted_classes)
 
     def value(self, state: State, examples: int) -> float:
-        """The mean of the classes' F1."""
+        """Return the mean F1 of the classes; nan if there is none."""
         del examples
         counts: Any = state
-        found = [
-            2 * right / (predicted + true) for right, predicted, true in zip(*counts, strict=True) if predicted + true
+        scores = [
+            2 * correct / (predicted + true)
+            for correct, predicted, true in zip(*counts, strict=True)
+            if predicted + true
         ]
-        return sum(found) / len(found) if found else float("nan")
+        return sum(scores) / len(scores) if scores else float("nan")

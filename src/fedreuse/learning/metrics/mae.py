@@ -20,9 +20,9 @@ __all__ = ["Mae"]
 @metrics.register("mae")
 @dataclass(frozen=True)
 class Mae(Metric):
-    """Mean absolute error of predicted numbers, in the labels' unit; the mean over several outputs.
+    """Mean absolute error of predicted numbers, in the unit of the labels; the mean over several outputs.
 
-    Less is better, so it is reported and cannot select: `r2` does.
+    Lower is better, so it is reported but cannot be `task.metric`; `r2` can.
 
     Example: `task: {loss: squared_error, metric: r2, metrics: [mae]}`.
     """
@@ -32,10 +32,10 @@ class Mae(Metric):
     label_kinds = ("numbers",)
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
-        """Sum per output."""
+        """Return the sum per output."""
         outputs, labels = aligned(outputs, labels)
         return sums((outputs - labels).abs())
 
     def value(self, state: State, examples: int) -> float:
-        """The mean over outputs."""
+        """Return the mean over outputs."""
         return mean_error(state, examples)

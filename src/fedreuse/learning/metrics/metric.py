@@ -1,4 +1,4 @@
-"""What a metric is: a state of every batch, states that are added, and the number that the sum stands for."""
+"""The base class of metrics: a state per batch, states that add up, and the value of their sum."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ __all__ = ["Metric", "OwnMetric", "metrics"]
 class Metric(ABC):
     """Base class of metrics: frozen dataclasses that score the outputs of a network.
 
-    Higher is better, unless `can_select` is False: such a metric is reported, but is not `task.metric`. `label_kinds`
-    says which labels it is for; None is all. `is_share` says that the number is from 0 to 1: a plan with a margin
-    of 1 or more, or a target above 1, is refused then.
+    Higher is better, unless `can_select` is False: such a metric is reported, but cannot be `task.metric`.
+    `label_kinds` names the kinds of labels it is for (None: all). `is_share` marks values in [0, 1]; a plan with a
+    margin of 1 or more, or a target above 1, is then refused.
 
-    Batches, clients and workers each make a state, states are added entry by entry, and `value` makes a number of the
-    sum. Whole numbers make the result independent of how the examples were cut into parts.
+    Batches, clients and workers each make a state, states are added entry by entry, and `value` returns the number of
+    the sum. With integers in the state the result does not depend on the division of the examples into batches.
 
     Raises:
-        ConfigError: A state is neither a number of Python nor a tuple of such states.
+        ConfigError: A state is neither a Python number nor a tuple of states.
 
     Example:
         >>> from dataclasses import dataclass
@@ -38,18 +38,18 @@ class Metric(ABC):
         ... class Precision(Metric):
         ...     of: int = 1
         ...     def __call__(self, outputs, labels):
-        ...         said = outputs.argmax(1) == self.of
-        ...         return int((said & (labels == self.of)).sum()), int(said.sum())
+        ...         predicted = outputs.argmax(1) == self.of
+        ...         return int((predicted & (labels == self.of)).sum()), int(predicted.sum())
         ...     def value(self, state, examples):
-        ...         right, said = state
-        ...         return right / said if said else float("nan")
+        ...         correct, predicted = state
+        ...         return correct / predicted if predicted else float("nan")
         >>> Precision().value((3, 4), 10)
         0.75
     """
 
     can_select: ClassVar[bool] = True
     instead: ClassVar[str] = "report it under task.metrics"
-    """What to do where it cannot select."""
+    """Advice in the error message if the metric cannot be `task.metric`."""
     label_kinds: ClassVar[tuple[LabelKind, ...] | None] = None
     is_share: ClassVar[bool] = False
 
@@ -58,7 +58,10 @@ class Metric(ABC):
         """Return the state of a batch: a number, or nested tuples of numbers."""
 
     def value(self, state: State, examples: int) -> float:
-        """The number of a state, undefined as nan; by default a sum per example (per token that counts)."""
+        """Return the value of a state, nan if undefined; by default the sum divided by `examples`.
+
+        `examples` is the number of examples, or of tokens that count.
+        """
         if isinstance(state, tuple):
             raise NotImplementedError(f"{type(self).__name__} must define value(state, examples)")
         return state / examples if examples else float("nan")
@@ -66,10 +69,10 @@ class Metric(ABC):
 
 @dataclass(frozen=True)
 class OwnMetric(OwnFunction, Metric):
-    """A user's function that gives the sum over a batch."""
+    """A custom function that returns the sum over a batch."""
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> float:
-        """The sum as a number of Python."""
+        """Return the sum as a Python number."""
         return float(super().__call__(outputs, labels))
 
 

@@ -1,4 +1,4 @@
-"""F1 over all decisions at once."""
+"""F1 over the decisions of all classes together."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["MicroF1"]
 @metrics.register("micro_f1")
 @dataclass(frozen=True)
 class MicroF1(Metric):
-    """F1 = 2 right / (predicted + true) over the flags of all labels together; frequent labels count for more.
+    """F1 = 2 correct / (predicted + true) over all flags together, in [0, 1]; frequent flags count for more.
 
-    Of classes, where every example has one, this is the accuracy.
+    With one class per example this is the accuracy.
 
     Example: `task: {loss: binary_cross_entropy, metric: micro_f1, metrics: [macro_f1]}`.
     """
@@ -30,12 +30,12 @@ class MicroF1(Metric):
     is_share = True
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
-        """How often a label was right, predicted, and true."""
+        """Return the numbers of correct predictions, predictions, and true flags."""
         counts: Any = MacroF1()(outputs, labels)
-        return tuple(sum(one) for one in counts)
+        return tuple(sum(per_class) for per_class in counts)
 
     def value(self, state: State, examples: int) -> float:
-        """F1 of the sums."""
+        """Return F1 of the sums; nan without any."""
         held: Any = state if examples else (0, 0, 0)
-        right, predicted, true = held
-        return 2 * right / (predicted + true) if predicted + true else float("nan")
+        correct, predicted, true = held
+        return 2 * correct / (predicted + true) if predicted + true else float("nan")

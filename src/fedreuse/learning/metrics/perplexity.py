@@ -1,4 +1,4 @@
-"""Perplexity: over how many equally likely tokens a model is in doubt."""
+"""Perplexity: the number of equally likely tokens with the same uncertainty."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 __all__ = ["Perplexity"]
 
-_LARGEST = 700.0  # exp of more is no number
+_LARGEST = 700.0  # exp of more overflows
 
 
 @metrics.register("perplexity")
 @dataclass(frozen=True)
 class Perplexity(Metric):
-    """exp of the mean negative log-likelihood per token that counts; 1 is perfect, less is better.
+    """Exponential of the mean negative log-likelihood per token that counts, at least 1, which is perfect.
 
-    It is reported, and cannot select: `log_likelihood` does, in the same order.
+    Lower is better, so it is reported but cannot be `task.metric`; `log_likelihood`, which ranks models alike, can.
 
     Example: `task: {metric: log_likelihood, metrics: [perplexity]}`.
     """
 
     can_select = False
-    instead = "take log_likelihood, which orders models alike, and report this under task.metrics"
+    instead = "take log_likelihood, which ranks models alike, and report this under task.metrics"
     label_kinds = ("classes", "tokens")
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> float:
-        """Sum of the log-likelihoods."""
+        """Return the sum of the log-likelihoods."""
         return LogLikelihood()(outputs, labels)
 
     def value(self, state: State, examples: int) -> float:
-        """exp(-mean)."""
+        """Return exp(-mean)."""
         mean = -super().value(state, examples)
         return inf if mean > _LARGEST else exp(mean)

@@ -1,4 +1,4 @@
-"""Share of the variance that predicted numbers explain."""
+"""Share of the variance explained by the predicted numbers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["R2"]
 @metrics.register("r2")
 @dataclass(frozen=True)
 class R2(Metric):
-    """R^2 = 1 - sum of squared errors / sum of squares around the mean, of the examples that are evaluated.
+    """R^2 = 1 - sum of squared errors / sum of squares around the mean, of the evaluated examples; at most 1.
 
-    1 is perfect, 0 as good as their mean, below 0 worse. With several outputs the mean over those that vary; nan if
-    none does.
+    1 is perfect, 0 is as good as predicting the mean. With several outputs, the mean over those that vary; nan if none
+    does.
 
     Example: `task: {loss: squared_error, metric: r2, metrics: [rmse, mae]}`.
     """
@@ -31,13 +31,13 @@ class R2(Metric):
     label_kinds = ("numbers",)
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
-        """Per output: squared errors, labels, squared labels."""
-        outputs, labels = (one.double() for one in aligned(outputs, labels))
+        """Return three sums per output: of squared errors, labels, and squared labels."""
+        outputs, labels = (part.double() for part in aligned(outputs, labels))
         return sums((outputs - labels).square(), labels, labels.square())
 
     def value(self, state: State, examples: int) -> float:
-        """The mean over outputs."""
+        """Return the mean over outputs that vary."""
         held: Any = state if examples else ((), (), ())
-        spreads = [(wrong, squares - total * total / examples) for wrong, total, squares in zip(*held, strict=True)]
-        found = [1 - wrong / spread for wrong, spread in spreads if spread > 0]
-        return sum(found) / len(found) if found else float("nan")
+        pairs = [(errors, squares - total * total / examples) for errors, total, squares in zip(*held, strict=True)]
+        scores = [1 - errors / variation for errors, variation in pairs if variation > 0]
+        return sum(scores) / len(scores) if scores else float("nan")

@@ -1,4 +1,4 @@
-"""Root of the mean squared error."""
+"""Root mean squared error."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["Rmse"]
 @metrics.register("rmse")
 @dataclass(frozen=True)
 class Rmse(Metric):
-    """Root of the mean squared error of predicted numbers, in the labels' unit; the mean over several outputs.
+    """Root mean squared error of predicted numbers, in the unit of the labels; the mean over several outputs.
 
-    Less is better, so it is reported and cannot select: `r2` does.
+    Lower is better, so it is reported but cannot be `task.metric`; `r2` can.
 
     Example: `task: {loss: squared_error, metric: r2, metrics: [rmse]}`.
     """
@@ -33,10 +33,10 @@ class Rmse(Metric):
     label_kinds = ("numbers",)
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> State:
-        """Sum per output."""
+        """Return the sum per output."""
         outputs, labels = aligned(outputs, labels)
         return sums((outputs - labels).double().square())
 
     def value(self, state: State, examples: int) -> float:
-        """The mean over outputs."""
+        """Return the mean over outputs."""
         return mean_error(state, examples, sqrt)

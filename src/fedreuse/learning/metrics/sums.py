@@ -1,4 +1,4 @@
-"""Sums over examples, per output: states of metrics of numbers."""
+"""States of regression metrics: sums over examples, per output."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["mean_error", "sums"]
 
 
 def sums(*columns: torch.Tensor) -> State:
-    """The sum of each tensor over examples, per output, in double precision."""
-    return tuple(tuple(one.double().sum(0).tolist()) for one in columns)
+    """Return the sum of each tensor over examples, per output, in double precision."""
+    return tuple(tuple(column.double().sum(0).tolist()) for column in columns)
 
 
 def mean_error(state: State, examples: int, of_mean: Callable[[float], float] = float) -> float:
-    """The mean over outputs of an error whose sums a state holds, each from its mean over examples; nan of nothing."""
+    """Return the mean over outputs of `of_mean(sum / examples)`; nan without examples."""
     held: Any = state
     errors = held[0] if examples else ()
-    return sum(of_mean(one / examples) for one in errors) / len(errors) if errors else float("nan")
+    return sum(of_mean(error / examples) for error in errors) / len(errors) if errors else float("nan")
