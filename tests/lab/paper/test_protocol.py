@@ -59,6 +59,12 @@ def test_what_does_not_decide_a_result_is_free(tmp_path: Path) -> None:
     assert found.of(TRAJECTORIES) == []
 
 
+def test_a_field_that_a_stored_run_leaves_out_has_its_default(tmp_path: Path) -> None:
+    assert "width" in CONFIG["network"]
+    stored = _run(tmp_path, _changed(network={"name": "cnn"}))
+    assert paper_runs([stored], SUITES).of(MATRIX) == [stored]
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -67,7 +73,6 @@ def test_what_does_not_decide_a_result_is_free(tmp_path: Path) -> None:
         ({"method__rho": 1.0}, "method.rho is 1.0, the paper has 0.7279635"),
         ({"method__gate": {"name": "age_only"}}, "method.gate.name is age_only, the paper has proxy"),
         ({"network__width": 16}, "network.width is 16, the paper has 32"),
-        ({"network": {"name": "cnn"}}, "network.width is not set, the paper has 32"),
         ({"attack": {"name": "sign_flip"}}, "attack.name is sign_flip, the paper has none"),
         ({"downlink": {"model": {"name": "top_k"}}}, "downlink.model.name is top_k, the paper has none"),
         ({"uplink__update__codec__ratio": 0.1}, "uplink.update.codec.ratio is 0.1, the paper has 0.2"),

@@ -34,7 +34,7 @@ def _suite(name: str, runs: list[Result]) -> Suite:
 def test_published_points_and_runs_beside_them(tmp_path: Path) -> None:
     methods, seeds = ("fedavg", "dg_fedreuse"), ((1, 0.8), (2, 0.9))
     runs = [_run(tmp_path / f"{one}{seed}", one, seed, score) for one in methods for seed, score in seeds]
-    curves = [_run(tmp_path / f"{one}-curve", one, 1, 0.7, validation=0.1) for one in methods]
+    curves = [_run(tmp_path / f"{one}-curve", one, 1, 0.7, validation=0.2) for one in methods]
     odd = _run(tmp_path / "odd", "fedavg", 3, 0.1, limit=100)
     suites = [_suite(MATRIX, runs), _suite(TRAJECTORIES, curves)]
     section = beside_the_paper(Shown((tmp_path,), (*runs, *curves, odd), ()), suites)

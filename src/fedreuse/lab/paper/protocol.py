@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.core.errors import RunDirectoryError
+from fedreuse.config.run_config import load
+from fedreuse.core.errors import RunDirectoryError, UserError
 from fedreuse.report.gather import settings_of
 
 if TYPE_CHECKING:
@@ -94,11 +96,13 @@ def paper_runs(results: Sequence[Result], suites: Iterable[Suite]) -> PaperRuns:
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, str]:
-    """What decides a result, by dotted key; what is not set is absent, however a version of the program wrote that."""
+    """Return the settings that decide a result, by dotted key; settings without a value are left out."""
+    with suppress(UserError):  # a run with code or a key that is unknown here is compared as it is
+        config = load(dict(config)).to_plain()  # a run may have been stored before a field with a default was added
     return {
-        key: told
-        for key, told in settings_of(config).items()
-        if told not in _NOTHING and not any(key == free or key.startswith(f"{free}.") for free in _FREE)
+        key: text
+        for key, text in settings_of(config).items()
+        if text not in _NOTHING and not any(key == free or key.startswith(f"{free}.") for free in _FREE)
     }
 
 
