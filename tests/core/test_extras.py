@@ -70,16 +70,19 @@ HEAVY = tuple(name for extra in ("cli", "report", "sim") for name in EXTRAS[extr
 def without(blocked: tuple[str, ...], code: str) -> subprocess.CompletedProcess[str]:
     """Run code in a process where packages cannot be imported."""
     return subprocess.run(
-        [sys.executable, "-c", WITHOUT.format(blocked=blocked) + code], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-c", WITHOUT.format(blocked=blocked) + code],
+        capture_output=True, text=True, check=False, cwd=ROOT,
+    )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_package_and_its_core_need_no_extra() -> None:
     names = "Registry, MethodConfig, Link, Codec, Gate, Aggregator, ServerStep, Tensors, Message, registries, describe"
     found = without((*HEAVY, "flwr"), f"from fedreuse import {names}\nimport fedreuse\nprint(fedreuse.__version__)")
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.slow
 def test_a_public_name_says_which_extra_it_needs() -> None:
     found = without(HEAVY, "import fedreuse\nfedreuse.run")
     assert "fedreuse.run needs the package torch, which is not installed; pip install 'fedreuse[sim]'" in found.stderr
@@ -92,8 +95,24 @@ def test_the_command_says_which_extra_it_needs() -> None:
     assert "fedreuse[cli]" in found.stderr
 
 
-def test_a_client_of_an_existing_flower_app_needs_no_torch() -> None:
+EXCHANGE = """
+import tempfile
+from pathlib import Path
+from fedreuse.deploy import FedReuseStrategy, ResidentApp
+from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining
+from tests.deploy.app_grid import AppGrid, quadratic_app, record_of
+federation = QuadraticFederation.draw(4, QuadraticTraining(lr=0.05), seed=3)
+strategy = FedReuseStrategy("fed_ef", min_available_nodes=4, fraction_evaluate=0.0)
+with tempfile.TemporaryDirectory() as folder:
+    strategy.start(AppGrid(Path(folder), quadratic_app(federation), 4), record_of(federation), 2)
+print(len(strategy.ledger.rows))
+"""
+
+
+@pytest.mark.slow
+def test_an_existing_flower_app_on_arrays_needs_no_torch() -> None:
     pytest.importorskip("flwr")
     blocked = tuple(name for name in HEAVY if name not in EXTRAS["cli"])  # flwr brings a command line of its own
-    found = without(blocked, "from fedreuse.deploy import FedReuseStrategy, ResidentApp, fedreuse_train")
+    found = without(blocked, EXCHANGE)
     assert found.returncode == 0, found.stderr
+    assert int(found.stdout) > 0
