@@ -98,9 +98,11 @@ def test_the_command_says_which_extra_it_needs() -> None:
 EXCHANGE = """
 import tempfile
 from pathlib import Path
+from flwr.supercore.task_identity import TaskIdentity
 from fedreuse.deploy import FedReuseStrategy, ResidentApp
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining
 from tests.deploy.app_grid import AppGrid, quadratic_app, record_of
+TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
 federation = QuadraticFederation.draw(4, QuadraticTraining(lr=0.05), seed=3)
 strategy = FedReuseStrategy("fed_ef", min_available_nodes=4, fraction_evaluate=0.0)
 with tempfile.TemporaryDirectory() as folder:
