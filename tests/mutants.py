@@ -97,6 +97,7 @@ class Mutant:
     seconds: float = 0.0
     was: str = ""  # identity in the output that --only names
     before_status: str = ""
+    is_changed: bool = False  # found by its ordinal in an edited line: perhaps another mutant than before
     index: int = field(default=-1, compare=False)  # place among the module's points
 
     @property
@@ -426,8 +427,9 @@ def again(former: list[Mutant], names: dict[str, str], packages: list[str]) -> I
         near = [new for new in known[module] if (new.function, new.operator) == (function, old.operator)]
         same = [new for new in near if (new.before, new.after) == (old.before, old.after)]
         chosen = same if len(same) == 1 else [new for new in near if new.ordinal == old.ordinal]
-        new = chosen[0] if chosen else replace(old, module=module, function=function, status="gone")
-        yield replace(new, was=old.identity, before_status=old.status)
+        new = chosen[0] if chosen else replace(old, module=module, function=function, package=package, status="gone")
+        is_changed = (new.before, new.after) != (old.before, old.after)
+        yield replace(new, was=old.identity, before_status=old.status, is_changed=is_changed)
 
 
 def read(path: Path) -> list[Mutant]:
@@ -450,6 +452,7 @@ def table(done: list[Mutant]) -> str:
         cells = "".join(f"{found[name]:9}" for name in ("killed", "timeout", "survived", "gone"))
         rows.append(f"{package:24}{cells}{score:9.1%}")
     worse = [mutant for mutant in done if mutant.status == "survived" and mutant.before_status in ("killed", "timeout")]
+    rows += [f"{sum(mutant.is_changed for mutant in done)} in edited lines"] if any(m.was for m in done) else []
     rows += [f"killed before, survives now: {m.identity} ({m.before} -> {m.after})" for m in worse]
     return "\n".join(rows)
 
