@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.accounting.saving import Saving
-from fedreuse.report.admission import admitted
+from fedreuse.report.gather import admitted
 from fedreuse.report.results import Result, partial_note, read_runs
 from fedreuse.store.archive import SUFFIX
 from fedreuse.store.openings import openings_behind

@@ -16,15 +16,14 @@ from docs.site import stored
 from docs.site.stored import runs_of
 from fedreuse.lab.plans.confirmation import Confirmation, confirm
 from fedreuse.lab.plans.confirmation_tables import interval, named, number, p_value
-from fedreuse.report.arrivals import arrivals
 from fedreuse.report.crossed import crossed as by_axes
-from fedreuse.report.measured import Reached, reached
-from fedreuse.report.observations import unit_of
 from fedreuse.report.paired import Pairs, paired_differences
 from fedreuse.report.results import Result
 from fedreuse.report.statistics.intervals import t_interval
 from fedreuse.report.statistics.targets import horizon, to_target
 from fedreuse.report.tables import Table
+from fedreuse.report.target_costs import Reached, arrivals, reached
+from fedreuse.report.units import unit_of
 from fedreuse.report.variants import Largest, Variant, by_variant, ranked
 from fedreuse.report.variants import crossed as bytes_of
 
@@ -153,7 +152,7 @@ def claims(name: str) -> list[Table]:
     entry, unit = found.record.current, unit_of(found.record.current.plan.metric, found.results)
     rows = tuple(
         (
-            named(answer, found), f"{number(answer.said.mean, unit)} ({interval(answer.said.t, unit)})",
+            named(answer, found), f"{number(answer.assessment.mean, unit)} ({interval(answer.assessment.t, unit)})",
             p_value(answer.adjusted_p), answer.verdict,
         )
         for answer in found.answers

@@ -187,7 +187,7 @@ def test_a_folder_that_cannot_be_written(invoke: Invoke, study: Path, tmp_path: 
 def test_a_ranking_fits_the_page(invoke: Invoke, study: Path, tmp_path: Path) -> None:
     shown = invoke("compare", study, "axes.seed=[1]", "accept_approximation=true", "--rank", "--out", tmp_path / "out")
     assert shown.exit_code == 0, shown.stderr
-    first = shown.stdout.index("Outcome, by validation accuracy (one seed)")
+    first = shown.stdout.index("Results, by validation accuracy (one seed)")
     table = [line for line in shown.stdout[first:].splitlines() if not line.startswith(("run dir", "figure"))]
     assert max(map(len, table)) <= 100
     assert any(line.split()[:7] == ["variant", *["up", "down", "both"] * 2] for line in table)

@@ -20,7 +20,7 @@ def test_a_page_about_one_run(invoke: Invoke, complete: Path, tmp_path: Path) ->
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told == {"report": str(out), "bytes": out.stat().st_size, "runs": 1}
-    assert "Up to validation accuracy 50.00 %" in out.read_text()
+    assert "Cost to validation accuracy 50.00 %" in out.read_text()
 
 
 @pytest.mark.slow

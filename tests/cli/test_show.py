@@ -113,7 +113,7 @@ def test_a_target_may_be_a_share_or_percent(invoke: Invoke, complete: Path, text
     assert told["validation_score"] == 0.05
     assert told["reached"]["round"] in (1, 2)
     assert told["reached"]["bytes"]["up (messages)"] > 0
-    assert "Up to validation accuracy 5.00 %" in invoke("show", complete, "--target", text).stdout
+    assert "Cost to validation accuracy 5.00 %" in invoke("show", complete, "--target", text).stdout
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ def test_mean_and_spread_over_seeds(result: Result) -> None:
     other = replace(result, seed=2, test_score=0.94)
     outcome, saving = comparison([result, other])
     # mean of 90 and 94 is 92; sample standard deviation sqrt((4 + 4) / 1) = 2.83
-    assert outcome.title == "Outcome (mean ± standard deviation over 2 seeds)"
+    assert outcome.title == "Results (mean ± standard deviation over 2 seeds)"
     assert outcome.rows == (("Top-K", LINKS, "92.00 ± 2.83", "60.00 ± 0.00", "25.0 ± 0.0", "3.0", "2.00", "0.50"),)
     # 1 - 76/400, 1 - 476/800, 1 - 360/800, 1 - 420/900
     shown = cells(saving)
@@ -49,7 +49,7 @@ def test_mean_and_spread_over_seeds(result: Result) -> None:
 
 def test_one_seed_has_no_spread(result: Result) -> None:
     outcome, saving = comparison([result])
-    assert outcome.title == "Outcome (one seed)"
+    assert outcome.title == "Results (one seed)"
     assert outcome.rows[0][2:4] == ("90.00", "60.00")
     assert saving.rows[0][2] == "81.00"
 
@@ -106,7 +106,7 @@ def test_the_best_come_first_with_every_saving_in_every_direction(result: Result
     assert [variant.name for variant in ranked(by_variant([blank, result, best]), "test")] == ["best", "Top-K", "blank"]
     outcome, saving = comparison([blank, result, best], rank="test")
     assert [row[0] for row in outcome.rows] == [row[0] for row in saving.rows] == ["best *", "Top-K", "blank"]
-    assert outcome.title == "Outcome, by test accuracy (one seed)"
+    assert outcome.title == "Results, by test accuracy (one seed)"
     assert saving.headers[1:4] == ("update_fields\nup", "update_fields\ndown", "update_fields\nboth")
     assert saving.headers[-2:] == ("lost\nclients", "used\nlinks")
     # up 76 of 400; then a dense model down for everybody; all_fields: 60 up, 300 down; messages: 90 of 460, 330 of 440

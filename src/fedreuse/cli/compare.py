@@ -99,8 +99,7 @@ def _compare_runs(
     places: Sequence[Path], out: Path | None, rank: str | None, admit_partial: bool, as_json: bool
 ) -> None:
     """Show the tables of existing runs; with `out` save a figure too."""
-    from fedreuse.report.admission import admitted
-    from fedreuse.report.gather import gather
+    from fedreuse.report.gather import admitted, gather
     from fedreuse.report.results import partial_notes
 
     readable, remarks = admitted(gather(places), admit_partial)
@@ -119,7 +118,7 @@ def finish(
 ) -> list[Result]:
     """Show the tables, save the figure, and raise if a run failed."""
     from fedreuse.cli.lab.confirm import evidence_plain, show_evidence
-    from fedreuse.report.admission import admitted
+    from fedreuse.report.gather import admitted
     from fedreuse.report.results import read_runs
 
     readable, remarks = admitted(read_runs(place), admit_partial)

@@ -40,7 +40,7 @@ def figure_command(
 
     Lines are means over seeds. More than eight variants are spread over several rows of panels.
     """
-    from fedreuse.report.admission import admitted
+    from fedreuse.report.gather import admitted
     from fedreuse.report.figures import accuracy_figure
     from fedreuse.report.gather import gather
     from fedreuse.report.results import partial_notes

@@ -61,7 +61,7 @@ _ORDERS: dict[str, Callable[[Entry], Any]] = {
 
 def list_runs(folder: Path, only: Sequence[str], sort: str, as_json: bool) -> None:
     """Show the runs of a folder whose line contains every text of `only`."""
-    from fedreuse.report.admission import why
+    from fedreuse.report.gather import why
     from fedreuse.report.results import plain, read_or_mark
     from fedreuse.report.tables import Table
     from fedreuse.store.directory import find_runs

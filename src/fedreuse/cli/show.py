@@ -42,8 +42,7 @@ def show_command(
 
     Several runs, a folder of them or a study become a table; `fedreuse compare RUN RUN` averages over seeds.
     """
-    from fedreuse.report.admission import admitted
-    from fedreuse.report.gather import gather
+    from fedreuse.report.gather import admitted, gather
     from fedreuse.report.tables import runs_table
 
     results, remarks = admitted(gather(runs), admit_partial)
@@ -60,7 +59,7 @@ def show_command(
         _show_study(runs, results)
     show_lines(*map(command_words, remarks))
     if wanted is not None:
-        from fedreuse.report.measured import target_table, targets_over_seeds
+        from fedreuse.report.target_costs import target_table, targets_over_seeds
 
         show_table(target_table(results, wanted))
         if (over_seeds := targets_over_seeds(results, wanted)) is not None:
@@ -85,7 +84,7 @@ def parse_target(text: str, metrics: Collection[str]) -> float:
 
 def _plain(result: Result, target: float | None) -> dict[str, Any]:
     """A run as JSON holds it; with a target, when it got there (null: it did not)."""
-    from fedreuse.report.measured import reached
+    from fedreuse.report.target_costs import reached
     from fedreuse.report.results import plain
 
     if target is None:
@@ -116,7 +115,7 @@ def _show_study(folders: Sequence[Path], results: Sequence[Result]) -> None:
 
 def _show_one(result: Result) -> None:
     from fedreuse.accounting.boundaries.boundary import measured
-    from fedreuse.report.measured import event_table
+    from fedreuse.report.event_costs import event_table
     from fedreuse.report.tables import boundary_legend, savings_table
     from fedreuse.store.directory import RunDirectory
     from fedreuse.store.openings import evaluations_text, openings_behind

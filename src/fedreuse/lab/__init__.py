@@ -1,1 +1,1 @@
-"""Laboratory: what produces and checks published evidence; nothing below imports it."""
+"""Laboratory: plans, audits, benchmarks and comparisons behind published results; the library does not import it."""

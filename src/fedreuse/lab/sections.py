@@ -1,4 +1,4 @@
-"""Sections that the laboratory adds to a report page: answers to plans, gate studies, the paper's tables."""
+"""Laboratory sections of a report page: tests of plans, gate studies, comparison with the paper."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from fedreuse.lab.gate.section import gate_with_study
-from fedreuse.lab.paper.section import beside_the_paper
+from fedreuse.lab.paper.section import paper_comparison
 from fedreuse.lab.plans.record import read_plan
 from fedreuse.lab.plans.section import inference
 
@@ -24,12 +24,12 @@ def lab_sections(suites: Sequence[Suite] = ()) -> list[SectionMaker]:
     """Return the laboratory's sections for `page_of`.
 
     Args:
-        suites: Runs of the paper's protocol; the paper's tables and figures are shown beside them. Empty: they are not.
+        suites: Suites of the paper's protocol; if given, a section compares their runs with the paper's numbers.
     """
-    return [gate_with_study, inference, *([partial(beside_the_paper, suites=suites)] if suites else [])]
+    return [gate_with_study, inference, *([partial(paper_comparison, suites=suites)] if suites else [])]
 
 
 def planned_targets(places: Sequence[Path]) -> list[float]:
-    """Return the validation targets that the plans in some folders name, without repetition."""
+    """Return the validation targets of the plans in some folders, each once."""
     records = [record for place in places if (record := read_plan(place)) is not None]
     return list(dict.fromkeys(target for record in records for target in record.current.plan.targets))

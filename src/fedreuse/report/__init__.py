@@ -1,1 +1,1 @@
-"""Tables and figures, rebuilt from run directories alone: neither torch nor data is needed."""
+"""Tables, figures and the report page, built from run directories alone, without torch or data."""

@@ -1,4 +1,4 @@
-"""What all figures share: colours that differ for everybody, axes with units, names at the lines, files by ending."""
+"""Shared parts of figures: colour-blind-safe colours, axes, labels at lines, and saving by file ending."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ __all__ = [
     "bytes_axis",
     "label_lines",
     "new_figure",
+    "plain_axes",
     "rounds_axis",
     "save",
     "score_range",
 ]
 
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#7A5195")
-"""Okabe and Ito's palette for all kinds of colour vision; its yellow, too pale for a line, is violet here."""
+"""Okabe and Ito's colour-blind-safe palette; its yellow, too pale for a line, is replaced by violet."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 FORMATS = ("png", "svg", "pdf")
 _LABEL_POINTS = 9
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches, drawn without a screen."""
+    """Return an empty figure of a width and height in inches, drawn without a screen."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -43,45 +44,45 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, path: str | Path) -> Path:
-    """Write a figure; the file's ending says in which form. Text in svg and pdf files stays text."""
+    """Write a figure in the format of the file's ending; text in svg and pdf files stays text."""
     from matplotlib import rc_context
 
     target = Path(path)
     ending = target.suffix.removeprefix(".").lower()
     if ending not in FORMATS:
-        raise UserError(f"{target}: a figure cannot be written as '{ending}'; end the name in .{', .'.join(FORMATS)}")
+        raise UserError(f"{target}: '{ending}' is no format of figures; end the name in .{', .'.join(FORMATS)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with rc_context({"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": "fedreuse"}):
             figure.savefig(target)
     except OSError as error:
-        raise UserError(f"{target} cannot be written ({error}); choose another place") from None
+        raise UserError(f"{target} cannot be written ({error}); choose another path") from None
     return target
 
 
 def rounds_axis(axes: Any) -> None:
-    """Ticks at whole rounds."""
+    """Set ticks at whole rounds."""
     from matplotlib.ticker import MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    _plain(axes)
+    plain_axes(axes)
 
 
 def bytes_axis(axes: Any) -> None:
-    """Megabytes on a logarithmic scale, written as numbers and not as powers."""
+    """Set a logarithmic scale in megabytes, with ticks as numbers instead of powers."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    _plain(axes)
+    plain_axes(axes)
 
 
 def score_range(curves: Sequence[np.ndarray]) -> tuple[float, float]:
-    """Where the scale of scores begins and ends: around what is reached after the first quarter of the evaluations.
+    """Return the limits of the score axis: the range of scores after the first quarter of the evaluations.
 
-    The climb of the first rounds, and curves that stay far below all others, would take most of the height.
+    The first rounds, and curves far below all others, would otherwise take most of the height.
     """
     if not curves:
         return 0.0, 1.0
@@ -95,7 +96,7 @@ def score_range(curves: Sequence[np.ndarray]) -> tuple[float, float]:
 
 
 def label_lines(axes: Any, ends: Sequence[tuple[str, float]]) -> None:
-    """Names at the right edge, beside the values at which lines end, moved apart where they would overlap."""
+    """Write names at the right edge, at the last values of the lines, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     height = axes.get_window_extent().height / axes.figure.dpi * 72
     gap = 1.25 * _LABEL_POINTS / max(height, 1.0)
@@ -111,11 +112,12 @@ def label_lines(axes: Any, ends: Sequence[tuple[str, float]]) -> None:
 
 
 def _apart(wanted: Sequence[float], gap: float) -> list[float]:
-    """Ascending heights at least a gap apart, near to those wanted: crowded neighbours share a centre."""
+    """Return ascending heights at least a gap apart, near those wanted: crowded labels keep their common centre."""
     clusters: list[list[float]] = []
     for value in wanted:
         clusters.append([value])
-        while len(clusters) > 1 and _highest(clusters[-2], gap) + gap > _lowest(clusters[-1], gap):
+        # the labels of a cluster are spread evenly around its mean; merge clusters while they overlap
+        while len(clusters) > 1 and _lowest(clusters[-2], gap) + gap * len(clusters[-2]) > _lowest(clusters[-1], gap):
             clusters[-2:] = [clusters[-2] + clusters[-1]]
     return [_lowest(cluster, gap) + gap * at for cluster in clusters for at in range(len(cluster))]
 
@@ -124,10 +126,7 @@ def _lowest(cluster: Sequence[float], gap: float) -> float:
     return sum(cluster) / len(cluster) - gap * (len(cluster) - 1) / 2
 
 
-def _highest(cluster: Sequence[float], gap: float) -> float:
-    return sum(cluster) / len(cluster) + gap * (len(cluster) - 1) / 2
-
-
-def _plain(axes: Any) -> None:
+def plain_axes(axes: Any) -> None:
+    """Add a light grid and remove the frame at the top and right."""
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""Studies with two axes as tables: the labels of one down, those of the other across."""
+"""Tables of studies with two axes: one axis in rows, the other in columns."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _SEED = "seed"
 
 
 def crossed(results: Sequence[Result]) -> list[Table]:
-    """Test scores by the labels of a study's two axes, and how far attackers got; nothing for other studies."""
+    """Return test scores, and attack success if known, by the labels of two axes; empty for other studies."""
     axes = _axes(results)
     if axes is None:
         return []
     made = [_table(results, axes, "Test score in %", lambda result: result.test_score)]
     if any(result.attack_success is not None for result in results):
-        words = "Success of the attack in %: test examples on which the model does what a backdoor wants"
-        made.append(_table(results, axes, words, lambda result: result.attack_success))
+        title = "Attack success in %: share of test examples that are classified as the attack wants"
+        made.append(_table(results, axes, title, lambda result: result.attack_success))
     return made
 
 
 def _axes(results: Sequence[Result]) -> tuple[str, str] | None:
-    """The two axes that differ, if there are two."""
+    """Return the two axes with several labels; None if there are not exactly two."""
     labels: dict[str, set[str]] = {}
     for result in results:
         for axis, label in result.labels.items():

@@ -1,4 +1,4 @@
-"""Figures of several runs: validation score over bytes under a named boundary, and over rounds, a line per variant."""
+"""Figures of several runs: validation score over bytes at a boundary and over rounds, one line per variant."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GREY = "#BBBBBB"
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """One variant: rounds that all its seeds evaluated, scores by seed and round (accuracy in percent), MB crossed."""
+    """One variant: rounds evaluated by all its seeds, scores by seed and round (accuracy in percent), and MB."""
 
     name: str
     rounds: np.ndarray
@@ -34,13 +34,13 @@ class Line:
 
     @property
     def mean(self) -> np.ndarray:
-        """The score over seeds."""
-        found: np.ndarray = self.scores.mean(0)
-        return found
+        """The mean score over seeds."""
+        mean: np.ndarray = self.scores.mean(0)
+        return mean
 
 
 def curve(result: Result, boundary: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Evaluated rounds, validation scores there, and megabytes that have crossed up to then under a boundary."""
+    """Return evaluated rounds, their validation scores, and the megabytes at a boundary up to then."""
     rounds, scores = result.history.taken("validation_score")
     traffic = result.history.traffic
     if boundary not in traffic:
@@ -50,15 +50,15 @@ def curve(result: Result, boundary: str) -> tuple[np.ndarray, np.ndarray, np.nda
 
 
 def line_of(variant: Variant, boundary: str) -> Line | None:
-    """A variant's line; None if its seeds have no evaluated round in common."""
+    """Return the line of a variant; None if its seeds have no evaluated round in common."""
     curves = [curve(result, boundary) for result in variant.results]
     shared = np.array(sorted(set.intersection(*(set(rounds.tolist()) for rounds, _, _ in curves))), np.int64)
     if not len(shared):
         return None
     at = [np.searchsorted(rounds, shared) for rounds, _, _ in curves]
     factor = 100 if variant.results[0].metric == "accuracy" else 1
-    scores = np.stack([values[place] for (_, values, _), place in zip(curves, at, strict=True)]) * factor
-    crossed = np.stack([crossed[place] for (_, _, crossed), place in zip(curves, at, strict=True)])
+    scores = np.stack([values[rows] for (_, values, _), rows in zip(curves, at, strict=True)]) * factor
+    crossed = np.stack([crossed[rows] for (_, _, crossed), rows in zip(curves, at, strict=True)])
     return Line(variant.name, shared, scores, crossed)
 
 
@@ -70,12 +70,12 @@ def accuracy_figure(results: Sequence[Result], path: str | Path, boundary: str =
 
     Args:
         results: Runs as `read_runs` gives them; incomplete ones are left out.
-        path: Where to write; the ending says how: png, svg or pdf.
-        boundary: At which boundary bytes are counted (see `fedreuse.accounting.boundaries`).
+        path: The file to write; its ending selects png, svg or pdf.
+        boundary: The boundary at which bytes are counted (see `fedreuse.accounting.boundaries`).
         title: The first line above the panels.
 
     Raises:
-        UserError: An unknown boundary or one that was not measured, or an ending of another kind.
+        UserError: The boundary is unknown or was not measured, or the ending is unknown.
         RunDirectoryError: No run is complete.
 
     Example:
@@ -86,7 +86,7 @@ def accuracy_figure(results: Sequence[Result], path: str | Path, boundary: str =
     variants = by_variant(results)
     if not variants:
         raise RunDirectoryError(
-            "a figure needs at least one complete run, and there is none here; go on with one, --resume"
+            "a figure needs at least one complete run, and there is none here; continue one with --resume"
         )
     lines = [line for variant in variants if (line := line_of(variant, boundary)) is not None]
     rows = [lines[start : start + _PER_ROW] for start in range(0, len(lines), _PER_ROW)] or [[]]
@@ -111,17 +111,17 @@ def accuracy_figure(results: Sequence[Result], path: str | Path, boundary: str =
 
 
 def _row(own: Sequence[Line], others: Sequence[Line], over_bytes: Any, over_rounds: Any) -> None:
-    """Some variants in their colours, the others in grey behind them."""
+    """Draw some variants in their colours, the others in grey behind them."""
     bytes_axis(over_bytes)
     rounds_axis(over_rounds)
     for line in others:
         over_bytes.plot(line.megabytes.mean(0), line.mean, color=_GREY, linewidth=0.7, zorder=1)
         over_rounds.plot(line.rounds, line.mean, color=_GREY, linewidth=0.7, zorder=1)
     for number, line in enumerate(own):
-        look = {"color": COLOURS[number], "marker": MARKERS[number], "markersize": 4, "linewidth": 1.6, "zorder": 3}
-        look |= {"markevery": max(1, len(line.rounds) // 12), "label": line.name}
-        over_bytes.plot(line.megabytes.mean(0), line.mean, **look)
-        over_rounds.plot(line.rounds, line.mean, **look)
+        style = {"color": COLOURS[number], "marker": MARKERS[number], "markersize": 4, "linewidth": 1.6, "zorder": 3}
+        style |= {"markevery": max(1, len(line.rounds) // 12), "label": line.name}
+        over_bytes.plot(line.megabytes.mean(0), line.mean, **style)
+        over_rounds.plot(line.rounds, line.mean, **style)
         if len(line.scores) > 1:
             band: dict[str, Any] = {"color": COLOURS[number], "alpha": 0.15, "linewidth": 0, "zorder": 2}
             ends = line.scores.min(0), line.scores.max(0)
@@ -130,13 +130,13 @@ def _row(own: Sequence[Line], others: Sequence[Line], over_bytes: Any, over_roun
 
 
 def _visible_bytes(lines: Sequence[Line], bottom: float) -> tuple[float, float]:
-    """The megabytes of points that lie on the scale, with a little room."""
+    """Return the range of megabytes of the points above the bottom of the scale, with a margin."""
     shown = [line.megabytes.mean(0)[line.mean >= bottom] for line in lines]
     all_ = np.concatenate([part[part > 0] for part in shown]) if shown else np.empty(0)
     return (float(all_.min()) / 1.2, float(all_.max()) * 1.2) if len(all_) else (0.1, 1.0)
 
 
 def _below(lines: Sequence[Line], bottom: float) -> str:
-    """Who lies wholly below the scale; a reader must not take them for absent."""
+    """Return a note naming the variants below the scale, so that they are not taken for absent."""
     hidden = [f"{line.name} (at most {line.mean.max():.1f})" for line in lines if line.mean.max() < bottom]
     return f"below the scale: {', '.join(hidden)}" if hidden else ""

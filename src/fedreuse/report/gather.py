@@ -1,4 +1,4 @@
-"""Runs from several places for one table: each once, and runs that differ in more than their seed under own names."""
+"""Selection of the runs of a table: gathered from several folders, named apart, and without faulty ones."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fedreuse.core.errors import RunDirectoryError
 from fedreuse.report.results import Result, read_runs
 from fedreuse.store.directory import no_runs
 
-__all__ = ["gather", "settings_of"]
+__all__ = ["admitted", "gather", "settings_of", "why"]
 
 _NOT_DECISIVE = ("seed", "executor", "server_store", "checkpoint_every")
 _MOST_SHOWN = 2
+_MARK = "[!]"
 
 
 def gather(places: Sequence[str | Path]) -> list[Result]:
-    """Every run of some places.
+    """Read every run of some folders.
 
     Args:
         places: Run directories, folders of runs, or folders of studies, in the order of the table.
 
     Returns:
-        The runs, each once. Where two have the same name and seed, or the same name and other settings, what
-        differs is added to their names.
+        The runs, each once. Where two have the same name and seed, or the same name and different settings, the
+        difference is added to their names.
 
     Raises:
-        RunDirectoryError: A place that does not exist, or holds no run.
+        RunDirectoryError: A folder does not exist, or holds no run.
 
     Example:
         >>> [result.variant for result in gather(["runs/a", "runs/b"])]
@@ -40,20 +42,20 @@ def gather(places: Sequence[str | Path]) -> list[Result]:
             raise no_runs(place)
         for result in here:
             found.setdefault(result.directory.resolve(), result)
-    return list(_apart(list(found.values())))
+    return list(_named_apart(list(found.values())))
 
 
-def _apart(results: Sequence[Result]) -> Iterable[Result]:
+def _named_apart(results: Sequence[Result]) -> Iterable[Result]:
+    """Yield faulty runs first, then the others, with distinct names for distinct settings."""
     whole = [result for result in results if not result.fault]
     settings = {id(result): settings_of(result.config) for result in whole}
     yield from (result for result in results if result.fault)
-    results = whole
-    for result in results:
-        alike = [other for other in results if other.variant == result.variant]
+    for result in whole:
+        namesakes = [other for other in whole if other.variant == result.variant]
         mine = settings[id(result)]
-        others = [settings[id(other)] for other in alike if settings[id(other)] != mine]
+        others = [settings[id(other)] for other in namesakes if settings[id(other)] != mine]
         is_twin = any(
-            other is not result and settings[id(other)] == mine and other.seed == result.seed for other in alike
+            other is not result and settings[id(other)] == mine and other.seed == result.seed for other in namesakes
         )
         if is_twin:
             yield replace(result, variant=f"{result.variant} ({result.directory.name})")
@@ -64,7 +66,7 @@ def _apart(results: Sequence[Result]) -> Iterable[Result]:
 
 
 def _difference(mine: Mapping[str, str], others: Sequence[Mapping[str, str]]) -> str:
-    """The settings in which a run differs from its namesakes."""
+    """Return the settings in which a run differs from its namesakes."""
     keys = [key for key in mine if any(other.get(key) != mine[key] for other in others)]
     lacking = sorted({key for other in others for key in other if key not in mine})
     shown = [f"{key} {mine[key]}" for key in keys] or [f"without {key}" for key in lacking]
@@ -73,7 +75,7 @@ def _difference(mine: Mapping[str, str], others: Sequence[Mapping[str, str]]) ->
 
 
 def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
-    """What decides a run's result but its seed, by dotted key."""
+    """Return the settings that decide a run's result, except the seed, by dotted key."""
     leaves: dict[str, str] = {}
 
     def collect(node: Any, key: str) -> None:
@@ -85,3 +87,34 @@ def settings_of(config: Mapping[str, Any]) -> dict[str, str]:
 
     collect({name: inner for name, inner in config.items() if name not in _NOT_DECISIVE}, "")
     return leaves
+
+
+def admitted(results: Sequence[Result], admit_partial: bool = False) -> tuple[list[Result], list[str]]:
+    """Separate the runs of a table from those with a fault.
+
+    Args:
+        results: Runs as `read_runs` gives them.
+        admit_partial: Show faulty runs too, with a mark on their names, as far as they can be read.
+
+    Returns:
+        The runs to show, and one line for each run that is left out or marked, with the reason.
+
+    Raises:
+        RunDirectoryError: No run is left, with the first reason.
+
+    """
+    faulty = [result for result in results if result.fault]
+    if faulty and len(faulty) == len(results) and not admit_partial:
+        raise RunDirectoryError(f"{faulty[0].fault} (--admit-partial shows such runs nevertheless, marked)")
+    lines = [why(result, _MARK if admit_partial else "left out:") for result in faulty]
+    if not admit_partial:
+        return [result for result in results if not result.fault], lines
+    return [
+        replace(result, variant=f"{result.variant} {_MARK}") if result.fault else result for result in results
+    ], lines
+
+
+def why(result: Result, head: str = _MARK) -> str:
+    """Return a line with the name, folder and fault of a run."""
+    seed = f", seed {result.seed}" if result.seed >= 0 else ""
+    return f"{head} {result.variant}{seed} ({result.directory}): {result.fault}"

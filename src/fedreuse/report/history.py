@@ -1,4 +1,4 @@
-"""The rounds of one run as arrays, read once: every figure and table over rounds is made from them."""
+"""Rounds of one run as arrays: the source of every figure and table over rounds."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["History"]
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What happened round by round. The ledger itself, which is large, is not kept.
+    """Metrics, events, traffic and work of a run by round. The ledger itself, which is large, is not kept.
 
     Attributes:
         metrics: One row per round.
         events: One row per selected client and round.
         traffic: Bytes per round under every boundary that was counted.
         shares: Bytes of the boundary `messages` by part and round.
-        flops: What the clients computed in each round.
+        flops: Floating-point operations of the clients in each round, without evaluation.
     """
 
     metrics: Sequence[Mapping[str, Any]]
@@ -40,12 +40,12 @@ class History:
 
     @classmethod
     def of_nothing(cls) -> History:
-        """Before the first round."""
+        """Return the history before the first round."""
         return cls((), (), {}, {}, np.empty(0, np.int64))
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> History:
-        """The rounds that a snapshot holds."""
+        """Return the rounds of a snapshot."""
         count, rows = len(snapshot.metrics), snapshot.ledger
         if not count:
             return cls.of_nothing()
@@ -59,23 +59,23 @@ class History:
 
     @property
     def seconds(self) -> list[float]:
-        """Wall-clock seconds from the start to the end of each round, evaluation included."""
+        """Wall-clock seconds from the start of the run to the end of each round, evaluation included."""
         return list(accumulate(row["seconds"] for row in self.metrics))
 
     def taken(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Rounds and values of one metric, where it was taken."""
+        """Return the rounds in which a metric was evaluated, and its values there."""
         known = [(row["round"], row[name]) for row in self.metrics if row.get(name) is not None]
         rounds, values = zip(*known, strict=True) if known else ((), ())
         return np.array(rounds, np.int64), np.array(values, np.float64)
 
     def first_at(self, target: float) -> int | None:
-        """The place of the first row that was evaluated at or above a validation score; None if there is none."""
+        """Return the index of the first row with a validation score at or above the target; None if there is none."""
         scores = (row["validation_score"] for row in self.metrics)
-        return next((at for at, one in enumerate(scores) if one is not None and one >= target), None)
+        return next((at for at, score in enumerate(scores) if score is not None and score >= target), None)
 
 
 def _flops(rows: Sequence[LedgerRow], num_rounds: int) -> np.ndarray:
-    """As `total_work` counts them, by round: what was done for evaluation is not the method's work."""
+    """Return FLOPs by round as `total_work` counts them: evaluation is not part of a method's work."""
     flops = np.zeros(num_rounds, np.int64)
     for row in rows:
         if row.purpose != "evaluation":

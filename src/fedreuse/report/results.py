@@ -1,4 +1,4 @@
-"""What a run directory says, as numbers: scores, savings under every boundary, events, work, memory, time."""
+"""Results of runs: scores, savings under every boundary, events, work, memory and time of a run directory."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ __all__ = [
     "versions_note",
 ]
 
-_NOT_TOLD = ("history", "config")
+_NOT_STORED = ("history", "config")
 _DECISIVE = ("data", "partition", "validation", "schedule", "schema", "initial_model")
 
 
 @dataclass(frozen=True)
 class Result:
-    """One run, complete or not. Scores are fractions; `reuse_share` and `lost_share` are of all selected clients."""
+    """One run, complete or not. Scores are fractions; `reuse_share` and `lost_share` are shares of selected clients."""
 
     directory: Path
     run_id: str
@@ -77,53 +77,53 @@ class Result:
     downlink: str = "dense"
     model_digest: str = ""
     metrics: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    """Other metrics by name: on the test split, and on validation examples."""
+    """Other metrics by name: on the test split and on validation examples."""
     attack_success: float | None = None
-    """Share of test examples on which the model does what a backdoor wants."""
+    """Share of test examples that the model classifies as the backdoor attack wants."""
     epsilon: float | None = None
-    """What the run reveals of one client, for the delta of its configuration."""
+    """Privacy loss per client, for the delta of the configuration."""
     measured_joules: float | None = None
-    """What the processors of the machine spent on it, where that could be read."""
+    """Energy of the machine's processors in joules, where the counters can be read."""
     fault: str = ""
-    """Why the run has no place in a table; empty if it has one."""
+    """Reason for leaving the run out of tables; empty if there is none."""
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the run is complete and its test split was not opened."""
+        """True for a complete run whose test set was not evaluated."""
         return self.is_complete and self.test_score is None
 
 
 def read_run(directory: RunDirectory, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
-    """Everything that tables show of one run; of an incomplete run, what there is so far.
+    """Read one run; an incomplete run has the numbers of its rounds so far.
 
     Raises:
         RunDirectoryError: The directory is damaged.
 
     """
-    return _told(take_snapshot(directory), variant, labels)
+    return _result(take_snapshot(directory), variant, labels)
 
 
-def _told(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str] | None) -> Result:
-    directory = snapshot.directory
+def _result(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str] | None) -> Result:
+    """Return the result of a snapshot; a file with missing or wrong content is a RunDirectoryError."""
     try:
-        return _read_run(snapshot, variant, labels or {})
+        return _parse(snapshot, variant, labels or {})
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise RunDirectoryError(
-            f"{directory.path} does not say what a run says ({type(error).__name__}: {error}); bring it back from a "
-            "copy, or run the configuration again in another `out`"
+            f"{snapshot.directory.path} does not hold the content of a run ({type(error).__name__}: {error}); restore "
+            "it from a copy, or run the configuration again in another `out`"
         ) from None
 
 
-def _read_run(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]) -> Result:
+def _parse(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]) -> Result:
     directory = snapshot.directory
     config, metrics, summary, events = snapshot.config, snapshot.metrics, snapshot.summary, snapshot.events
     history = History.of(snapshot)
     provenance = directory.provenance if directory.file("provenance.json").exists() else {}
-    used = provenance.get("resolved", config)  # a method that depends on the federation chose its links there
+    used = provenance.get("resolved", config)  # links that a method chose for this federation
     return Result(
         directory=directory.path,
         run_id=str(provenance.get("run_id", "")),
-        variant=variant or _describe(config),
+        variant=variant or f"{config['method']['name']}, {_links(config['uplink'], 'update')}",
         method=config["method"]["name"],
         dataset=config["task"]["name"],
         network=config["network"]["name"],
@@ -135,7 +135,7 @@ def _read_run(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]
         history=history,
         config=config,
         test_score=summary.get("test_score"),
-        validation_score=_of_result(config, metrics),
+        validation_score=_validation_score(config, metrics),
         savings={name: Saving.of(traffic) for name, traffic in history.traffic.items()},
         events=count_outcomes(events),
         reuse_share=sum(event.outcome == "reused" for event in events) / len(events) if events else None,
@@ -161,12 +161,12 @@ def _read_run(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]
 
 
 def validation_score(directory: RunDirectory) -> float | None:
-    """The validation score of a run, without the rest of its result."""
-    return _of_result(directory.config, directory.metrics())
+    """Return the validation score of a run without reading the rest of its result."""
+    return _validation_score(directory.config, directory.metrics())
 
 
-def _of_result(config: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> float | None:
-    """The validation score of the model that the run is about: the last, or the best."""
+def _validation_score(config: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the validation score of the model that the run keeps: the last one, or the best."""
     scores: list[float] = [row["validation_score"] for row in metrics if row["validation_score"] is not None]
     if not scores:
         return None
@@ -174,84 +174,82 @@ def _of_result(config: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) 
 
 
 def _last(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    """The last value of a column, where it was taken."""
+    """Return the last value of a column that is not None."""
     return next((row[name] for row in reversed(rows) if row[name] is not None), None)
 
 
 def read_runs(folder: str | Path) -> list[Result]:
-    """Every run of a folder; in a study's folder, the study's runs under the names it gave them."""
+    """Read every run of a folder; in the folder of a study, the study's runs under the names it gives them."""
     path = Path(folder)
     if not opened(path / STUDY_FILE).exists():
         return [_marked(directory.path) for directory in find_runs(path)]
-    listed = [(path / one["folder"], one["variant"], one.get("labels", {})) for one in read_study(path)["runs"]]
-    return [_marked(*entry) for entry in listed if opened(entry[0] / "config.yaml").exists()]
+    listed = [(path / run["folder"], run["variant"], run.get("labels", {})) for run in read_study(path)["runs"]]
+    return [_marked(*run) for run in listed if opened(run[0] / "config.yaml").exists()]
 
 
 def read_or_mark(directory: RunDirectory) -> Result:
-    """A run as `read_run` tells it; of one that cannot be read what there is, with the reason as its `fault`."""
+    """Read a run like `read_run`; a damaged one as far as it can be read, with the reason as its `fault`."""
     try:
         return read_run(directory)
     except RunDirectoryError as error:
-        return replace(_as_it_is(directory.path, None, None), fault=str(error))
+        return replace(_unchecked(directory.path, None, None), fault=str(error))
 
 
-def _marked(place: Path, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
-    """A run with its `fault`, if it has one; of a damaged run what can be read, to be shown with a mark."""
-    directory = RunDirectory.open(place)
+def _marked(path: Path, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:
+    """Read a run and check it; a damaged one as far as it can be read, with the reason as its `fault`."""
+    directory = RunDirectory.open(path)
     try:
         snapshot = take_snapshot(directory)
-        result = _told(snapshot, variant, labels)
+        result = _result(snapshot, variant, labels)
         return replace(result, fault=failures(directory, snapshot) if result.is_complete else "")
     except RunDirectoryError as error:
-        return replace(_as_it_is(place, variant, labels), fault=str(error))
+        return replace(_unchecked(path, variant, labels), fault=str(error))
 
 
-def _as_it_is(place: Path, variant: str | None, labels: Mapping[str, str] | None) -> Result:
+def _unchecked(path: Path, variant: str | None, labels: Mapping[str, str] | None) -> Result:
+    """Read a run without comparing checksums; only its name if even that fails."""
     try:
-        return read_run(RunDirectory(place, as_it_is=True), variant, labels)
+        return read_run(RunDirectory(path, as_it_is=True), variant, labels)
     except RunDirectoryError:
-        name = variant or place.name
-        return Result(place, "", name, "-", "-", "-", "-", -1, is_complete=False, rounds=0, planned_rounds=0)
+        name = variant or path.name
+        return Result(path, "", name, "-", "-", "-", "-", -1, is_complete=False, rounds=0, planned_rounds=0)
 
 
 def planned_runs(folder: str | Path) -> list[str]:
-    """The folder names of all runs of a study, begun or not."""
+    """Return the folder names of all runs of a study, started or not."""
     return [str(entry["folder"]) for entry in read_study(Path(folder))["runs"]]
 
 
 def partial_note(folder: str | Path) -> str:
-    """What a study lacks, by name: runs that it lists and that are absent or not complete; empty if none."""
+    """Return a sentence naming the runs of a study that are absent or incomplete; empty if there are none."""
     path = Path(folder)
     listed = read_study(path)["runs"] if opened(path / STUDY_FILE).exists() else []
-    absent = [one for one in listed if not RunDirectory(path / one["folder"]).is_complete]
+    absent = [run for run in listed if not RunDirectory(path / run["folder"]).is_complete]
     if not absent:
         return ""
-    names = "; ".join(", ".join([one["variant"], *_seed_of(one)]) for one in absent)
+    seeds = [[str(label) for axis, label in run.get("labels", {}).items() if axis == "seed"] for run in absent]
+    names = "; ".join(", ".join([run["variant"], *seed]) for run, seed in zip(absent, seeds, strict=True))
     return (
         f"Partial: {len(listed) - len(absent)} of {len(listed)} runs of {name_of(path)} are complete. Absent: {names}."
     )
 
 
 def partial_notes(folders: Sequence[str | Path]) -> list[str]:
-    """What the studies among some folders lack."""
+    """Return the notes of all incomplete studies among some folders."""
     return [note for folder in folders if (note := partial_note(folder))]
 
 
-def _seed_of(entry: Mapping[str, Any]) -> list[str]:
-    return [str(label) for axis, label in entry.get("labels", {}).items() if axis == "seed"]
-
-
 def rank_of(folder: str | Path) -> str | None:
-    """By which score a study wants its table sorted; None: not at all."""
+    """Return the score by which a study sorts its table; None: not sorted."""
     rank: str | None = read_study(Path(folder)).get("rank")
     return rank
 
 
 def compared_alike(results: Sequence[Result]) -> list[str]:
-    """What differs between runs of one seed though it ought to be equal: data, partition, cohorts, initial model."""
+    """Return which of data, partition, cohorts and initial model differ between runs of one seed; empty if none."""
     seen: dict[tuple[int, str], str] = {}
     differing: set[str] = set()
-    for result in (one for one in results if not one.fault):
+    for result in (result for result in results if not result.fault):
         digests = RunDirectory.open(result.directory).provenance["digests"]
         for name in _DECISIVE:
             if seen.setdefault((result.seed, name), digests[name]) != digests[name]:
@@ -260,14 +258,14 @@ def compared_alike(results: Sequence[Result]) -> list[str]:
 
 
 def versions_note(results: Sequence[Result]) -> str:
-    """That runs come from several versions of the code, so that a difference may be that of the code; empty if not."""
+    """Return a warning if the runs come from several versions of the code; empty if they do not."""
     known = [RunDirectory(result.directory) for result in results if result.run_id and not result.fault]
     several = several_versions(known)
-    return f"Note: {several}; a difference between them may be that of the code." if several else ""
+    return f"Note: {several}; a difference between them may come from the code." if several else ""
 
 
 def same_models(results: Sequence[Result]) -> list[tuple[int, tuple[str, ...]]]:
-    """Variants that end with the same model, bit for bit, with their seed: they are one method under several names."""
+    """Return seed and names of the variants that end with bit-identical models: one method under several names."""
     names: dict[tuple[int, str, str, str], list[str]] = {}
     for result in results:
         if result.model_digest:
@@ -277,8 +275,9 @@ def same_models(results: Sequence[Result]) -> list[tuple[int, tuple[str, ...]]]:
 
 
 def plain(result: Result) -> dict[str, Any]:
-    """A result as JSON holds it, without rounds and configuration: paths as text, what is not a number as null."""
-    return {one.name: _plain(getattr(result, one.name)) for one in fields(result) if one.name not in _NOT_TOLD}
+    """Return a result as JSON data, without rounds and configuration; paths as text, non-finite numbers as null."""
+    names = [entry.name for entry in fields(result) if entry.name not in _NOT_STORED]
+    return {name: _plain(getattr(result, name)) for name in names}
 
 
 def _plain(node: Any) -> Any:
@@ -291,20 +290,15 @@ def _plain(node: Any) -> Any:
     return str(node) if isinstance(node, Path) else node
 
 
-def _describe(config: Mapping[str, Any]) -> str:
-    """A method and what its updates travel through, such as `fedavg, error_feedback(top_k 0.2)`."""
-    return f"{config['method']['name']}, {_links(config['uplink'], 'update')}"
-
-
 def _links(links: Mapping[str, Any], main: str) -> str:
-    """What the groups of one direction travel through; the main group is not named."""
-    others = [f"{group}: {_words(link)}" for group, link in links.items() if group != main]
-    return "; ".join([_words(links[main]) if main in links else "dense", *others])
+    """Return the links of all groups of one direction, such as `error_feedback(top_k 0.2)`; the main group unnamed."""
+    others = [f"{group}: {_link(link)}" for group, link in links.items() if group != main]
+    return "; ".join([_link(links[main]) if main in links else "dense", *others])
 
 
-def _words(part: Mapping[str, Any]) -> str:
-    """A link or codec in few words: its name, and its numbers or the parts inside it."""
-    inside = [_words(inner) for inner in part.values() if isinstance(inner, Mapping)]
+def _link(part: Mapping[str, Any]) -> str:
+    """Return a link or codec in short form: its name, and its numbers or the parts inside it."""
+    inside = [_link(inner) for inner in part.values() if isinstance(inner, Mapping)]
     if part["name"] == "plain":
         return inside[0]
     if part["name"] == "fit":

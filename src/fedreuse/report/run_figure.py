@@ -1,4 +1,4 @@
-"""The figure of one run, complete or not: its score, its bytes and what its clients did, round by round."""
+"""Figure of one run, complete or not: validation score, bytes and client outcomes by round."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def run_figure(result: Result, path: str | Path, boundary: str = "messages", tit
 
     Args:
         result: A run as `read_run` gives it; at least one round must be complete.
-        path: Where to write; the ending says how: png, svg or pdf.
-        boundary: At which boundary bytes are counted.
-        title: What stands above; the variant and its data if empty.
+        path: The file to write; its ending selects png, svg or pdf.
+        boundary: The boundary at which bytes are counted.
+        title: The title; the variant and its data if empty.
 
     Raises:
-        UserError: An unknown boundary or one that was not measured, or an ending of another kind.
+        UserError: The boundary is unknown or was not measured, or the ending is unknown.
         RunDirectoryError: No round is complete yet.
 
     Example:
@@ -42,7 +42,7 @@ def run_figure(result: Result, path: str | Path, boundary: str = "messages", tit
     history = result.history
     if not history.traffic:
         raise RunDirectoryError(
-            f"{result.directory}: no round is complete yet, so there is nothing to draw; go on with the run, --resume"
+            f"{result.directory}: no round is complete yet, so there is nothing to draw; continue the run with --resume"
         )
     if boundary not in history.traffic:
         known_here = ", ".join(history.traffic)
@@ -65,7 +65,7 @@ def _draw_score(axes: Any, history: History, metric: str) -> None:
     axes.plot(rounds, scores * (100 if is_share else 1), color=COLOURS[0], marker="o", markersize=3)
     axes.set_ylabel(f"validation {metric}" + (" (%)" if is_share else ""))
     if not len(rounds):
-        axes.text(0.5, 0.5, "nothing was validated", ha="center", transform=axes.transAxes)
+        axes.text(0.5, 0.5, "no validation scores", ha="center", transform=axes.transAxes)
 
 
 def _draw_bytes(axes: Any, traffic: Any, boundary: str) -> None:

@@ -1,4 +1,4 @@
-"""Tables as text for others: Markdown for documents, CSV for programs, LaTeX (booktabs) for papers."""
+"""Tables as Markdown for documents, CSV for programs, and LaTeX (booktabs) for papers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SPECIAL = {
 
 
 def to_markdown(table: Table) -> str:
-    """A table for a document."""
+    """Return a table as Markdown: title, table, legend."""
     lines = [
         f"**{table.title}**",
         "",
@@ -34,7 +34,7 @@ def to_markdown(table: Table) -> str:
 
 
 def to_csv(table: Table) -> str:
-    """A header and the rows, cells as they are shown; `-` is an empty cell."""
+    """Return the header and the rows as CSV, cells as shown; `-` becomes an empty cell."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([_one_line(header) for header in table.headers])
@@ -43,9 +43,9 @@ def to_csv(table: Table) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """A `table` with booktabs rules, for which the paper needs that package; the legend is part of its caption."""
+    """Return a LaTeX `table` with booktabs rules (the document needs that package); the legend is in the caption."""
     layout = "l" + "r" * (len(table.headers) - 1)
-    heads = _grouped_heads(table) if table.is_grouped else [_row(_escape(_one_line(one)) for one in table.headers)]
+    heads = _grouped_heads(table) if table.is_grouped else [_row(_escape(_one_line(text)) for text in table.headers)]
     legend = f" {_escape(_one_line(table.legend))}" if table.legend else ""
     lines = [
         r"\begin{table}",
@@ -64,11 +64,11 @@ def to_latex(table: Table) -> str:
 
 
 FORMS: Mapping[str, Callable[[Table], str]] = {"csv": to_csv, "latex": to_latex, "md": to_markdown}
-"""Every form by the name that a person writes."""
+"""Every form by its name on the command line."""
 
 
 def _grouped_heads(table: Table) -> list[str]:
-    """Two lines: what neighbouring headers share above a rule, and what is their own."""
+    """Return two header lines: the shared first lines of neighbouring headers above a rule, then their own."""
     pairs = [(first, second) for first, _, second in (header.partition("\n") for header in table.headers)]
     groups = [(shared, len(list(members))) for shared, members in groupby(pairs, key=lambda pair: pair[0])]
     above, rules, at = [], [], 1
@@ -89,7 +89,7 @@ def _one_line(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """One line that ends no cell and opens no tag, whatever people call their runs."""
+    """Return one line in which variant names can neither end the cell nor open an HTML tag."""
     return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", _one_line(text)).replace("|", "\\|")
 
 

@@ -1,4 +1,4 @@
-"""Tables as data: titles, headers that name the boundary, rows of text; how they are drawn is the reader's business."""
+"""Tables as data: title, headers that name the boundary, rows of text, and legend."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = [
     "tested",
 ]
 
-_EPSILON = "\nepsilon: what all models together reveal of one client, for the configured delta; -: no private mean."
+_EPSILON = "\nepsilon: privacy loss per client over all rounds, for the configured delta; -: no private mean."
 
 
 @dataclass(frozen=True)
 class Table:
-    """A title, headers, rows, and what a reader must know to understand the numbers.
+    """A table of text cells, with a legend that explains its numbers.
 
     `is_grouped`: neighbouring headers with the same first line share it.
     """
@@ -45,14 +45,18 @@ class Table:
 
 
 def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table]:
-    """One row per variant: what came out of it, and what it saved under each boundary.
+    """Return tables with one row per variant: results, savings under each boundary, and measured traffic.
 
-    With `rank`, `test` or `validation`, the best come first, and the savings are shown in all directions.
+    With `rank` (`test` or `validation`), the best variant comes first, and savings are shown in all directions.
     """
     variants = by_variant(results) if rank is None else ranked(by_variant(results), rank)
     counts = {len(variant.results) for variant in variants}
     over = _over(counts)
-    names = [_named(variant, has_count=len(counts) > 1) for variant in variants]
+    has_counts = len(counts) > 1
+    names = [
+        variant.name + (f" ({len(variant.results)})" if has_counts else "") + (" *" if variant.is_approximate else "")
+        for variant in variants
+    ]
     outside = "\n* outside the method's theory (accept_approximation)."
     starred = outside if any(variant.is_approximate for variant in variants) else ""
     opened = openings_line([result for variant in variants for result in variant.results])
@@ -61,44 +65,51 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
     unit = " %" if metric == "accuracy" else ""
     private = any(result.epsilon is not None for variant in variants for result in variant.results)
     outcome = Table(
-        f"Outcome{'' if rank is None else f', by {rank} {metric}'} ({over})",
+        f"Results{'' if rank is None else f', by {rank} {metric}'} ({over})",
         ("variant", "links", f"test\n{metric}{unit}", f"validation\n{metric}{unit}", "reuse\nshare %",
          "client work\nGFLOP", "server\nMB", "clients\nMB", *(["epsilon"] if private else [])),
         tuple(
-            (name, _used_links(variant), *_outcome(variant, metric), *([_epsilon(variant)] if private else []))
+            (name, _used_links(variant), *_result_cells(variant, metric),
+             *([_number(variant.mean(lambda result: result.epsilon), 2)] if private else []))
             for name, variant in zip(names, variants, strict=True)
         ),
-        "test: one look at the end; validation: the last evaluation; reuse share: of all selected clients; "
-        "server, clients: memory that lasts from round to round (all clients together)." + starred
+        "test: one evaluation at the end; validation: the last evaluation; reuse share: of all selected clients; "
+        "server, clients: state kept between rounds (all clients together)." + starred
         + (f"\n{opened}" if opened else "") + (_EPSILON if private else ""),
     )  # fmt: skip
-    measured = _measured(variants, names, over)
+    traffic = _measured(variants, names, over)
     if rank is not None:
-        return [outcome, _all_savings(variants, names, starred), *measured]
+        return [outcome, _all_savings(variants, names, starred), *traffic]
     saving = Table(
         f"Saving against dense FedAvg in %, all rounds together ({over})",
         ("variant", "links", *(f"{bound.headline}\n{name}" for name, bound in modelled().items()), "lost\nclients %"),
         tuple(
-            (name, _used_links(variant), *_savings(variant), _lost(variant))
+            (
+                name,
+                _used_links(variant),
+                *(_spread(variant.over_seeds(saving_of(*headline)), 2, 100) for headline in _headlines()),
+                _lost(variant),
+            )
             for name, variant in zip(names, variants, strict=True)
         ),
         "Dense FedAvg with the same cohorts and replies is the reference: one dense model down per client, one dense "
         "update up per client that was not lost.\n" + boundary_legend(),
     )
-    return [outcome, saving, *measured]
+    return [outcome, saving, *traffic]
 
 
 def openings_line(results: Iterable[Result]) -> str:
-    """How often test splits were opened behind the test scores of these runs, in a sentence; empty if never."""
+    """Return a sentence with the number of test evaluations behind these runs' scores; empty if there was none."""
     return evaluations_text(openings_behind([result.directory for result in results if result.test_score is not None]))
 
 
 def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> list[Table]:
-    """What crossed where a meter stood, beside the messages inside; no table for runs without a meter."""
-    seen = [name for name in measured() if any(name in result.savings for one in variants for result in one.results)]
-    if not seen:
+    """Return a table of measured bytes beside those of messages; no table for runs without a meter."""
+    runs = [result for variant in variants for result in variant.results]
+    metered = [name for name in measured() if any(name in result.savings for result in runs)]
+    if not metered:
         return []
-    shown = [name for name, bound in modelled().items() if bound.is_serialized] + seen
+    shown = [name for name, bound in modelled().items() if bound.is_serialized] + metered
     pairs = [(boundary, direction) for boundary in shown for direction in ("up", "down")]
     rows = tuple(
         (name, *(_number(variant.mean(crossed(*pair)), 2) for pair in pairs), _used_links(variant))
@@ -106,22 +117,17 @@ def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> l
     )
     headers = ("variant", *(f"{boundary}\n{direction}" for boundary, direction in pairs), "used\nlinks")
     legend = boundary_legend(shown)
-    return [Table(f"MB that crossed, all rounds together ({over})", headers, rows, legend, is_grouped=True)]
-
-
-def _named(variant: Variant, has_count: bool) -> str:
-    count = f" ({len(variant.results)})" if has_count else ""
-    return f"{variant.name}{count}{' *' if variant.is_approximate else ''}"
+    return [Table(f"Traffic in MB, all rounds together ({over})", headers, rows, legend, is_grouped=True)]
 
 
 def _used_links(variant: Variant) -> str:
-    """What a variant really sends, which its name may leave out; a dense model down is not told."""
+    """Return the links that a variant uses, which its name may not mention; a dense downlink is omitted."""
     used = variant.results[0]
     return used.uplink if used.downlink == "dense" else f"{used.uplink}; down {used.downlink}"
 
 
 def _all_savings(variants: Sequence[Variant], names: Sequence[str], starred: str) -> Table:
-    """Every direction under every boundary, means over seeds."""
+    """Return savings in every direction under every boundary, as means over seeds."""
     largest = Largest.of([result for variant in variants for result in variant.results])
     pairs = [(boundary, direction) for boundary in modelled() for direction in DIRECTIONS]
     return Table(
@@ -143,14 +149,14 @@ def _all_savings(variants: Sequence[Variant], names: Sequence[str], starred: str
 
 
 def links_table(results: Sequence[Result]) -> Table:
-    """The links that each variant really used, whatever it is called."""
+    """Return a table of the links that each variant used."""
     first = [(variant.name, variant.results[0]) for variant in by_variant(results)]
     rows = tuple((name, result.method, result.uplink, result.downlink) for name, result in first)
-    return Table("What travels through which link", ("variant", "method", "updates up", "model down"), rows)
+    return Table("Links", ("variant", "method", "updates up", "model down"), rows)
 
 
 def savings_table(result: Result) -> Table:
-    """The savings of one run under every boundary and in every direction, cumulative and as a mean of rounds."""
+    """Return the savings of one run under every boundary and direction, cumulative and as a mean over rounds."""
     rows = []
     for name, saving in result.savings.items():
         shown = (saving.up, saving.down, saving.both)
@@ -159,7 +165,7 @@ def savings_table(result: Result) -> Table:
         crossed = megabytes(saving.up_bytes + saving.down_bytes)
         rows.append((name, *numbers, _share(saving.lost_share, 1), crossed))
     headers = ("boundary", "up", "down", "both", "up\nper round", "down\nper round", "both\nper round", "lost\nclients",
-               "MB\ncrossed")  # fmt: skip
+               "MB\ntotal")  # fmt: skip
     legend = (
         "up, down, both: cumulative over all rounds; per round: the mean of each round's own saving; "
         "-: not counted by this boundary. lost clients: share of the selected; their updates are in neither number."
@@ -168,7 +174,7 @@ def savings_table(result: Result) -> Table:
 
 
 def runs_table(results: Sequence[Result]) -> Table:
-    """One row per run."""
+    """Return a table with one row per run."""
     first, private = _headlines()[0], any(result.epsilon is not None for result in results)
     rows = tuple(
         (
@@ -186,77 +192,68 @@ def runs_table(results: Sequence[Result]) -> Table:
         *(["epsilon"] if private else []),
     )  # fmt: skip
     unfinished = any(not result.is_complete for result in results)
-    legend = "* not complete; go on with `fedreuse run CONFIG --out RUN --resume`, or the same `fedreuse compare`."
+    legend = "* not complete; continue with `fedreuse run CONFIG --out RUN --resume`, or the same `fedreuse compare`."
     return Table("Runs", headers, rows, legend if unfinished else "")
 
 
 def boundary_legend(names: Iterable[str] | None = None) -> str:
-    """What each boundary counts; of those that are counted from messages, unless they are named."""
+    """Return one line per boundary with what it counts; by default for all boundaries computed from messages."""
     return "\n".join(f"{name}: {boundary_of(name).meaning}." for name in (modelled() if names is None else names))
 
 
 def score(number: float | None, metric: str) -> str:
-    """Accuracy in percent, any other metric as it is."""
+    """Format a score: accuracy in percent, any other metric with four decimals."""
     if number is None:
         return "-"
     return f"{100 * number:.2f} %" if metric == "accuracy" else f"{number:.4f}"
 
 
 def tested(result: Result) -> str:
-    """The test score of a run, or that it is still sealed."""
+    """Return the test score of a run, or `sealed` if its test set was not evaluated."""
     return "sealed" if result.is_sealed else score(result.test_score, result.metric)
 
 
 def megabytes(number: float) -> str:
-    """Bytes as MB with as many digits as matter."""
+    """Format bytes as MB with two decimals."""
     return f"{number / 1e6:,.2f}"
 
 
 def _over(counts: set[int]) -> str:
-    """How many seeds a number stands for."""
+    """Return over which seeds the numbers of a table are taken."""
     if counts <= {1}:
         return "one seed"
     number = f"{min(counts)} seeds" if len(counts) == 1 else "the seeds in brackets"
     return f"mean ± standard deviation over {number}"
 
 
-def _outcome(variant: Variant, metric: str) -> tuple[str, ...]:
+def _result_cells(variant: Variant, metric: str) -> tuple[str, ...]:
     places, factor = (2, 100) if metric == "accuracy" else (4, 1)
     return (
-        _shown(variant.over_seeds(lambda result: result.test_score), places, factor),
-        _shown(variant.over_seeds(lambda result: result.validation_score), places, factor),
-        _shown(variant.over_seeds(lambda result: result.reuse_share), 1, 100),
+        _spread(variant.over_seeds(lambda result: result.test_score), places, factor),
+        _spread(variant.over_seeds(lambda result: result.validation_score), places, factor),
+        _spread(variant.over_seeds(lambda result: result.reuse_share), 1, 100),
         _number(variant.mean(lambda result: result.work.get("flops", 0) / 1e9), 1),
         _number(variant.mean(memory_of("server")), 2),
         _number(variant.mean(memory_of("clients")), 2),
     )
 
 
-def _epsilon(variant: Variant) -> str:
-    return _number(variant.mean(lambda result: result.epsilon), 2)
-
-
-def _savings(variant: Variant) -> tuple[str, ...]:
-    return tuple(_shown(variant.over_seeds(saving_of(*shown)), 2, 100) for shown in _headlines())
-
-
 def _headlines() -> list[tuple[str, str]]:
+    """Return every modelled boundary with the direction that it is quoted in."""
     return [(name, bound.headline) for name, bound in modelled().items()]
 
 
 def _lost(variant: Variant) -> str:
-    return _number(_percent(variant.mean(lambda result: result.lost_share)), 1)
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
+    share = variant.mean(lambda result: result.lost_share)
+    return _number(None if share is None else 100 * share, 1)
 
 
 def _share(number: float | None, places: int) -> str:
     return "-" if number is None else f"{_number(100 * number, places)} %"
 
 
-def _shown(over_seeds: tuple[float, float | None] | None, places: int, factor: float = 1) -> str:
+def _spread(over_seeds: tuple[float, float | None] | None, places: int, factor: float = 1) -> str:
+    """Format mean ± standard deviation; the mean alone for one seed."""
     if over_seeds is None:
         return "-"
     mean, spread = over_seeds
@@ -264,11 +261,11 @@ def _shown(over_seeds: tuple[float, float | None] | None, places: int, factor: f
 
 
 def _short(share: float | None) -> str:
-    """A share in percent in at most five characters."""
+    """Format a share in percent in at most five characters."""
     return "-" if share is None else _number(100 * share, 1 if abs(share) < 0.9995 else 0)
 
 
 def _number(number: float | None, places: int) -> str:
-    """Thousands apart, and no minus before a zero."""
+    """Format a number with thousands separators and without a minus before zero."""
     text = "-" if number is None else f"{number:,.{places}f}"
     return text.lstrip("-") if text.strip("-0.,") == "" and number is not None else text

@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone, as one thing: means over seeds, savings against the largest cohorts, ranks."""
+"""Variants: runs that differ in their seed alone, with means over seeds, savings and ranks."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ DIRECTIONS = ("up", "down", "both")
 
 @dataclass(frozen=True)
 class Variant:
-    """The complete runs that differ in their seed alone."""
+    """Complete runs that differ in their seed alone."""
 
     name: str
     results: tuple[Result, ...]
 
     def over_seeds(self, value: Callable[[Result], float | None]) -> tuple[float, float | None] | None:
-        """Mean and sample standard deviation over seeds (None for one seed); None if no run has the number."""
+        """Return mean and sample standard deviation over seeds (None for one seed); None if no run has the number."""
         known = [number for result in self.results if (number := value(result)) is not None]
         if not known:
             return None
         return fmean(known), stdev(known) if len(known) > 1 else None
 
     def mean(self, value: Callable[[Result], float | None]) -> float | None:
-        """The mean over seeds; None if no run has the number."""
-        found = self.over_seeds(value)
-        return None if found is None else found[0]
+        """Return the mean over seeds; None if no run has the number."""
+        over_seeds = self.over_seeds(value)
+        return None if over_seeds is None else over_seeds[0]
 
     @property
     def is_approximate(self) -> bool:
-        """Whether a method ran outside its theory."""
+        """True if a run uses a method outside its theory (accept_approximation)."""
         return any(result.is_approximate for result in self.results)
 
     def plain(self, largest: Largest | None = None) -> dict[str, Any]:
-        """Means over seeds, as JSON holds them; savings are cumulative.
+        """Return means over seeds as JSON data; savings are cumulative.
 
-        Against dense FedAvg with the same cohorts and, if the study's `largest` are given, with those too.
+        The reference is dense FedAvg with the same cohorts and, if `largest` is given, also with the study's largest
+        cohorts.
         """
         pairs = [(boundary, direction) for boundary in modelled() for direction in DIRECTIONS]
         savings = {
@@ -78,36 +79,39 @@ class Variant:
 
 @dataclass(frozen=True)
 class Largest:
-    """Dense bytes of the largest cohorts: asking fewer clients saves bytes too, which their own reference hides."""
+    """Dense bytes of the largest cohorts of a study.
+
+    Smaller cohorts save bytes too; a reference with the same cohorts does not show that.
+    """
 
     dense: Mapping[tuple[object, ...], tuple[int, int]]
 
     @classmethod
     def of(cls, results: Sequence[Result]) -> Largest:
-        """The most that dense FedAvg spends in any run of the same seed, data and network."""
+        """Return the most bytes that dense FedAvg needs in any run of the same seed, data and network."""
         dense: dict[tuple[object, ...], tuple[int, int]] = {}
         for result in results:
             for boundary, saving in result.savings.items():
                 here = (saving.dense_up_bytes, saving.dense_down_bytes)
-                dense[_alike(result, boundary)] = max(here, dense.get(_alike(result, boundary), here))
+                dense[_group(result, boundary)] = max(here, dense.get(_group(result, boundary), here))
         return cls(dense)
 
     def saving_of(self, boundary: str, direction: str) -> Callable[[Result], float | None]:
-        """How to read this saving of a run."""
+        """Return a function that reads the saving of a run against this reference."""
 
         def read(result: Result) -> float | None:
             saving = result.savings.get(boundary)
-            return None if saving is None else saving.against(*self.dense[_alike(result, boundary)], direction)
+            return None if saving is None else saving.against(*self.dense[_group(result, boundary)], direction)
 
         return read
 
 
-def _alike(result: Result, boundary: str) -> tuple[object, ...]:
+def _group(result: Result, boundary: str) -> tuple[object, ...]:
     return result.seed, result.dataset, result.network, boundary
 
 
 def ranked(variants: Sequence[Variant], by: str) -> list[Variant]:
-    """By mean `test` or `validation` score, the best first; without a score, last."""
+    """Sort variants by mean `test` or `validation` score, the best first; those without a score last."""
 
     def key(variant: Variant) -> float:
         mean = variant.mean(lambda result: getattr(result, f"{by}_score"))
@@ -117,7 +121,7 @@ def ranked(variants: Sequence[Variant], by: str) -> list[Variant]:
 
 
 def by_variant(results: Sequence[Result]) -> list[Variant]:
-    """Complete runs grouped by name, in order of first appearance: no marker, no place in a table."""
+    """Group complete runs by name, in order of first appearance."""
     groups: dict[str, list[Result]] = {}
     for result in results:
         if result.is_complete:
@@ -126,7 +130,7 @@ def by_variant(results: Sequence[Result]) -> list[Variant]:
 
 
 def saving_of(boundary: str, direction: str) -> Callable[[Result], float | None]:
-    """How to read a saving of a run as a share; None where it was not counted."""
+    """Return a function that reads a saving of a run as a share; None where it was not counted."""
 
     def read(result: Result) -> float | None:
         saving = result.savings.get(boundary)
@@ -136,7 +140,7 @@ def saving_of(boundary: str, direction: str) -> Callable[[Result], float | None]
 
 
 def crossed(boundary: str, direction: str) -> Callable[[Result], float | None]:
-    """How to read the MB that crossed in a run under a boundary; None where it was not counted."""
+    """Return a function that reads the MB of a run at a boundary; None where it was not counted."""
 
     def read(result: Result) -> float | None:
         saving = result.savings.get(boundary)
@@ -146,5 +150,5 @@ def crossed(boundary: str, direction: str) -> Callable[[Result], float | None]:
 
 
 def memory_of(end: str) -> Callable[[Result], float | None]:
-    """How to read the MB that an end, `server` or `clients`, remembers when a run is complete."""
+    """Return a function that reads the MB of state that `server` or `clients` hold at the end of a run."""
     return lambda result: None if result.memory_bytes is None else result.memory_bytes.get(f"{end}.all", 0) / 1e6

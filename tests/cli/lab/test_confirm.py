@@ -77,10 +77,10 @@ def test_json_holds_the_answers(done: tuple[Path, Path, str]) -> None:
 def test_another_plan_in_the_same_folder_is_refused_unless_amended(done: tuple[Path, Path, str]) -> None:
     path, out, _ = done
     wider = _study(path.parent, "wider", contrasts=[{**SAME, "margin": 0.3}])
-    for command in ("confirm", "compare"):
-        said = RUNNER.invoke(app, [command, str(wider), "--out", str(out)])
+    for command in (["lab", "confirm"], ["compare"]):
+        said = RUNNER.invoke(app, [*command, str(wider), "--out", str(out)])
         assert said.exit_code == 2
-        assert "was begun with another plan" in said.output
+        assert "another plan" in said.output
     said = RUNNER.invoke(app, ["lab", "confirm", str(wider), "--out", str(out), "--amend"])
     assert said.exit_code == 0
     assert "Not in the first plan" in said.stdout
@@ -108,10 +108,10 @@ def test_runs_that_were_there_before_the_plan_are_told(tmp_path: Path) -> None:
     [
         ({"contrasts": [{**SAME, "of": "TopK"}]}, "the study has no 'TopK'; did you mean 'Top-K'?"),
         ({"contrasts": [{**SAME, "margin": 0.0}]}, "margin must be above 0 for equivalence"),
-        ({"development_seeds": [403]}, "seeds with which settings were chosen cannot confirm them"),
+        ({"development_seeds": [403]}, "development_seeds cannot"),
         ({"seeds": 1}, "a plan needs at least 5 seeds, got [401]"),
         ({"boundary": "mesages"}, "did you mean 'messages'?"),
-        ({"decide": "sign_flip", "contrasts": [{"of": "Top-K", "against": "dense FedAvg"}]}, "Take 6 seeds"),
+        ({"decide": "sign_flip", "contrasts": [{"of": "Top-K", "against": "dense FedAvg"}]}, "6 seeds"),
     ],
 )
 def test_a_plan_that_cannot_be_answered_is_refused_before_anything_runs(

@@ -33,7 +33,7 @@ def test_tables_and_json(tmp_path: Path) -> None:
     shown = RUNNER.invoke(app, words)
     assert shown.exit_code == 0, shown.output
     assert "Reliability of the gate's score" in shown.stdout
-    assert "Does the score foretell harm by reuse?" in shown.stdout
+    assert "Prediction of harm by reuse" in shown.stdout
     probes = json.loads(RUNNER.invoke(app, [*words, "--json"]).stdout)["probes"]
     assert {probe["round_number"] for probe in probes} == {3}
     assert list(tmp_path.iterdir()) == [path]  # nothing is left behind
@@ -103,8 +103,8 @@ def test_a_stored_run_is_compared_unless_changes_make_it_another(stored: Path) -
     words = ["gate", str(stored), "--at", "2", "--repeats", "2"]
     same = RUNNER.invoke(app, [*words, "executor.name=serial"])
     assert same.exit_code == 0, same.stderr
-    assert f"rounds 1 to 2 are those of {stored}" in same.stderr
+    assert f"rounds 1 to 2 are identical to the recorded rounds of {stored}" in same.stderr
     other = RUNNER.invoke(app, [*words[:2], "seed=7", *words[2:]])
     assert other.exit_code == 0, other.stderr
     assert "with these changes it is another run" in other.stderr
-    assert "are those of" not in other.stderr
+    assert "are identical to" not in other.stderr

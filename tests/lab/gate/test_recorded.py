@@ -47,7 +47,7 @@ def test_the_same_round_passes_and_one_that_was_not_stored_is_not_compared(store
 def test_another_kept_model_is_refused(stored: RunDirectory) -> None:
     _, model = last(stored)
     first = [event for event in stored.events() if event.round_number == 1]
-    with pytest.raises(RunDirectoryError, match=r"round 1, played again, .*: its model is"):
+    with pytest.raises(RunDirectoryError, match=r"round 1 .*: its model is"):
         Recorded(stored, SCHEMA).compare(1, first, model)
 
 
@@ -61,7 +61,7 @@ def test_another_kept_model_is_refused(stored: RunDirectory) -> None:
 )
 def test_another_decision_is_refused(stored: RunDirectory, changes: dict[str, Any], said: str) -> None:
     (first, *others), model = last(stored)
-    with pytest.raises(RunDirectoryError, match=rf"client {first.client} {said}.*play it where it was made"):
+    with pytest.raises(RunDirectoryError, match=rf"client {first.client} {said}"):
         Recorded(stored, SCHEMA).compare(2, [replace(first, **changes), *others], model)
 
 
@@ -75,5 +75,5 @@ def test_what_may_be_the_reason_is_told(stored: RunDirectory, tmp_path: Path) ->
 def test_a_kept_model_that_cannot_be_read_is_named(stored: RunDirectory, tmp_path: Path) -> None:
     place = Path(shutil.copytree(stored.path, tmp_path / "run"))
     (place / "models" / "round-00001.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(RunDirectoryError, match=r"round-00001.safetensors cannot be read .*; bring it back"):
+    with pytest.raises(RunDirectoryError, match=r"round-00001.safetensors cannot be read"):
         Recorded(RunDirectory(place), SCHEMA)

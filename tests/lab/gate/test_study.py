@@ -58,15 +58,16 @@ def test_from_a_kept_state_the_probes_are_the_same_bits(kept: RunDirectory) -> N
     assert found
     assert found == gate_study(load(SMALL), [4], repeats=2)
     # caches are up to two rounds old, so that drift needs the model before round 2; the state after round 3 is too late
-    assert told[0] == "from the state that was kept after round 1"
-    assert told[-1] == f"rounds 2 to 4 are those of {kept.path}, as far as it recorded them"
+    assert told[0].endswith("kept state of round 1")
+    assert told[-1].startswith("rounds 2 to 4 ")
+    assert str(kept.path) in told[-1]
 
 
 @pytest.mark.slow
 def test_without_a_state_that_is_early_enough_the_run_is_played_from_the_start(kept: RunDirectory) -> None:
     told: list[str] = []
     assert gate_study(load(SMALL), [3], repeats=2, tell=told.append, run=kept) == gate_study(load(SMALL), [3], 2)
-    assert told[-1].startswith("rounds 1 to 3 are those of ")
+    assert told[-1].startswith("rounds 1 to 3 ")
 
 
 @pytest.mark.slow
@@ -75,7 +76,7 @@ def test_a_stored_run_with_another_result_is_refused(kept: RunDirectory, tmp_pat
     change(place / "summary.json", model_digest="0123456789abcdef")
     seal_again(place)
     assert gate_study(load(SMALL), [3], repeats=2, run=RunDirectory(place))  # it does not get there
-    with pytest.raises(RunDirectoryError, match=r"round 4, played again, .*: its model is 0123456789ab there and"):
+    with pytest.raises(RunDirectoryError, match=r"round 4 .*: its model is 0123456789ab there and"):
         gate_study(load(SMALL), [4], repeats=2, run=RunDirectory(place))
 
 

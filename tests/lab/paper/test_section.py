@@ -11,7 +11,7 @@ import pytest
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.lab.paper.protocol import MATRIX, TRAJECTORIES, Suite
-from fedreuse.lab.paper.section import beside_the_paper
+from fedreuse.lab.paper.section import paper_comparison
 from fedreuse.report.page.shown import Shown
 from fedreuse.report.results import Result, read_run
 from tests.report.runs import write_run
@@ -37,11 +37,11 @@ def test_published_points_and_runs_beside_them(tmp_path: Path) -> None:
     curves = [_run(tmp_path / f"{one}-curve", one, 1, 0.7, validation=0.2) for one in methods]
     odd = _run(tmp_path / "odd", "fedavg", 3, 0.1, limit=100)
     suites = [_suite(MATRIX, runs), _suite(TRAJECTORIES, curves)]
-    section = beside_the_paper(Shown((tmp_path,), (*runs, *curves, odd), ()), suites)
+    section = paper_comparison(Shown((tmp_path,), (*runs, *curves, odd), ()), suites)
     figures = {figure.key: figure.data for figure in section.figures}
     assert list(figures) == ["paper_top_k", "paper_accuracy", "paper_convergence", "paper_decomposition"]
     assert len(section.tables) == 9
-    assert [note.split(":")[0] for note in section.notes] == ["left out", "in the figure of trajectories alone"]
+    assert [note.split(":")[0] for note in section.notes] == ["left out", "only in the figure of learning curves"]
     series = {(one["name"], one["side"]): one for one in figures["paper_accuracy"]["series"]}
     theirs, ours = series["DG-FedReuse", "paper"], series["DG-FedReuse", "runs"]
     assert (theirs["labels"][0], theirs["x"][0], theirs["y"][0], theirs["ey"][0]) == ("MNIST", 84.32, 99.13, 0.07)
@@ -57,7 +57,7 @@ def test_published_points_and_runs_beside_them(tmp_path: Path) -> None:
 
 def test_without_a_run_of_a_figure_the_published_numbers_stand_alone(tmp_path: Path) -> None:
     run = replace(_run(tmp_path / "a", "fedavg", 1, 0.8), savings={})
-    section = beside_the_paper(Shown((tmp_path,), (run,), ()), [_suite(MATRIX, [run])])
+    section = paper_comparison(Shown((tmp_path,), (run,), ()), [_suite(MATRIX, [run])])
     assert [figure.key for figure in section.figures] == ["paper_top_k", "paper_accuracy", "paper_decomposition"]
     sides = {one["side"] for figure in section.figures for one in figure.data["series"] if one["x"]}
     assert sides == {"paper"}
@@ -66,6 +66,6 @@ def test_without_a_run_of_a_figure_the_published_numbers_stand_alone(tmp_path: P
 def test_without_a_run_of_the_paper_there_is_no_section(tmp_path: Path) -> None:
     run = _run(tmp_path / "a", "fedavg", 1, 0.8)
     with pytest.raises(RunDirectoryError, match="no complete run of the paper's protocol"):
-        beside_the_paper(
+        paper_comparison(
             Shown((tmp_path,), (replace(run, config={**run.config, "test": {}}),), ()), [Suite(MATRIX, ())]
         )

@@ -15,11 +15,11 @@ from fedreuse.lab.plans.confirmation_tables import (
     claim_tables,
     confirmation_plain,
     confirmation_tables,
-    in_words,
     interval,
     medians_table,
     number,
     p_value,
+    plan_notes,
 )
 from fedreuse.lab.plans.hierarchy import OverDatasets
 from fedreuse.lab.plans.plan import Plan
@@ -78,7 +78,7 @@ def test_json_holds_the_same(found: Confirmation) -> None:
 
 
 def test_the_words_name_the_plan(found: Confirmation) -> None:
-    (line,) = in_words(found)
+    (line,) = plan_notes(found)
     assert line.startswith(f"plan {found.record.current.digest[:12]}, registered ")
 
 
@@ -90,7 +90,7 @@ def test_the_stored_plan_keeps_its_margin_while_words_and_summaries_show_points(
     later: Plan = parse(Plan, {"contrasts": [{**SAME, "margin": 0.01}]}, "plan")
     register(place, later, [{"labels": one["labels"], "run_id": one["run_id"]} for one in entries], [], amend=True)
     found = confirm(place)
-    assert in_words(found)[-1].endswith(": A - B: equivalence within 1 point.")
+    assert plan_notes(found)[-1].endswith(": A - B: equivalence within 1 point.")
     assert confirmation_plain(found)["claims"][0]["contrast"]["margin"] == 0.01
 
 

@@ -47,23 +47,21 @@ def test_too_few_seeds_are_refused(seeds) -> None:
 
 
 def test_development_seeds_cannot_confirm() -> None:
-    with pytest.raises(ConfigError, match=r"cannot confirm them.*development_seeds has, got \[402\]"):
+    with pytest.raises(ConfigError, match=r"development_seeds.*got \[402\]"):
         _plan(development_seeds=[1, 402]).check(FIVE, AXES)
 
 
 def test_sign_flips_that_can_never_reject_are_refused_with_the_seeds_that_could() -> None:
     plan = _plan(contrasts=[EQUAL, {"of": "A", "against": "C"}], decide="sign_flip")
-    with pytest.raises(ConfigError, match=r"'A - B: .*5 seeds give p = 0.03125 at best, 0.025 is needed .* Take 6 see"):
+    with pytest.raises(ConfigError, match=r"'A - B: .*5 seeds .*0.03125.* 0.025 .* 6 seeds"):
         plan.check(FIVE, AXES)
-    with pytest.raises(ConfigError, match=r"'A - C: a difference'.* Take 7 seeds, or decide: t"):
+    with pytest.raises(ConfigError, match=r"'A - C: a difference'.* 7 seeds, or decide: t"):
         plan.check(range(6), AXES)
     plan.check(range(7), AXES)
 
 
 def test_a_margin_below_the_known_spread_is_refused_with_the_seeds_that_could() -> None:
-    with pytest.raises(
-        ConfigError, match=r"can never be shown with 5 seeds .* 0.01907 is the smallest .*Take 13 seeds"
-    ):
+    with pytest.raises(ConfigError, match=r"with 5 seeds .*0.01907 .* 13 seeds"):
         _plan(sd=0.02).check(FIVE, AXES)
     _plan(sd=0.02).check(range(13), AXES)
     _plan(sd=0.002).check(FIVE, AXES)

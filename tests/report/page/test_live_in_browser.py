@@ -60,7 +60,7 @@ def test_a_page_follows_a_run_to_its_end(tmp_path: Path) -> None:
         with chromium(tmp_path) as page, served(tmp_path) as address:
             page.get(address)
             assert rounds_shown(page, 1), "rounds appear while the run waits"
-            assert wait_for(page, SEEN + "return line && line.name.includes('going on')")
+            assert wait_for(page, SEEN + "return line && line.name.includes('running')")
             page.execute_script("document.querySelector('#filter').value = 'fed';"
                                 "document.querySelector('#filter').dispatchEvent(new Event('input'))")  # fmt: skip
             for number in range(3, ROUNDS + 1):
@@ -68,7 +68,7 @@ def test_a_page_follows_a_run_to_its_end(tmp_path: Path) -> None:
                 assert rounds_shown(page, number - 1), number
             steps.may_go_on.release(ROUNDS)
             assert rounds_shown(page, ROUNDS)
-            assert wait_for(page, SEEN + "return line && !line.name.includes('going on')"), "it has come to its end"
+            assert wait_for(page, SEEN + "return line && !line.name.includes('running')"), "it has come to its end"
             assert page.execute_script("return document.querySelector('#filter').value") == "fed", (
                 "what was chosen stays"
             )

@@ -16,12 +16,12 @@ pytestmark = pytest.mark.slow  # the runs behind it
 def test_every_part_is_there(planned: Path) -> None:
     page = page_of([planned], targets=[0.3, 0.5])
     assert [section.title for section in page.sections] == [
-        "Overview", "Frontier", "Trajectories", "Where the bytes go", "Gate", "Inference", "Cost",
+        "Overview", "Pareto front", "Learning curves", "Communication", "Gate decisions", "Statistical tests", "Cost",
     ]  # fmt: skip
     assert page.title == "planned"
     titles = [table.title for table in page.tables]
-    assert titles.count("Up to validation accuracy 30.00 %") == 1, "the plan's target and ours are one"
-    assert "Up to validation accuracy 50.00 %" in titles
+    assert titles.count("Cost to validation accuracy 30.00 %") == 1, "the plan's target and ours are one"
+    assert "Cost to validation accuracy 50.00 %" in titles
 
 
 def test_a_run_that_goes_on_alone(tmp_path: Path) -> None:

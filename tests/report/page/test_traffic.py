@@ -1,4 +1,4 @@
-"""Where the bytes go: all parts together are the messages that crossed."""
+"""Communication section: all parts together are the bytes of the messages."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from statistics import fmean
 import pytest
 
 from fedreuse.report.page.shown import Shown
-from fedreuse.report.page.traffic import where_the_bytes_go
+from fedreuse.report.page.traffic import communication
 
 pytestmark = pytest.mark.slow  # the runs behind it
 
 
 def test_parts_add_up_to_the_messages(shown: Shown) -> None:
-    section = where_the_bytes_go(shown)
+    section = communication(shown)
     data = section.figures[0].data
     for variant, one in zip(shown.variants, data["variants"], strict=True):
         crossed = fmean(result.savings["messages"].used("both") for result in variant.results)
@@ -24,4 +24,4 @@ def test_parts_add_up_to_the_messages(shown: Shown) -> None:
     assert "reuse" in section.figures[0].text
     titles = [table.title for table in section.tables]
     assert titles[0] == "MB of messages by part (means over seeds)"
-    assert "What travels through which link" in titles
+    assert "Links" in titles

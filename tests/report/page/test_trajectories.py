@@ -26,7 +26,7 @@ def test_lines_are_means_of_the_runs_own_rows(shown: Shown) -> None:
     spent = [history.traffic["messages"].up.sum() / 1e6 for history in histories]
     assert line["bytes"]["messages/up"][-1] == pytest.approx(fmean(spent), rel=1e-5)
     assert section.figures[0].data["targets"] == [30.0]
-    assert section.tables[0].title == "Up to validation accuracy 30.00 %"
+    assert section.tables[0].title == "Cost to validation accuracy 30.00 %"
 
 
 def test_one_seed_has_no_band_and_no_validation_no_line(tmp_path: Path) -> None:

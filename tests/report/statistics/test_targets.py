@@ -56,5 +56,5 @@ def test_the_horizon_is_as_far_as_all_were_watched() -> None:
 
 
 def test_a_run_that_left_before_the_horizon_has_no_restricted_cost() -> None:
-    with pytest.raises(ConfigError, match="at 8, got 10"):
+    with pytest.raises(ConfigError, match="8, got 10"):
         restricted([Arrival(8, False)], 10)

@@ -70,7 +70,7 @@ def confirm_command(
 def show_evidence(place: Path, results: Sequence[Result]) -> None:
     """The answers to a study's plan; without a plan, the paired differences."""
     from fedreuse.lab.plans.confirmation import confirm
-    from fedreuse.lab.plans.confirmation_tables import confirmation_tables, in_words
+    from fedreuse.lab.plans.confirmation_tables import confirmation_tables, plan_notes
     from fedreuse.lab.plans.record import read_plan
     from fedreuse.report.paired import paired_table
 
@@ -78,7 +78,7 @@ def show_evidence(place: Path, results: Sequence[Result]) -> None:
         found = confirm(place)
         for table in confirmation_tables(found):
             show_table(table)
-        show_lines(*in_words(found))
+        show_lines(*plan_notes(found))
     elif (table_ := paired_table(results)) is not None:
         show_table(table_)
 

@@ -1,1 +1,1 @@
-"""Gate study: reliability of the gate score, and the cost of reuse."""
+"""Gate study: reliability of the gate's score, and how well it predicts harm by reuse."""

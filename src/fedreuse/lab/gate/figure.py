@@ -1,4 +1,4 @@
-"""A gate study as a figure: scores against the threshold, decisions that flip, and what foretells harm by reuse."""
+"""Figure of a gate study: scores and threshold, decisions that flip, and predictors of harm by reuse."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def gate_figure(probes: Sequence[Probe], path: str | Path, title: str = "") -> P
     """Draw a gate study in four panels, and return the file.
 
     Args:
-        probes: What `gate_study` found; at least one.
-        path: Where to write; the ending says how: png, svg or pdf.
-        title: What stands above.
+        probes: Probes of `gate_study`; at least one.
+        path: The file to write; its ending selects png, svg or pdf.
+        title: The title of the figure.
 
     Raises:
-        UserError: An ending of another kind, or a place that cannot be written.
+        UserError: The ending is unknown, or the file cannot be written.
 
     Example:
         >>> gate_figure(gate_study(load("configs/digits.yaml"), [10, 20]), "gate.svg")  # doctest: +SKIP
@@ -45,14 +45,14 @@ def gate_figure(probes: Sequence[Probe], path: str | Path, title: str = "") -> P
 
 
 def _draw_scores(axes: Any, probes: Sequence[Probe]) -> None:
-    """Every client's range of scores, in the order of their means, round after round."""
+    """Draw the range of scores of every client, ordered by mean score within each round."""
     at = 0
-    for number, colour in zip(sorted({one.round_number for one in probes}), cycle(COLOURS), strict=False):
-        group = sorted((one for one in probes if one.round_number == number), key=lambda one: one.mean_score)
-        places = np.arange(at, at + len(group))
-        lowest, highest = [min(one.scores) for one in group], [max(one.scores) for one in group]
-        axes.vlines(places, lowest, highest, color=colour, linewidth=1, label=f"round {number}")
-        axes.plot(places, [one.mean_score for one in group], ".", color=colour, markersize=4)
+    for number, colour in zip(sorted({probe.round_number for probe in probes}), cycle(COLOURS), strict=False):
+        group = sorted((probe for probe in probes if probe.round_number == number), key=lambda probe: probe.mean_score)
+        columns = np.arange(at, at + len(group))
+        lowest, highest = [min(probe.scores) for probe in group], [max(probe.scores) for probe in group]
+        axes.vlines(columns, lowest, highest, color=colour, linewidth=1, label=f"round {number}")
+        axes.plot(columns, [probe.mean_score for probe in group], ".", color=colour, markersize=4)
         axes.hlines(group[0].threshold, at - 0.5, at + len(group) - 0.5, color="black", linestyle="--", linewidth=1)
         at += len(group) + 2
     axes.set(xlabel="clients, by mean score", ylabel="score: mean and range of draws", xticks=[])
@@ -68,20 +68,20 @@ def _draw_flips(axes: Any, probes: Sequence[Probe]) -> None:
     axes.set(xticks=range(len(groups)), xlabel="distance of a client's mean score from the threshold",
              ylabel="two draws disagree (%)", ylim=(0, max(60.0, *shares) * 1.1))  # fmt: skip
     axes.set_xticklabels([*groups], fontsize=8)
-    axes.set_title("Decisions that flip (above: clients)", fontsize=10)
+    axes.set_title("Decisions that flip (above bars: clients)", fontsize=10)
 
 
 def _draw_roc(axes: Any, probes: Sequence[Probe]) -> None:
     from sklearn.metrics import roc_curve
 
-    is_harmful = [one.harm > 0 for one in probes]
+    is_harmful = [probe.harm > 0 for probe in probes]
     axes.plot([0, 1], [0, 1], color="#BBBBBB", linewidth=1)
-    axes.set(xlabel="harmless cases above", ylabel="harmful cases above")
-    axes.set_title("Does it foretell harm? (ROC, with its area)", fontsize=10)
+    axes.set(xlabel="false positive rate", ylabel="true positive rate")
+    axes.set_title("Prediction of harm by reuse (ROC curves, AUC)", fontsize=10)
     for (name, values), colour in zip(predictions(probes).items(), cycle(COLOURS), strict=False):
         area = area_under_roc(values, is_harmful)
         if area is None:
-            axes.text(0.5, 0.5, "all cases are of one kind", ha="center", transform=axes.transAxes)
+            axes.text(0.5, 0.5, "all cases are harmful or all are harmless", ha="center", transform=axes.transAxes)
             return
         false, true, _ = roc_curve(is_harmful, values)
         axes.plot(false, true, color=colour, linewidth=1.4, label=f"{name}, {area:.2f}")
@@ -89,11 +89,11 @@ def _draw_roc(axes: Any, probes: Sequence[Probe]) -> None:
 
 
 def _draw_harm(axes: Any, probes: Sequence[Probe]) -> None:
-    for number, colour in zip(sorted({one.round_number for one in probes}), cycle(COLOURS), strict=False):
-        group = [one for one in probes if one.round_number == number]
-        axes.plot([one.mean_score for one in group], [one.harm for one in group], "o", color=colour, markersize=3,
-                  label=f"round {number}")  # fmt: skip
+    for number, colour in zip(sorted({probe.round_number for probe in probes}), cycle(COLOURS), strict=False):
+        group = [probe for probe in probes if probe.round_number == number]
+        scores, harms = [probe.mean_score for probe in group], [probe.harm for probe in group]
+        axes.plot(scores, harms, "o", color=colour, markersize=3, label=f"round {number}")
     axes.axhline(0, color="black", linewidth=1)
     axes.set(xlabel="mean score", ylabel="validation loss: reuse minus training")
-    axes.set_title("What reuse would have cost", fontsize=10)
+    axes.set_title("Harm by reuse", fontsize=10)
     axes.legend(frameon=False, fontsize=8)

@@ -1,4 +1,4 @@
-"""What a run directory recorded of its rounds, for whoever plays them again: the same bits, or a refusal."""
+"""Recorded rounds of a stored run, compared bit by bit with the same rounds when they are repeated."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["Recorded"]
 
 _DECIDE_BITS = ("fedreuse", "code", "packages", "cpu")
-"""What of a provenance must be equal for equal bits."""
+"""Keys of a provenance that must be equal for bit-identical results."""
 
 
 class Recorded:
-    """The rounds of a stored run: events of all of them, models of those that were kept and of the result."""
+    """Rounds of a stored run: all events, and the digests of kept models and of the result."""
 
     def __init__(self, run: RunDirectory, schema: ModelSchema) -> None:
-        """Read what there is; an unfinished run has its rounds up to now."""
+        """Read events and digests; an unfinished run has its rounds so far."""
         self._run = run
         self._events: dict[int, list[EventRow]] = defaultdict(list)
         for event in run.events():
@@ -43,14 +43,14 @@ class Recorded:
 
     @property
     def rounds(self) -> int:
-        """How many rounds the run has."""
+        """Number of rounds of the run."""
         return max(self._events, default=0)
 
     def compare(self, number: int, events: Iterable[EventRow], model: Model) -> None:
-        """Refuse a round that, played again, decided otherwise or ended in another model than the stored run.
+        """Compare the decisions and the model of a repeated round with those of the stored run.
 
         Raises:
-            RunDirectoryError: With what differs, and why the bits of this machine may be others.
+            RunDirectoryError: They differ; the message has the difference and possible causes on this machine.
         """
         if number > self.rounds:
             return
@@ -60,20 +60,20 @@ class Recorded:
         )
         if ours != theirs:
             client = min(client for client in ours | theirs if ours.get(client) != theirs.get(client))
-            told = f"client {client} {_decision(theirs.get(client))} there and {_decision(ours.get(client))} here"
-            raise self._another(number, told)
+            difference = f"client {client} {_decision(theirs.get(client))} there and {_decision(ours.get(client))} here"
+            raise self._mismatch(number, difference)
         known, found = self._models.get(number), digest_of_model(model)
         if known is not None and known != found:
-            raise self._another(number, f"its model is {known[:12]} there and {found[:12]} here")
+            raise self._mismatch(number, f"its model is {known[:12]} there and {found[:12]} here")
 
-    def _another(self, number: int, told: str) -> RunDirectoryError:
+    def _mismatch(self, number: int, difference: str) -> RunDirectoryError:
         known, here = self._run.provenance, provenance()
         differing = [key for key in _DECIDE_BITS if known.get(key) != here[key]]
         why = "; ".join(f"{key} was {_short(known.get(key), here[key])}" for key in differing)
         return RunDirectoryError(
-            f"{self._run.path}: round {number}, played again, is not that of the stored run: {told}. The same bits "
-            f"need the same type of CPU, code and packages ({why or 'all of which seem to be the same here'}); play it "
-            f"where it was made, or name {self._run.path / 'config.yaml'}, which is then a run of its own"
+            f"{self._run.path}: the repeated round {number} differs from the stored run: {difference}. Bit-identical "
+            f"results need the same CPU type, code and packages ({why or 'no difference is known here'}); repeat it on "
+            f"the machine of the run, or give {self._run.path / 'config.yaml'} instead, for a new run"
         )
 
 
@@ -82,8 +82,8 @@ def _digest(path: Path, schema: ModelSchema) -> str:
         return digest_by_names(load(path.read_bytes()), schema)
     except (OSError, ValueError, SafetensorError) as error:
         raise RunDirectoryError(
-            f"{path} cannot be read ({shortened(str(error))}); bring it back from a copy, or delete it: then nothing "
-            "is compared with it"
+            f"{path} cannot be read ({shortened(str(error))}); restore it from a copy, or delete it to skip the "
+            "comparison"
         ) from None
 
 
@@ -97,7 +97,7 @@ def _decision(decided: tuple[Any, ...] | None) -> str:
 
 
 def _short(then: Any, now: Any) -> str:
-    """Two values, or of two mappings what differs."""
+    """Return two values, or the differing entries of two mappings."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         keys = [key for key in now if then.get(key) != now[key]]
         return ", ".join(f"{key} {_cut(then.get(key))} and is {_cut(now[key])}" for key in keys) or "another"

@@ -1,4 +1,4 @@
-"""Repeated measurements and predictions: how much of a score is its subject's, and how well a score foretells harm."""
+"""Reliability of repeated measurements, and quality of predictions: ICC, area under ROC, rank correlation."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Reliability:
 
 
 def reliability(measurements: Sequence[Sequence[float]]) -> Reliability:
-    """Intraclass correlation ICC(1,1) of Shrout and Fleiss (1979).
+    """Compute the intraclass correlation ICC(1,1) of Shrout and Fleiss (1979).
 
     Args:
         measurements: One row per subject (a client), with the same number of repeats, at least two.
 
     Returns:
-        The variance between subjects (it may be negative, if repeats differ more than subjects do), the variance
-        within, and (MSB - MSW) / (MSB + (k - 1) MSW); None where nothing varies.
+        The variance between subjects (negative if repeats differ more than subjects do), the variance within, and
+        (MSB - MSW) / (MSB + (k - 1) MSW); None where nothing varies.
 
     Example:
         >>> found = reliability([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
@@ -50,10 +50,10 @@ def reliability(measurements: Sequence[Sequence[float]]) -> Reliability:
 
 
 def area_under_roc(scores: Sequence[float], is_harmful: Sequence[bool]) -> float | None:
-    """The probability that a harmful case scores above a harmless one; 0.5 is chance.
+    """Return the probability that a harmful case scores above a harmless one; 0.5 is chance.
 
     Returns:
-        None where all cases are of one kind.
+        None if all cases are harmful or all are harmless.
 
     Example:
         >>> area_under_roc([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
@@ -67,7 +67,7 @@ def area_under_roc(scores: Sequence[float], is_harmful: Sequence[bool]) -> float
 
 
 def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """Spearman's rho; None where one of the two does not vary, or for fewer than three pairs.
+    """Return Spearman's rho; None if one of the two does not vary, or for fewer than three pairs.
 
     Example:
         >>> round(rank_correlation([1, 2, 3, 4], [2, 1, 4, 3]), 2)

@@ -1,8 +1,8 @@
-"""Does the gate see anything? Repeated scores at fixed states, and what reuse would have cost there.
+"""Gate study: repeated scores of the gate at fixed states, and the harm that reuse would cause there.
 
-At the start of chosen rounds of a run every client with a usable cache is looked at, selected or not: its score is
-taken again and again, and it is trained afresh anyway. Nothing of this touches the run, which goes on with the same
-bits.
+At the start of chosen rounds of a run, every client with a usable cache is probed, selected or not: its score is
+repeated with different batches, and it is trained in any case. The run itself is not affected: it continues with
+bit-identical results.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def gate_study(
     tell: Callable[[str], object] = str,
     run: RunDirectory | None = None,
 ) -> list[Probe]:
-    """Play a configuration up to the last of the rounds, and look at every usable cache at the start of each.
+    """Run a configuration up to the last of some rounds, and probe every usable cache at the start of each.
 
     Args:
         config: A run of `dg_fedreuse` with the gate `proxy`, and validation examples.
-        at: Rounds, from 2 on: before, nobody has a cache.
-        repeats: How often each score is taken, at least 2.
-        tell: Is told what is going on.
-        run: The stored run of this configuration. Rounds before a kept state are not played again, as far as no probe
-            needs their models; every round that is played is compared with what the run recorded of it.
+        at: Rounds from 2 on; before round 2 no client has a cache.
+        repeats: Number of repeats of each score, at least 2.
+        tell: Called with progress messages.
+        run: The stored run of this configuration. Rounds before a kept state are not repeated unless a probe needs
+            their models; every repeated round is compared with the recorded one.
 
     Raises:
-        ConfigError: Another method or gate, no validation examples, or rounds that the run does not have.
-        RunDirectoryError: A round that was played again is not that of the stored run, or its data are others.
+        ConfigError: The method or gate is another one, there are no validation examples, or the run lacks a round.
+        RunDirectoryError: A repeated round or the data differ from those of the stored run.
     """
     method = config.method
     if not isinstance(method, DgFedReuse) or not isinstance(method.gate, Proxy):
@@ -76,23 +76,23 @@ def gate_study(
     federation = assemble(replace(config, executor=Serial()))
     require(federation.num_validation > 0, "task.validation must hold out examples", federation.num_validation)
     with tempfile.TemporaryDirectory() as folder:
-        return _Play(federation, Path(folder), run, tell).probes(sorted(set(at)), repeats)
+        return _Replay(federation, Path(folder), run, tell).probes(sorted(set(at)), repeats)
 
 
 def write_probes(folder: Path, config: RunConfig, probes: Sequence[Probe], origin: Mapping[str, Any]) -> None:
-    """Store what a gate study found with the configuration and run id that it looked at, under a checksum.
+    """Store probes with the configuration and id of the probed run, under a checksum.
 
     Args:
-        folder: Where `gate.json` is written.
-        config: The run that was looked at.
-        probes: What was found.
-        origin: The provenance of the study, taken when it started.
+        folder: Folder of `gate.json`.
+        config: Configuration of the probed run.
+        probes: The probes.
+        origin: Provenance of the study at its start.
 
     Raises:
         RunDirectoryError: The folder cannot be written.
     """
-    found = [asdict(probe) for probe in probes]
-    content = {"run_id": config.run_id, "config": config.to_plain(), "provenance": dict(origin), "probes": found}
+    plain = [asdict(probe) for probe in probes]
+    content = {"run_id": config.run_id, "config": config.to_plain(), "provenance": dict(origin), "probes": plain}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / PROBES_FILE, json.dumps(with_check(content)).encode())
@@ -100,8 +100,8 @@ def write_probes(folder: Path, config: RunConfig, probes: Sequence[Probe], origi
         raise RunDirectoryError(f"{folder} cannot be written ({error}); choose another --out") from None
 
 
-class _Play:
-    """A run that is played in a folder of its own, from the beginning or from a kept state of a stored run."""
+class _Replay:
+    """A run in a temporary folder, from the beginning or from a kept state of a stored run."""
 
     def __init__(
         self, federation: Federation, folder: Path, run: RunDirectory | None, tell: Callable[[str], object]
@@ -116,7 +116,7 @@ class _Play:
             check_facts(run.provenance, facts_of(federation, self._schedule), run)
 
     def probes(self, at: Sequence[int], repeats: int) -> list[Probe]:
-        """Every usable cache at the start of each of the rounds."""
+        """Probe every usable cache at the start of each of the rounds."""
         self._take_state(at[0])
         directory = RunDirectory(self._folder)
         directory.lock()
@@ -129,15 +129,15 @@ class _Play:
             for number in range(first, at[-1] + 1):
                 models[number] = live.model
                 if number in at:
-                    self._tell(f"round {number}: every usable cache")
-                    probes += _Look(self._federation, live, number, repeats, models).probes()
+                    self._tell(f"round {number}: probing every usable cache")
+                    probes += _RoundProbe(self._federation, live, number, repeats, models).probes()
                 self._converse(live)
         if self._run is not None:
-            self._tell(f"rounds {first} to {at[-1]} are those of {self._run.path}, as far as it recorded them")
+            self._tell(f"rounds {first} to {at[-1]} are identical to the recorded rounds of {self._run.path}")
         return probes
 
     def _take_state(self, first: int) -> None:
-        """Copy the latest kept state after which every model is played that the first look needs."""
+        """Copy the latest kept state from which all models for the first probes can be computed."""
         method = self._federation.config.method
         assert isinstance(method, DgFedReuse)
         assert isinstance(method.gate, Proxy)
@@ -145,9 +145,9 @@ class _Play:
         usable = [number for number in kept if number <= first - method.gate.max_age]
         if self._run is None or not usable:
             return
-        self._tell(f"from the state that was kept after round {max(usable)}")
+        self._tell(f"starting from the kept state of round {max(usable)}")
         shutil.copyfile(kept[max(usable)], self._folder / JOURNAL)
-        shutil.copyfile(self._run.file("provenance.json"), self._folder / "provenance.json")  # the journal names it
+        shutil.copyfile(self._run.file("provenance.json"), self._folder / "provenance.json")  # the journal refers to it
 
     def _converse(self, live: LiveRun) -> None:
         _, num_events = live.ledger_size
@@ -157,8 +157,8 @@ class _Play:
             self._recorded.compare(live.round_number, live.ledger.events[num_events:], live.model)
 
 
-class _Look:
-    """One round's states, and what can be asked of them."""
+class _RoundProbe:
+    """States of the server and the clients at the start of one round, and the probes of its clients."""
 
     def __init__(
         self, federation: Federation, live: LiveRun, number: int, repeats: int, models: dict[int, Model]
@@ -173,8 +173,8 @@ class _Look:
     def probes(self) -> list[Probe]:
         ages = {client: self._number - self._state.rounds[client] for client in self._state.cache}
         usable = sorted(client for client, age in ages.items() if age < self._gate.max_age)
-        found = [(client, self._signature(client)) for client in usable]
-        return [self._probe(client, head, ages[client]) for client, head in found if head is not None]
+        signatures = [(client, self._signature(client)) for client in usable]
+        return [self._probe(client, head, ages[client]) for client, head in signatures if head is not None]
 
     def _signature(self, client: int) -> Tensors | None:
         contact = self._live.record.contacts.get(client)
@@ -191,7 +191,7 @@ class _Look:
         names = [spec.name for spec in model.weights.schema]
         scores = tuple(
             score(trainer.gradient(model, head, plan, f"gate proxy{f', repeat {number}' if number else ''}"), signature)
-            for number in range(self._repeats)  # the first is the one that the run takes
+            for number in range(self._repeats)  # the first repeat uses the batches of the run itself
         )
         downhill = trainer.gradient(model, names, plan, "gate study")
         trained = trainer.train(model, proximal(model.weights, self._method.mu)).model
@@ -211,7 +211,7 @@ class _Look:
         )  # fmt: skip
 
     def _loss(self, client: int, update: Model, decay: float) -> float:
-        """Validation loss after one step with this update alone, weighted as in an average cohort."""
+        """Return the validation loss after one step with this update alone, weighted as in an average cohort."""
         sizes = self._federation.prepared.training.sizes
         weight = decay * sizes[client] / (sizes.mean() * self._federation.config.rounds.cohort)
         moved, _ = apply(self._state.model, combine([(float(weight), update)], self._federation.schema))

@@ -1,10 +1,9 @@
-"""A gate study as tables: reliability of the score, decisions that flip, and what foretells harm by reuse."""
+"""Tables of a gate study: reliability of the score, decisions that flip, and predictors of harm by reuse."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from math import isnan
 from typing import TYPE_CHECKING
 
 from fedreuse.lab.gate.reliability import area_under_roc, rank_correlation, reliability
@@ -17,82 +16,85 @@ __all__ = ["MARGINS", "PREDICTORS", "by_margin", "flip_rate", "gate_tables", "pr
 
 
 PREDICTORS: Mapping[str, Callable[[Probe], float]] = {
-    "proxy score, one draw": lambda one: one.scores[0],
-    "proxy score, mean of repeats": lambda one: one.mean_score,
-    "proxy over all examples": lambda one: one.fixed_score,
-    "age": lambda one: float(one.age),
-    "drift of the model": lambda one: one.drift,
-    "drift over the update's length": lambda one: one.relative_drift,
-    "gradient against cached update": lambda one: one.against_update,
-    "chance": lambda one: one.chance,
+    "proxy score, one draw": lambda probe: probe.scores[0],
+    "proxy score, mean of repeats": lambda probe: probe.mean_score,
+    "proxy over all examples": lambda probe: probe.fixed_score,
+    "age": lambda probe: float(probe.age),
+    "drift of the model": lambda probe: probe.drift,
+    "drift over the update's length": lambda probe: probe.relative_drift,
+    "gradient against cached update": lambda probe: probe.against_update,
+    "chance": lambda probe: probe.chance,
 }
-"""What might foretell harm: higher should mean worse. Older files lack some of it."""
+"""Predictors of harm by reuse: a higher value predicts more harm."""
 MARGINS = (0.02, 0.05, 0.1, 0.2)
-"""Bounds of the distance of a client's mean score from the threshold, by which decisions are counted."""
+"""Bounds of the groups by distance of a client's mean score from the threshold."""
 _NEAR = 0.05
 
 
 def gate_tables(probes: Sequence[Probe]) -> list[Table]:
-    """Reliability by round and by margin, then validity over all rounds and by round."""
-    groups = {number: [one for one in probes if one.round_number == number] for number in _rounds(probes)}
+    """Return reliability by round and by margin, then validity over all rounds and by round."""
+    rounds = sorted({probe.round_number for probe in probes})
+    groups = {number: [probe for probe in probes if probe.round_number == number] for number in rounds}
     return [_reliability(groups), _margins(probes), _validity(probes, groups)]
 
 
 def predictions(probes: Sequence[Probe]) -> dict[str, list[float]]:
-    """What each predictor says of every case, of those that all cases have."""
-    read = {name: [predict(one) for one in probes] for name, predict in PREDICTORS.items()}
-    return {name: values for name, values in read.items() if not any(map(isnan, values))}
+    """Return the values of every predictor, one per probe."""
+    return {name: [predict(probe) for probe in probes] for name, predict in PREDICTORS.items()}
 
 
 def flip_rate(probes: Sequence[Probe]) -> float | None:
-    """Share of two draws of the same client that the threshold decides differently."""
+    """Return the share of pairs of draws of one client that the threshold decides differently, mean over clients."""
     rates = []
-    for one in probes:
-        fresh = one.num_fresh
-        repeats = len(one.scores)
+    for probe in probes:
+        fresh, repeats = probe.num_fresh, len(probe.scores)
         rates.append(2 * fresh * (repeats - fresh) / (repeats * (repeats - 1)))
     return sum(rates) / len(rates) if rates else None
 
 
 def _against_fixed(probes: Sequence[Probe]) -> float | None:
-    """Share of draws that decide otherwise than the deterministic proxy over all examples."""
-    draws = [(score >= one.threshold) != (one.fixed_score >= one.threshold) for one in probes for score in one.scores]
+    """Return the share of draws with another decision than the deterministic proxy over all examples."""
+    draws = [
+        (score >= probe.threshold) != (probe.fixed_score >= probe.threshold)
+        for probe in probes
+        for score in probe.scores
+    ]
     return sum(draws) / len(draws) if draws else None
 
 
 def _reliability(groups: Mapping[int, Sequence[Probe]]) -> Table:
     rows = []
     for number, probes in groups.items():
-        found = _components(probes)
-        near = [one for one in probes if abs(one.mean_score - one.threshold) < _NEAR]
-        fresh = sum(one.num_fresh for one in probes)
+        components = _components(probes)
+        near = [probe for probe in probes if abs(probe.mean_score - probe.threshold) < _NEAR]
+        fresh = sum(probe.num_fresh for probe in probes)
         rows.append(
             (
                 str(number), str(len(probes)), f"{probes[0].threshold:.3f}" if probes else "-",
-                *(_number(part) for part in found),
-                _share(fresh / sum(len(one.scores) for one in probes) if probes else None),
+                *(_number(part) for part in components),
+                _share(fresh / sum(len(probe.scores) for probe in probes) if probes else None),
                 _share(flip_rate(probes)), f"{_share(flip_rate(near))} ({len(near)})", _share(_against_fixed(probes)),
             )
         )  # fmt: skip
     headers = ("round", "clients", "threshold", "variance\nbetween", "variance\nwithin", "ICC", "decided\nfresh",
                "two draws\ndisagree", f"within {_NEAR}\n(clients)", "other than\nall examples")  # fmt: skip
     legend = (
-        "At fixed states, every client with a usable cache. between, within: variance components of the score over "
-        "clients and over draws of batches; ICC: the share between. decided fresh: draws at or above the threshold.\n"
-        f"within {_NEAR}: clients whose mean score is that near to the threshold. other than all examples: draws that "
-        "decide otherwise than the deterministic proxy over all of a client's examples."
+        "At fixed states, every client with a usable cache. between, within: variance components of the score between "
+        "clients and between draws of batches; ICC: share between clients. decided fresh: draws at or above the "
+        f"threshold.\nwithin {_NEAR}: clients with a mean score at most that far from the threshold. other than all "
+        "examples: draws with another decision than the deterministic proxy over all of a client's examples."
     )
     return Table("Reliability of the gate's score", headers, tuple(rows), legend)
 
 
 def by_margin(probes: Sequence[Probe]) -> dict[str, list[Probe]]:
-    """Clients by how far their mean score is from the threshold."""
+    """Group clients by the distance of their mean score from the threshold."""
     bounds = [0.0, *MARGINS, float("inf")]
-    found: dict[str, list[Probe]] = {}
+    groups: dict[str, list[Probe]] = {}
     for low, high in pairwise(bounds):
         name = f"{low:g} to {high:g}" if high < float("inf") else f"above {low:g}"
-        found[name] = [one for one in probes if low <= abs(one.mean_score - one.threshold) < high]
-    return found
+        groups[name] = [probe for probe in probes if low <= abs(probe.mean_score - probe.threshold) < high]
+    return groups
 
 
 def _margins(probes: Sequence[Probe]) -> Table:
@@ -107,37 +109,33 @@ def _margins(probes: Sequence[Probe]) -> Table:
 def _components(probes: Sequence[Probe]) -> tuple[float | None, float | None, float | None]:
     if len(probes) < 2:
         return None, None, None
-    found = reliability([one.scores for one in probes])
-    return found.between, found.within, found.icc
+    components = reliability([probe.scores for probe in probes])
+    return components.between, components.within, components.icc
 
 
 def _validity(probes: Sequence[Probe], groups: Mapping[int, Sequence[Probe]]) -> Table:
-    harmful = [one.harm > 0 for one in probes]
+    harmful = [probe.harm > 0 for probe in probes]
     rows = []
-    parts = [(predictions(group), [one.harm > 0 for one in group]) for group in groups.values()]
+    parts = [(predictions(group), [probe.harm > 0 for probe in group]) for group in groups.values()]
     for name, values in predictions(probes).items():
-        by_round = [area_under_roc(told[name], hurts) for told, hurts in parts]
+        by_round = [area_under_roc(predicted[name], is_harmful) for predicted, is_harmful in parts]
         rows.append(
             (
                 name, _number(area_under_roc(values, harmful)), *(_number(area) for area in by_round),
-                _number(rank_correlation(values, [one.harm for one in probes])),
-                _number(rank_correlation(values, [1 - one.cosine for one in probes])),
-                _number(rank_correlation(values, [abs(1 - one.norm_ratio) for one in probes])),
+                _number(rank_correlation(values, [probe.harm for probe in probes])),
+                _number(rank_correlation(values, [1 - probe.cosine for probe in probes])),
+                _number(rank_correlation(values, [abs(1 - probe.norm_ratio) for probe in probes])),
             )
         )  # fmt: skip
     headers = ("predictor", "AUC", *(f"AUC,\nround {number}" for number in groups), "rho,\nharm", "rho,\nangle",
                "rho,\nnorms")  # fmt: skip
     legend = (
-        "harm: validation loss after a step with the decayed cache minus that with an update trained now; above zero "
-        f"in {sum(harmful)} of {len(harmful)} cases. AUC: how often a harmful case scores above a harmless one "
-        "(chance: 0.5). rho: Spearman's, with the harm, with 1 - cosine of cached and fresh update, and with |1 - "
-        "their norm ratio|."
+        "harm: validation loss after a step with the decayed cached update minus that with an update trained now; "
+        f"above zero in {sum(harmful)} of {len(harmful)} cases. AUC: probability that a harmful case scores above a "
+        "harmless one (chance: 0.5). rho: Spearman's rank correlation with the harm, with 1 - cosine of cached and "
+        "fresh update, and with |1 - their norm ratio|."
     )
-    return Table("Does the score foretell harm by reuse?", headers, tuple(rows), legend)
-
-
-def _rounds(probes: Sequence[Probe]) -> list[int]:
-    return sorted({one.round_number for one in probes})
+    return Table("Prediction of harm by reuse", headers, tuple(rows), legend)
 
 
 def _number(value: float | None) -> str:

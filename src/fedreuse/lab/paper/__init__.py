@@ -1,1 +1,1 @@
-"""The paper's tables, beside runs of its protocol."""
+"""Comparison of runs with the published numbers of the paper."""

@@ -1,4 +1,4 @@
-"""Runs beside the numbers of the paper's tables; what was not run, or the paper does not print, stays empty."""
+"""Tables of the paper with the numbers of runs; cells that were not run or published are empty."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["like_paper", "retained"]
 
 _PARTIAL = "partial: "
-_SIDES = "Left of each pair: these runs, mean ± sample standard deviation over seeds; right: published."
+_SIDES = "Left of each pair: these runs, mean ± sample standard deviation over seeds; right: the paper."
 
 
 def like_paper(runs: PaperRuns) -> list[Table]:
-    """The paper's tables 3 to 10 and 12 from the runs of its protocol.
+    """Return the paper's tables 3 to 10 and 12 with the runs of its protocol.
 
     Args:
-        runs: As `paper_runs` finds them; what the paper calls FedAvg, FedProx and DG all send Top-K 0.2.
+        runs: Runs selected by `paper_runs`; the paper's FedAvg, FedProx and DG all send Top-K 0.2.
 
     Example:
         >>> from fedreuse.lab.paper.protocol import PaperRuns
@@ -49,11 +49,11 @@ def _round90(results: Sequence[Result]) -> Table:
         variants = {method: variant_of(results, dataset, method) for method in METHODS}
         is_run = any(_tested(variant) for variant in variants.values())
         for method, variant in variants.items():
-            seeds = _told(_tested(variant)) if is_run else "-"
+            seeds = _seeds_text(_tested(variant)) if is_run else "-"
             rows.append((NAMES[dataset], METHODS[method], seeds, *outcome(variant, theirs.get(method))))
     legend = (
-        f"{_SIDES} {SAVING} {_told(published()['seeds'])}: seeds {_listed(published()['seeds'])}. The paper prints no "
-        "FedProx at round 90; its best is in table 8, differences are in table 12."
+        f"{_SIDES} {SAVING} {_seeds_text(published()['seeds'])}: seeds {_listed(published()['seeds'])}. The paper has "
+        "no FedProx at round 90; its best is in table 8, differences are in table 12."
     )
     headers = ("Dataset", "Method", "seeds", *OUTCOME)
     return _with_seeds("Table 6 of the paper: fixed budget of 90 rounds", headers, rows, 2, legend)
@@ -62,12 +62,11 @@ def _round90(results: Sequence[Result]) -> Table:
 def _symmetric(results: Sequence[Result]) -> Table:
     rows = []
     for dataset, known in published()["symmetric"].items():
-        pair, saved = _pair(results, dataset), saving("symmetric_fields", "both")
-        fedavg, dg = (variant.mean(saved) for variant in pair)
-        gain = mean_difference(pair[1], pair[0], saved)
-        mine = {"fedavg": fedavg, "dg": dg, "gain": gain}
+        fedavg, dg = (variant_of(results, dataset, method) for method in ("fedavg", "dg_fedreuse"))
+        saved = saving("symmetric_fields", "both")
+        mine = {"fedavg": fedavg.mean(saved), "dg": dg.mean(saved), "gain": mean_difference(dg, fedavg, saved)}
         cells = (cell for key, theirs in known.items() for cell in (plain(mine[key]), f"{theirs:.2f}"))
-        rows.append((NAMES[dataset], _seeds(*pair), *cells))
+        rows.append((NAMES[dataset], _seeds(fedavg, dg), *cells))
     columns = ("Top-K FedAvg saving (%)", "DG saving (%)", "DG gain (pp)")
     headers = ("Dataset", "seeds", *(f"{name}\n{side}" for name in columns for side in ("runs", "paper")))
     legend = f"{_SIDES} Saving: both directions, symmetric_fields, cumulative; gain: over the seeds that both have."
@@ -77,7 +76,7 @@ def _symmetric(results: Sequence[Result]) -> Table:
 def _with_seeds(
     title: str, headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], column: int, legend: str
 ) -> Table:
-    """A table whose title and legend say so if the runs of a row are only a part of what the paper ran."""
+    """Return a table that is marked as partial if a row lacks seeds of the paper."""
     if any(row[column].startswith(_PARTIAL) for row in rows):
         paper = _listed(published()["seeds"])
         title, legend = f"{title} (partial)", f"{legend} partial: not every seed of the paper ({paper})."
@@ -97,9 +96,10 @@ def _top_k(results: Sequence[Result]) -> Table:
 
 
 def retained(results: Sequence[Result], ratio: float) -> tuple[int, float | None, float | None]:
-    """On how many datasets a ratio was run, the worst share of accuracy that DG-FedReuse keeps, and the mean saving.
+    """Return the number of datasets with a ratio, the worst accuracy retention of DG-FedReuse, and the mean saving.
 
-    Both in percent. Accuracy is of validation, against reuse alone (ratio 1, or dense) on the same data and seeds.
+    Both in percent. Retention is validation accuracy relative to reuse alone (ratio 1, or dense) on the same data and
+    seeds.
     """
     kept, saved = [], []
     for dataset in sorted({result.dataset for result in results}):
@@ -112,18 +112,12 @@ def retained(results: Sequence[Result], ratio: float) -> tuple[int, float | None
     return (len(kept), min(kept), sum(saved) / len(saved)) if kept else (0, None, None)
 
 
-def _pair(results: Sequence[Result], dataset: str) -> tuple[Variant, Variant]:
-    """Top-K FedAvg and DG-FedReuse with the paper's ratio on one dataset."""
-    fedavg, dg = (variant_of(results, dataset, method) for method in ("fedavg", "dg_fedreuse"))
-    return fedavg, dg
-
-
 def _tested(variant: Variant) -> list[int]:
-    return sorted(one.seed for one in variant.results if one.test_score is not None)
+    return sorted(run.seed for run in variant.results if run.test_score is not None)
 
 
-def _told(seeds: Sequence[int]) -> str:
-    """Which seeds were tested, in a word if they are the paper's; marked where the paper has more."""
+def _seeds_text(seeds: Sequence[int]) -> str:
+    """Return the tested seeds, in short form if they are the paper's; marked where the paper has more."""
     paper = published()["seeds"]
     if seeds == paper:
         return f"all {len(paper)}"
@@ -131,12 +125,12 @@ def _told(seeds: Sequence[int]) -> str:
 
 
 def _seeds(fedavg: Variant, dg: Variant) -> str:
-    """Which seeds were tested, by method where they differ; marked where the paper has more."""
+    """Return the tested seeds, by method where they differ; marked where the paper has more."""
     tested = [_tested(variant) for variant in (fedavg, dg)]
     if not any(tested):
         return "-"
     if tested[0] == tested[1]:
-        return _told(tested[0])
+        return _seeds_text(tested[0])
     return f"{_PARTIAL}FedAvg {_listed(tested[0]) or 'none'}; DG {_listed(tested[1]) or 'none'}"
 
 

@@ -1,4 +1,4 @@
-"""The paper's numbers, and which runs stand beside them."""
+"""Published numbers of the paper, and the runs that correspond to them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MECHANISMS = {
     "top_k": ("Top-K FedAvg", "fedavg", PAPER_RATIO),
     "both": ("DG + Top-K", "dg_fedreuse", PAPER_RATIO),
 }
-"""What table 10 compares: by key of its numbers a name, the method, and the Top-K ratio."""
+"""Rows of table 10 by key of its numbers: name, method, and Top-K ratio."""
 
 
 @cache
 def published() -> Mapping[str, Any]:
-    """The paper's numbers, by table, and where they stand in it."""
+    """Return the paper's numbers by table, with their source."""
     content: Mapping[str, Any] = yaml.safe_load(
         resources.files(__package__).joinpath("published.yaml").read_text(encoding="utf-8")
     )
@@ -38,23 +38,23 @@ def published() -> Mapping[str, Any]:
 
 
 def variant_of(results: Sequence[Result], dataset: str, method: str, ratio: float = PAPER_RATIO) -> Variant:
-    """The runs of a method on a dataset with Top-K of this ratio, or densely where it is 1, of those given."""
+    """Return the runs of a method on a dataset with this Top-K ratio; ratio 1 includes dense runs."""
     links = (f"top_k {ratio}", *(("dense",) if ratio == 1 else ()))
-    found = [one for one in results if (one.dataset, one.method) == (dataset, method) and one.uplink in links]
-    return Variant(method, tuple(found))
+    runs = [run for run in results if (run.dataset, run.method) == (dataset, method) and run.uplink in links]
+    return Variant(method, tuple(runs))
 
 
 def accuracy(result: Result) -> float | None:
-    """The test score in percent."""
+    """Return the test score in percent."""
     return None if result.test_score is None else 100 * result.test_score
 
 
 def saving(boundary: str = "update_fields", direction: str = "up") -> Callable[[Result], float | None]:
-    """What reads a run's cumulative saving in percent; the paper's own is that of updates, up."""
+    """Return a function that reads a run's cumulative saving in percent; default: the paper's own, updates up."""
 
     def read(result: Result) -> float | None:
-        found = result.savings.get(boundary)
-        share = None if found is None else getattr(found, direction)
+        total = result.savings.get(boundary)
+        share = None if total is None else getattr(total, direction)
         return None if share is None else 100 * share
 
     return read

@@ -1,4 +1,4 @@
-"""Beside the paper: its tables and figures from these runs, with the published numbers; hollow marks are theirs."""
+"""Section with the paper's tables and figures from these runs and the published numbers (hollow marks)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedreuse.report.results import Result
     from fedreuse.report.variants import Variant
 
-__all__ = ["beside_the_paper"]
+__all__ = ["paper_comparison"]
 
 _METHODS = {"fedavg": "Top-K FedAvg", "fedprox": "Top-K FedProx", "dg_fedreuse": "DG-FedReuse", "fedadam": "FedAdam"}
 _RUNS, _PAPER = "runs", "paper"
@@ -28,26 +28,26 @@ Series = dict[str, Any]
 Pair = Sequence[float | None]
 
 
-def beside_the_paper(shown: Shown, suites: Sequence[Suite]) -> Section:
-    """The section: nine tables and four figures, of the runs that one of the suites has; the others are named below.
+def paper_comparison(shown: Shown, suites: Sequence[Suite]) -> Section:
+    """Return nine tables and four figures of the runs in the suites; notes name the other runs.
 
     Raises:
-        RunDirectoryError: No complete run is one of the suites'.
+        RunDirectoryError: No complete run belongs to a suite.
 
     """
     runs = paper_runs(shown.results, suites)
     lead = [
-        f"Published numbers: {published()['source']}. What these runs do not have is empty. A run is here if it is "
-        "complete and configured as in the paper's studies, whatever its seed; others are named below the tables.",
+        f"Published numbers: {published()['source']}. Cells without runs are empty. A run is included if it is "
+        "complete and configured as in the paper's studies, with any seed; notes below the tables name the others.",
         "In figures, filled marks and bars are these runs, hollow ones are published. The published accuracies of the "
-        "second figure are the best that were seen on the test split; ours are of one opening at the end.",
+        "second figure are the best observed on the test set; those of these runs are from one evaluation at the end.",
     ]
     figures = [
         _top_k(runs.of(TOP_K)), _accuracy(runs.of(MATRIX, FEDADAM)), *_convergence(runs.of(TRAJECTORIES)),
         _decomposition(runs.of(MATRIX, REUSE_ONLY)),
     ]  # fmt: skip
     notes = [line for line in (openings_line(runs.of()), *runs.notes) if line]
-    return Section("paper", "Beside the paper", lead, figures, like_paper(runs), tuple(notes))
+    return Section("paper", "Comparison with the paper", lead, figures, like_paper(runs), tuple(notes))
 
 
 def _top_k(results: Sequence[Result]) -> Figure:
@@ -58,7 +58,7 @@ def _top_k(results: Sequence[Result]) -> Figure:
         _points(0, "DG-FedReuse", _PAPER, [[one["saving"], one["retention"]] for one in known.values()], list(known)),
         _points(0, "DG-FedReuse", _RUNS, [mine[ratio][::-1] for ratio in found], found),
     ]
-    text = f"Worst retention of validation accuracy against mean saving, a point per Top-K ratio; {_counted(series)}"
+    text = f"Worst retention of validation accuracy against mean saving, one point per Top-K ratio; {_listed(series)}"
     axes = {"x": _SAVING, "y": "worst retention in %", "lines": [98]}
     return Figure("paper_top_k", "Figure of the paper: Top-K study", text, {**axes, "series": series})
 
@@ -75,13 +75,13 @@ def _accuracy(results: Sequence[Result]) -> Figure:
         ours = {dataset: one for dataset, one in mine.items() if one[0] is not None and one[1] is not None}
         series += [_crosses(at, name, _PAPER, theirs), _crosses(at, name, _RUNS, ours)]
     series = [one for one in series if one["x"]]
-    text = f"Test accuracy against saving, a point per dataset and method with standard deviations; {_counted(series)}"
+    text = f"Test accuracy against saving, one point per dataset and method with standard deviations; {_listed(series)}"
     return Figure("paper_accuracy", "Figure of the paper: accuracy and saving", text,
                   {"x": _SAVING, "y": "test accuracy in %", "series": series})  # fmt: skip
 
 
 def _convergence(results: Sequence[Result]) -> list[Figure]:
-    """Lines of these runs alone: the paper prints none of its trajectories as numbers."""
+    """Return learning curves of these runs; the paper has no numbers for its curves."""
     lines = [
         {**line, "dataset": dataset}
         for dataset in NAMES
@@ -92,11 +92,11 @@ def _convergence(results: Sequence[Result]) -> list[Figure]:
         return []
     chosen = {dataset: NAMES[dataset] for dataset in dict.fromkeys(line["dataset"] for line in lines)}
     text = (
-        "Validation accuracy over rounds, a line per method: the mean over seeds with its standard deviation. The "
-        f"paper gives no numbers for its curves, which are of the test split. {_counted(lines)}"
+        "Validation accuracy over rounds, one line per method: mean over seeds with standard deviation. The paper has "
+        f"no numbers for its curves, which are of the test set. {_listed(lines)}"
     )
     data = {"x": "round", "y": "validation accuracy in %", "series": lines}
-    return [Figure("paper_convergence", "Figure of the paper: trajectories", text, data,
+    return [Figure("paper_convergence", "Figure of the paper: learning curves", text, data,
                    (Choice("dataset", "Dataset", chosen),))]  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def _decomposition(results: Sequence[Result]) -> Figure:
         ours = {dataset: one for dataset, one in found.items() if one is not None}
         series += [_bars(at, name, _PAPER, theirs), _bars(at, name, _RUNS, ours)]
     series = [one for one in series if one["x"]]
-    text = f"Saving up of dense, reuse alone, Top-K alone and both, a bar per dataset; {_counted(series)}"
+    text = f"Saving up of dense, reuse alone, Top-K alone and both, one bar per dataset; {_listed(series)}"
     data = {"x": "", "y": _SAVING, "series": series, "kind": "bar"}
     return Figure("paper_decomposition", "Figure of the paper: mechanisms", text, data)
 
@@ -119,7 +119,7 @@ def _points(at: int, name: str, side: str, pairs: Sequence[Pair], labels: Sequen
 
 
 def _crosses(at: int, name: str, side: str, cells: dict[str, Any]) -> Series:
-    """A point per dataset from accuracy and saving, each with its deviation."""
+    """Return one point per dataset from accuracy and saving, each with its standard deviation."""
     pairs = [(save[0], score[0]) for score, save in cells.values()]
     drawn = _points(at, name, side, pairs, [NAMES[dataset] for dataset in cells])
     return {**drawn, "ex": shorts(save[1] for _, save in cells.values()), "ey": shorts(s[1] for s, _ in cells.values())}
@@ -140,7 +140,7 @@ def _bars(at: int, name: str, side: str, cells: dict[str, Any]) -> Series:
 
 
 def _line(at: int, name: str, variant: Variant) -> Series | None:
-    """Mean and deviation at the rounds that all seeds evaluated."""
+    """Return mean and standard deviation at the rounds that all seeds evaluated."""
     taken = [result.history.taken("validation_score") for result in variant.results]
     common = sorted(set.intersection(*(set(rounds.tolist()) for rounds, _ in taken))) if taken else []
     if not common:
@@ -160,11 +160,11 @@ def _line(at: int, name: str, variant: Variant) -> Series | None:
     return {**drawn, "band": band}
 
 
-def _counted(series: Sequence[Series]) -> str:
-    """What is drawn, in words and numbers, for who does not see it."""
-    told = (
+def _listed(series: Sequence[Series]) -> str:
+    """Return the numbers of a figure as text, for its text alternative."""
+    lines = (
         f"{one['name']} ({one['side']}): "
         + ", ".join(f"{label} {short(y)}" for label, y in zip(one["labels"], one["y"], strict=True))
         for one in series
     )
-    return "; ".join(told) + "."
+    return "; ".join(lines) + "."

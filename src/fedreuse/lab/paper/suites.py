@@ -1,4 +1,4 @@
-"""The paper's suites as the shipped studies expand to: with them `report --like-paper` compares runs."""
+"""Suites of the paper, expanded from the shipped studies; `report --like-paper` compares runs with them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["paper_suites"]
 
 _ANY_SEED = "axes.seed=[101]"
 _HELD_OUT = (
-    "task.validation=0.1"  # as in the configurations of single datasets: trajectories are of validation accuracy
+    "task.validation=0.1"  # as in the configurations of single datasets: learning curves need validation accuracy
 )
 
 
 def paper_suites() -> list[Suite]:
-    """Every suite, from the studies of `configs/paper` and the search of the Top-K ratio."""
+    """Return all suites, from the studies of `configs/paper` and the search for the Top-K ratio."""
     studies = {MATRIX: "paper/round90", REUSE_ONLY: "paper/reuse_only", FEDADAM: "paper/fedadam"}
-    curves = [one for key in (MATRIX, FEDADAM) for one in _of_study(studies[key], _HELD_OUT)]
+    curves = [config for key in (MATRIX, FEDADAM) for config in _of_study(studies[key], _HELD_OUT)]
     return [
         *(Suite(key, tuple(_of_study(study))) for key, study in studies.items()),
         Suite(TOP_K, tuple(_of_search("tune/top_k"))),

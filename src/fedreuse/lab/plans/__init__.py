@@ -1,1 +1,1 @@
-"""Plans: claims registered before the runs, and their statistical answers."""
+"""Plans: claims registered before the runs, and their statistical tests."""

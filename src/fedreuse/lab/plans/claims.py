@@ -1,4 +1,4 @@
-"""What a plan claims: A - B and what is to be shown of it, in each of the blocks (datasets, say) it speaks of."""
+"""Claims of a plan: contrasts A - B with a hypothesis, one claim per block (such as a dataset)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from fedreuse.report.statistics.hypotheses import Better, Hypothesis, Test
 __all__ = ["Axes", "Claim", "Contrast", "claims_of", "require_known"]
 
 Axes = Mapping[str, Sequence[str]]
-"""The labels of every axis of a study but the seed."""
+"""The labels of every axis of a study except the seed."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """A - B, and what is to be shown of it.
+    """A contrast A - B and its hypothesis.
 
     Args:
-        of: A: a label of an axis of the study.
-        against: B: another label of the same axis.
+        of: A, a label of an axis of the study.
+        against: B, another label of the same axis.
         test: `superiority`, `non_inferiority` or `equivalence`.
         margin: In the unit of the metric: 0.01 is one point of accuracy; bytes for bytes.
-        better: Which sign of A - B speaks for A: `higher`, `lower`, or `either` for a two-sided test.
-        within: Labels of other axes (datasets, say) to which the contrast is restricted; none: all of them.
+        better: The sign of A - B that favours A: `higher`, `lower`, or `either` for a two-sided test.
+        within: Labels of other axes (such as datasets) to which the contrast is restricted; empty: all of them.
 
     Raises:
-        ConfigError: A margin or direction that the test cannot have, or A = B.
+        ConfigError: The test cannot have this margin or direction, or A equals B.
 
     Example:
         >>> Contrast("DG-FedReuse", "Top-K", test="equivalence", margin=0.01).title
@@ -44,22 +44,22 @@ class Contrast:
     within: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that there is something to compare, and the hypothesis."""
+        """Check that both labels differ, and the hypothesis."""
         require(self.of != self.against, "of and against must be two labels", self.of)
         _ = self.hypothesis
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """What is to be shown of the differences."""
+        """The hypothesis about the differences."""
         return Hypothesis(self.test, self.margin, self.better)
 
     @property
     def title(self) -> str:
-        """For people: A - B and the claim, with the margin as the plan gives it."""
+        """A - B and the claim as text, with the margin as in the plan."""
         return self.title_with(f"{self.margin:g}")
 
     def title_with(self, margin: str) -> str:
-        """The title with the margin in other words, such as `1 point` for 0.01."""
+        """Return the title with another text for the margin, such as `1 point` for 0.01."""
         by = f" by more than {margin}" if self.margin else ""
         claims = {
             "superiority": f"{'a difference' if self.better == 'either' else self.better}{by}",
@@ -72,7 +72,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Claim:
-    """A contrast in one block: all axes but that of the contrast (and the seed) at one label each."""
+    """A contrast in one block: one label for every axis except that of the contrast and the seed."""
 
     contrast: Contrast
     axis: str
@@ -85,15 +85,15 @@ class Claim:
 
     @property
     def where(self) -> str:
-        """The labels of the block, for people; empty if the study has one axis."""
+        """The labels of the block as text; empty if the study has one axis."""
         return ", ".join(label for _, label in self.block)
 
 
 def claims_of(contrast: Contrast, axes: Axes) -> list[Claim]:
-    """A contrast in every block it speaks of.
+    """Return one claim per block of a contrast.
 
     Raises:
-        ConfigError: A label that the study does not have, with the nearest that it has.
+        ConfigError: The study has no such label; the message suggests the nearest one.
 
     Example:
         >>> axes = {"method": ["A", "B"], "dataset": ["mnist", "digits"]}
@@ -104,7 +104,7 @@ def claims_of(contrast: Contrast, axes: Axes) -> list[Claim]:
     axis = _axis_of(contrast, axes)
     others = {name: labels for name, labels in axes.items() if name != axis}
     for label in contrast.within:
-        require_known(label, [one for labels in others.values() for one in labels], f"'{contrast.title}', within")
+        require_known(label, [known for labels in others.values() for known in labels], f"'{contrast.title}', within")
     kept = {
         name: [label for label in labels if label in contrast.within] or list(labels) for name, labels in others.items()
     }
@@ -112,7 +112,7 @@ def claims_of(contrast: Contrast, axes: Axes) -> list[Claim]:
 
 
 def _axis_of(contrast: Contrast, axes: Axes) -> str:
-    """The axis that both labels belong to."""
+    """Return the axis of both labels."""
     labels = [label for of_axis in axes.values() for label in of_axis]
     for label in (contrast.of, contrast.against):
         require_known(label, labels, f"'{contrast.title}'")

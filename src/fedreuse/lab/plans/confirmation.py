@@ -1,4 +1,4 @@
-"""A plan answered from its run directories: every claim, by seed, with what it could have shown."""
+"""Confirmation of a plan from its run directories: tests of every claim, factorials and costs to targets."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fedreuse.core.errors import RunDirectoryError
 from fedreuse.lab.plans.correction import adjusted
 from fedreuse.lab.plans.factorial import factorial_effects
 from fedreuse.lab.plans.hierarchy import OverDatasets, over_datasets
+from fedreuse.lab.plans.observations import Cell, axes_of, by_cell, value_of
 from fedreuse.lab.plans.record import PlanRecord, read_plan
-from fedreuse.report.arrivals import TargetAnswer, at_target
-from fedreuse.report.observations import Cell, axes_of, by_cell, value_of
+from fedreuse.lab.plans.targets import TargetAnswer, at_target
 from fedreuse.report.results import compared_alike, planned_runs, read_runs
 from fedreuse.report.statistics.contrasts import Assessment, assess, combined, paired
 from fedreuse.store.code_versions import code_version
@@ -30,13 +30,13 @@ Verdict = str
 
 @dataclass(frozen=True)
 class ClaimAnswer:
-    """One claim: what the differences say, its adjusted p-value, and the verdict.
+    """One claim with its statistics, adjusted p-value and verdict.
 
-    `differing` names what the runs of a pair do not share though they bear the same seed.
+    `differing` names which of data, partition, cohorts and initial model differ between the runs of a pair.
     """
 
     claim: Claim
-    said: Assessment
+    assessment: Assessment
     adjusted_p: float | None
     verdict: Verdict
     is_first: bool
@@ -45,7 +45,7 @@ class ClaimAnswer:
 
 @dataclass(frozen=True)
 class FactorialAnswer:
-    """Effects of two axes in one block of the others."""
+    """Effects of two axes in one block of the other axes."""
 
     axes: tuple[str, str]
     where: str
@@ -54,7 +54,7 @@ class FactorialAnswer:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """Everything that a plan asked for."""
+    """All answers to a plan."""
 
     record: PlanRecord
     results: tuple[Result, ...]
@@ -67,23 +67,22 @@ class Confirmation:
 
 
 def confirm(folder: str | Path, known: Sequence[Result] | None = None) -> Confirmation:
-    """The answers to the plan of a study, from its folder alone.
+    """Test the plan of a study from its folder alone.
 
     Args:
-        folder: The study's.
-        known: Its runs, where `read_runs` has just read them.
+        folder: The folder of the study.
+        known: Its runs, if they were already read by `read_runs`.
 
     Raises:
-        RunDirectoryError: No plan, a missing run, runs of two code versions, or a result that is not the recorded one.
+        RunDirectoryError: The study has no plan, a run is missing or fails its audit, or the runs come from several
+            versions of the code.
 
     """
     place = Path(folder)
     record = read_plan(place)
     if record is None:
-        raise RunDirectoryError(
-            f"{place} has no plan; write one into the study, and start it with `fedreuse lab confirm`"
-        )
-    results = _whole(place, read_runs(place) if known is None else known)
+        raise RunDirectoryError(f"{place} has no plan; add one to the study, and start it with `fedreuse lab confirm`")
+    results = _complete(place, read_runs(place) if known is None else known)
     plan = record.current.plan
     cells = by_cell(results)
     read = value_of(plan)
@@ -110,7 +109,7 @@ def _answers(
 ) -> tuple[ClaimAnswer, ...]:
     plan = record.current.plan
     num_tests = 1 if plan.correction == "none" else len(claims)
-    said = [
+    assessments = [
         assess(
             paired(*(values[frozenset(cell.items())] for cell in claim.cells)),
             claim.contrast.hypothesis,
@@ -120,13 +119,13 @@ def _answers(
         )
         for claim in claims
     ]
-    decisive = adjusted([one.t_p if plan.decide == "t" else one.sign_flip_p for one in said], plan.correction)
+    p_values = [found.t_p if plan.decide == "t" else found.sign_flip_p for found in assessments]
     pairs = [[run for cell in claim.cells for run in cells[frozenset(cell.items())].values()] for claim in claims]
     return tuple(
         ClaimAnswer(
-            claim, one, p, _verdict(p, plan.alpha), record.is_first(claim.contrast), tuple(compared_alike(runs))
+            claim, found, p, _verdict(p, plan.alpha), record.is_first(claim.contrast), tuple(compared_alike(runs))
         )
-        for claim, one, p, runs in zip(claims, said, decisive, pairs, strict=True)
+        for claim, found, p, runs in zip(claims, assessments, adjusted(p_values, plan.correction), pairs, strict=True)
     )
 
 
@@ -142,19 +141,19 @@ def _summaries(
     cells: Mapping[Cell, Mapping[int, Result]],
     confidence: float,
 ) -> dict[str, OverDatasets]:
-    """Contrasts that were answered on several datasets, over these; blocks on one dataset are averaged by seed."""
-    found = {}
+    """Return contrasts over several datasets; blocks on one dataset are averaged by seed first."""
+    summaries = {}
     for contrast in contrasts:
         on: dict[str, list[Mapping[int, float]]] = {}
-        for one in answers:
-            if one.claim.contrast == contrast:
-                runs = cells[frozenset(one.claim.cells[0].items())]
-                on.setdefault(next(iter(runs.values())).dataset, []).append(one.said.by_seed)
+        for answer in answers:
+            if answer.claim.contrast == contrast:
+                runs = cells[frozenset(answer.claim.cells[0].items())]
+                on.setdefault(next(iter(runs.values())).dataset, []).append(answer.assessment.by_seed)
         means = {name: combined([(1 / len(blocks), by_seed) for by_seed in blocks]) for name, blocks in on.items()}
         summary = over_datasets({name: list(by_seed.values()) for name, by_seed in means.items()}, confidence)
         if summary is not None:
-            found[contrast.title] = summary
-    return found
+            summaries[contrast.title] = summary
+    return summaries
 
 
 def _factorials(
@@ -165,43 +164,43 @@ def _factorials(
         rest = {frozenset(pair for pair in cell if pair[0] not in (first, second)) for cell in values}
         for block in sorted(rest, key=sorted):
             corners = {
-                (upper, also): values[block | {(first, axes[first][upper]), (second, axes[second][also])}]
-                for upper in (False, True)
-                for also in (False, True)
+                (high, other): values[block | {(first, axes[first][high]), (second, axes[second][other])}]
+                for high in (False, True)  # indices 0 and 1 of the two labels
+                for other in (False, True)
             }
             effects = factorial_effects(corners, alpha=plan.alpha, power=plan.power)
             answers.append(FactorialAnswer((first, second), ", ".join(label for _, label in sorted(block)), effects))
     return tuple(answers)
 
 
-def _whole(place: Path, found: Sequence[Result]) -> list[Result]:
-    """Every run of the study, complete and with the result that was recorded when its test split was opened."""
+def _complete(place: Path, found: Sequence[Result]) -> list[Result]:
+    """Return all runs of the study; an absent, incomplete or faulty run is an error."""
     results = [result for result in found if result.is_complete]
-    there = {result.directory.name for result in results}
-    missing = [folder for folder in planned_runs(place) if folder not in there]
+    present = {result.directory.name for result in results}
+    missing = [folder for folder in planned_runs(place) if folder not in present]
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise RunDirectoryError(
             f"runs of the plan are missing or incomplete ({len(missing)}: {', '.join(missing[:3])}{more}), and a plan "
-            "is answered as a whole; the same command runs them and keeps the others"
+            "is tested only as a whole; run the same command again to complete them, the others are kept"
         )
-    for result in (one for one in found if one.fault):
+    for result in (result for result in found if result.fault):
         raise RunDirectoryError(
-            f"{result.directory} fails its audit, and a plan is answered as a whole: {result.fault}. Without this "
-            "folder `fedreuse lab confirm` runs it again"
+            f"{result.directory} fails its audit, and a plan is tested only as a whole: {result.fault}. Delete this "
+            "folder, and `fedreuse lab confirm` runs it again"
         )
     return results
 
 
 def _one_version(results: Sequence[Result]) -> str:
-    """The version of the code that made every run."""
+    """Return the code version of all runs; several versions are an error."""
     made: dict[str, list[str]] = {}
     for result in results:
         made.setdefault(code_version(RunDirectory.open(result.directory).provenance), []).append(result.directory.name)
     if len(made) > 1:
         listed = "; ".join(f"{version}: {len(names)} runs, such as {names[0]}" for version, names in made.items())
         raise RunDirectoryError(
-            f"the runs of the plan come from {len(made)} versions of the code ({listed}), so that a difference may be "
-            "that of the code; run them all with one version, in another `out` (nothing is deleted)"
+            f"the runs of the plan come from {len(made)} versions of the code ({listed}), so a difference may come "
+            "from the code; run them all with one version, in another `out` (nothing is deleted)"
         )
     return next(iter(made))

@@ -1,4 +1,4 @@
-"""The answers to a plan, drawn: claims, seed-level observations, datasets, factorials, targets."""
+"""Tables of a confirmation: claims, observations by seed, datasets, factorials, targets."""
 
 from __future__ import annotations
 
@@ -8,40 +8,38 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.registry import to_plain
-from fedreuse.report.arrivals import COSTS
-from fedreuse.report.number_text import interval, number, p_value
-from fedreuse.report.observations import Unit, amount_in, unit_of
 from fedreuse.report.tables import Table
+from fedreuse.report.target_costs import COSTS
+from fedreuse.report.units import Unit, amount_in, interval, number, p_value, unit_of
 
 if TYPE_CHECKING:
     from fedreuse.lab.plans.claims import Contrast
     from fedreuse.lab.plans.confirmation import ClaimAnswer, Confirmation
-    from fedreuse.report.arrivals import TargetAnswer
-    from fedreuse.report.observations import Cell
-    from fedreuse.report.statistics.contrasts import Assessment
+    from fedreuse.lab.plans.observations import Cell
+    from fedreuse.lab.plans.targets import TargetAnswer
 
 __all__ = [
     "claim_tables",
     "confirmation_plain",
     "confirmation_tables",
-    "in_words",
     "medians_table",
     "named",
+    "plan_notes",
 ]
 
 _ARRIVED = (
-    "reached: at an evaluation, so that costs are those of evaluated rounds. median: Kaplan-Meier, runs that never "
-    "arrive are censored; -: fewer than half arrive"
+    "reached: at an evaluation, so costs are those of evaluated rounds. median: Kaplan-Meier, runs that do not reach "
+    "the target are censored; -: fewer than half reach it"
 )
 
 
 def confirmation_tables(found: Confirmation) -> list[Table]:
-    """Every table of a confirmation."""
+    """Return every table of a confirmation."""
     return [*claim_tables(found), *(_target(answer, found) for answer in found.targets)]
 
 
 def claim_tables(found: Confirmation) -> list[Table]:
-    """What was claimed, and the observations behind it."""
+    """Return the claims and the observations behind them."""
     unit = unit_of(found.record.current.plan.metric, found.results)
     tables = [_claims(found, unit), _observations(found, unit), _differences(found, unit)]
     if found.summaries:
@@ -50,39 +48,43 @@ def claim_tables(found: Confirmation) -> list[Table]:
 
 
 def medians_table(found: Confirmation, target: float, costs: Sequence[str]) -> Table:
-    """What it takes to reach one target: of every variant the medians of several costs, each with its interval."""
+    """Return the median costs of every variant to one target, each with its interval."""
     answers = [answer for cost in costs for answer in found.targets if (answer.target, answer.cost) == (target, cost)]
     rows = tuple(
-        (_label(cell, found), f"{one.num_reached} of {one.num_runs}", *(_median(each, cell, found) for each in answers))
-        for cell, one in answers[0].cells.items()
+        (
+            _label(cell, found),
+            f"{first.num_reached} of {first.num_runs}",
+            *(_median(answer, cell, found) for answer in answers),
+        )
+        for cell, first in answers[0].cells.items()
     )
     headers = ("variant", "reached", *(_cost(answer, found) for answer in answers))
     return Table(f"To validation score {target:g}: medians (with intervals)", headers, rows, f"{_ARRIVED}.")
 
 
 def _median(answer: TargetAnswer, cell: Cell, found: Confirmation) -> str:
-    unit, one = unit_of(answer.cost, found.results), answer.cells[cell]
-    if one.median is None:
+    unit, costs = unit_of(answer.cost, found.results), answer.cells[cell]
+    if costs.median is None:
         return "-"
-    shown = f"{number(one.median, unit)} ({interval(one.median_interval, unit)})"
+    shown = f"{number(costs.median, unit)} ({interval(costs.median_interval, unit)})"
     return shown.replace(".00", "") if answer.cost == "rounds" else shown
 
 
 def _cost(answer: TargetAnswer, found: Confirmation) -> str:
-    """What is counted, with its unit and its boundary."""
+    """Return the unit of a cost, with the boundary for bytes."""
     plan = found.record.current.plan
     which = f" ({plan.boundary}, {plan.direction})" if answer.cost == "bytes" else ""
     return (answer.cost if answer.cost == "rounds" else unit_of(answer.cost, found.results)[0]) + which
 
 
-def in_words(found: Confirmation) -> list[str]:
-    """What a reader must know of the plan before the tables."""
+def plan_notes(found: Confirmation) -> list[str]:
+    """Return sentences about the plan and its registration, to be read before the tables."""
     entry, first = found.record.current, found.record.entries[0]
     lines = [f"plan {entry.digest[:12]}, registered {entry.registered}; all runs by {found.code}"]
     if first.complete_before:
         lines.append(
-            f"Note: {len(first.complete_before)} runs were complete before the first plan was registered, so that it "
-            "was not made before the results."
+            f"Note: {len(first.complete_before)} runs were complete before the first plan was registered, so it was "
+            "not registered before the results."
         )
     late = [_title(answer.claim.contrast, found) for answer in found.answers if not answer.is_first]
     if late:
@@ -90,7 +92,7 @@ def in_words(found: Confirmation) -> list[str]:
     apart = [answer for answer in found.answers if answer.differing]
     return [
         *lines,
-        *(f"Note: the pairs of '{named(one, found)}' differ in {', '.join(one.differing)}." for one in apart),
+        *(f"Note: the pairs of '{named(answer, found)}' differ in {', '.join(answer.differing)}." for answer in apart),
     ]
 
 
@@ -99,28 +101,30 @@ def _claims(found: Confirmation, unit: Unit) -> Table:
     confidence = f"{100 * (1 - plan.alpha):g} %"
     rows = tuple(
         (
-            named(answer, found) + ("" if answer.is_first else " *"), number(answer.said.mean, unit),
-            interval(answer.said.t, unit), interval(answer.said.bca, unit), p_value(answer.said.t_p),
-            f"{p_value(answer.said.sign_flip_p)} ({p_value(answer.said.smallest_sign_flip)})",
-            p_value(answer.adjusted_p), number(answer.said.detectable, unit), answer.verdict,
+            named(answer, found) + ("" if answer.is_first else " *"), number(pairs.mean, unit),
+            interval(pairs.t, unit), interval(pairs.bca, unit), p_value(pairs.t_p),
+            f"{p_value(pairs.sign_flip_p)} ({p_value(pairs.smallest_sign_flip)})",
+            p_value(answer.adjusted_p), number(pairs.detectable, unit), answer.verdict,
         )
         for answer in found.answers
+        for pairs in [answer.assessment]
     )  # fmt: skip
     headers = (
         "A - B: claim", "mean", f"t {confidence}", f"BCa {confidence}", "p (t)", "p (flips)\n(smallest)",
-        f"p, {plan.correction}", f"could find\n({plan.power:.0%})", "verdict",
+        f"p, {plan.correction}", f"detectable\n({100 * plan.power:g} % power)", "verdict",
     )  # fmt: skip
     by = "paired t (TOST for equivalence)" if plan.decide == "t" else "sign flips"
     legend = (
         f"Decided by {by} at alpha = {plan.alpha:g} over {count} claim{'s' if count > 1 else ''}, correction "
-        f"{plan.correction}. not shown: these seeds do not show it, which is not the opposite.\n"
-        "could find: the difference (equivalence: the margin of equal variants; non-inferiority: how far on the worse "
-        "side) that would have been found with that probability, given the spread over these seeds.\n"
-        "smallest: the least p that so many seeds can give. BCa decides nothing: with few seeds it is too short."
+        f"{plan.correction}. not shown: these seeds do not show the claim, which does not mean that they refute it.\n"
+        "detectable: the difference (equivalence: the margin for equal variants; non-inferiority: the distance on the "
+        "worse side) that is detected with this power, given the spread over these seeds.\n"
+        "smallest: smallest p-value possible with this many seeds. BCa intervals are not used for decisions: with few "
+        "seeds they are too short."
     )
     if any(not answer.is_first for answer in found.answers):
         legend += "\n* not in the first plan."
-    return Table(f"Claims ({unit[0]}; {_num_seeds(found)} seeds)", headers, rows, legend)
+    return Table(f"Claims ({unit[0]}; {len(_seeds(found))} seeds)", headers, rows, legend)
 
 
 def _observations(found: Confirmation, unit: Unit) -> Table:
@@ -135,7 +139,7 @@ def _observations(found: Confirmation, unit: Unit) -> Table:
 def _differences(found: Confirmation, unit: Unit) -> Table:
     seeds = _seeds(found)
     rows = tuple(
-        (named(answer, found), *(number(answer.said.by_seed.get(seed), unit) for seed in seeds))
+        (named(answer, found), *(number(answer.assessment.by_seed.get(seed), unit) for seed in seeds))
         for answer in found.answers
     )
     return Table(f"Differences by seed ({unit[0]})", ("A - B", *(str(seed) for seed in seeds)), rows)
@@ -144,13 +148,13 @@ def _differences(found: Confirmation, unit: Unit) -> Table:
 def _over_datasets(found: Confirmation, unit: Unit) -> Table:
     shown = {contrast.title: _title(contrast, found) for contrast in found.record.current.plan.contrasts}
     rows = tuple(
-        (shown[title], str(one.num_datasets), number(one.mean, unit), interval(one.interval, unit),
-         number(one.between_sd, unit), f"{one.heterogeneity:.0%}")
-        for title, one in found.summaries.items()
+        (shown[title], str(over.num_datasets), number(over.mean, unit), interval(over.interval, unit),
+         number(over.between_sd, unit), f"{over.heterogeneity:.0%}")
+        for title, over in found.summaries.items()
     )  # fmt: skip
     headers = ("A - B", "datasets", "mean", "interval", "sd between\ndatasets", "I squared")
     legend = (
-        "Random effects (Paule-Mandel), Student's t on datasets - 1 degrees of freedom: what new datasets may show."
+        "Random effects (Paule-Mandel), Student's t on datasets - 1 degrees of freedom: the effect on new datasets."
     )
     return Table(f"Over datasets ({unit[0]})", headers, rows, legend)
 
@@ -161,51 +165,50 @@ def _factorial(found: Confirmation, unit: Unit) -> Table:
         first, second = answer.axes
         names = {"first": first, "second": second, "interaction": f"{first} x {second}"}
         at = f" on {answer.where}" if answer.where else ""
-        rows += [(f"{names[name]}{at}", *_effect(said, unit)) for name, said in answer.effects.items()]
-    headers = ("effect", "mean", "t interval", "BCa interval", "p (t)", "could find")
+        rows += [
+            (f"{names[name]}{at}", number(effect.mean, unit), interval(effect.t, unit), interval(effect.bca, unit),
+             p_value(effect.t_p), number(effect.detectable, unit))
+            for name, effect in answer.effects.items()
+        ]  # fmt: skip
+    headers = ("effect", "mean", "t interval", "BCa interval", "p (t)", "detectable")
     legend = (
-        "Effect: second label minus first, the mean over the other axis. Interaction: by how much the effect of the "
-        "first axis is larger at the second label of the other. Not corrected for several effects."
+        "Effect: second label minus first, mean over the other axis. Interaction: effect of the first axis at the "
+        "second label of the other minus that at the first. Not corrected for multiple effects."
     )
     return Table(f"2 x 2 factorials ({unit[0]})", headers, tuple(rows), legend)
-
-
-def _effect(said: Assessment, unit: Unit) -> tuple[str, ...]:
-    shown = (number(said.mean, unit), interval(said.t, unit), interval(said.bca, unit), p_value(said.t_p))
-    return (*shown, number(said.detectable, unit))
 
 
 def _target(answer: TargetAnswer, found: Confirmation) -> Table:
     unit = unit_of(answer.cost, found.results)
     rows = [
-        (_label(cell, found), f"{one.num_reached} of {one.num_runs}", number(one.median, unit),
-         interval(one.median_interval, unit), number(one.restricted_mean, unit),
-         interval(one.restricted_interval, unit), number(one.horizon, unit))
-        for cell, one in answer.cells.items()
+        (_label(cell, found), f"{costs.num_reached} of {costs.num_runs}", number(costs.median, unit),
+         interval(costs.median_interval, unit), number(costs.restricted_mean, unit),
+         interval(costs.restricted_interval, unit), number(costs.horizon, unit))
+        for cell, costs in answer.cells.items()
     ]  # fmt: skip
     rows += [
         (f"{claim.contrast.of} - {claim.contrast.against}{f' ({claim.where})' if claim.where else ''}", "", "", "",
-         number(said.mean, unit), interval(said.t, unit), "")
-        for claim, said in answer.differences
+         number(pairs.mean, unit), interval(pairs.t, unit), "")
+        for claim, pairs in answer.differences
     ]  # fmt: skip
     headers = ("variant", "reached", "median", "interval", "restricted\nmean", "t interval", "horizon")
     legend = (
-        f"{_ARRIVED}. restricted mean: of the cost cut off at the horizon, the least that a run without arrival spent; "
-        "differences are paired by seed."
+        f"{_ARRIVED}. restricted mean: of the cost cut off at the horizon, the smallest cost of a run that misses the "
+        "target; differences are paired by seed."
     )
     title = f"To validation score {answer.target:g}: {_cost(answer, found)}"
     return Table(title, headers, tuple(rows), legend if answer.cost == COSTS[-1] else "")
 
 
 def confirmation_plain(found: Confirmation) -> dict[str, Any]:
-    """A confirmation as JSON holds it: numbers as they are, ends of intervals that are infinite as null."""
+    """Return a confirmation as JSON data; infinite ends of intervals become null."""
     entry = found.record.current
     plain: dict[str, Any] = _finite(
         {
             "digest": entry.digest,
             "registered": entry.registered,
             "plan": to_plain(entry.plan),
-            "plans": [one.digest for one in found.record.entries],
+            "plans": [each.digest for each in found.record.entries],
             "complete_before": list(found.record.entries[0].complete_before),
             "code": found.code,
             "observations": [{"labels": dict(cell), "by_seed": dict(runs)} for cell, runs in found.values.items()],
@@ -213,7 +216,7 @@ def confirmation_plain(found: Confirmation) -> dict[str, Any]:
                 {
                     "contrast": asdict(answer.claim.contrast),
                     "block": dict(answer.claim.block),
-                    **asdict(answer.said),
+                    **asdict(answer.assessment),
                     "adjusted_p": answer.adjusted_p,
                     "verdict": answer.verdict,
                     "in_first_plan": answer.is_first,
@@ -221,16 +224,16 @@ def confirmation_plain(found: Confirmation) -> dict[str, Any]:
                 }
                 for answer in found.answers
             ],
-            "over_datasets": {title: asdict(one) for title, one in found.summaries.items()},
+            "over_datasets": {title: asdict(over) for title, over in found.summaries.items()},
             "factorials": [asdict(answer) for answer in found.factorials],
             "targets": [
                 {
                     "target": answer.target,
                     "cost": answer.cost,
-                    "variants": [{"labels": dict(cell), **asdict(one)} for cell, one in answer.cells.items()],
+                    "variants": [{"labels": dict(cell), **asdict(costs)} for cell, costs in answer.cells.items()],
                     "differences": [
-                        {"contrast": asdict(claim.contrast), "block": dict(claim.block), **asdict(said)}
-                        for claim, said in answer.differences
+                        {"contrast": asdict(claim.contrast), "block": dict(claim.block), **asdict(pairs)}
+                        for claim, pairs in answer.differences
                     ],
                 }
                 for answer in found.targets
@@ -249,7 +252,7 @@ def _finite(node: Any) -> Any:
 
 
 def named(answer: ClaimAnswer, found: Confirmation) -> str:
-    """A contrast with its margin in the unit of the tables, and the block it was answered in."""
+    """Return the title of a claim with its margin in the unit of the tables, and its block."""
     title = _title(answer.claim.contrast, found)
     return f"{title} ({answer.claim.where})" if answer.claim.where else title
 
@@ -266,7 +269,3 @@ def _label(cell: Cell, found: Confirmation) -> str:
 
 def _seeds(found: Confirmation) -> Sequence[int]:
     return sorted({seed for by_seed in found.values.values() for seed in by_seed})
-
-
-def _num_seeds(found: Confirmation) -> int:
-    return len(_seeds(found))

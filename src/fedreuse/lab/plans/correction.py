@@ -1,4 +1,4 @@
-"""Several tests in one plan: p-values adjusted so that the chance of any false claim stays at alpha."""
+"""Multiple tests: p-values adjusted so that the probability of any false claim is at most alpha."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Correction = Literal["holm", "bonferroni", "none"]
 
 
 def adjusted(p_values: Sequence[float | None], correction: Correction = "holm") -> list[float | None]:
-    """Adjusted p-values in the given order; compare each with alpha itself.
+    """Return adjusted p-values in the given order, each to be compared with alpha.
 
     Args:
-        p_values: One per contrast. None (no test was possible) counts as 1, so that it makes no other easier, and
-            stays None.
+        p_values: One per contrast. None (no test was possible) counts as 1, so that it does not weaken the correction
+            of the others, and stays None.
         correction: `holm` (Holm, 1979), `bonferroni`, or `none`.
 
     Example:
@@ -29,5 +29,5 @@ def adjusted(p_values: Sequence[float | None], correction: Correction = "holm") 
     if correction == "none" or not p_values:
         return list(p_values)
     known = np.array([1.0 if p is None else p for p in p_values])
-    together = multipletests(known, method=correction)[1]
-    return [None if p is None else float(one) for p, one in zip(p_values, together, strict=True)]
+    corrected = multipletests(known, method=correction)[1]
+    return [None if p is None else float(value) for p, value in zip(p_values, corrected, strict=True)]

@@ -1,4 +1,4 @@
-"""How often intervals cover what they promise, and how often tests claim what is not so: by simulation."""
+"""Simulated coverage of confidence intervals, and false-positive rates of tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DISTRIBUTIONS: Mapping[str, _Draw] = {
     "skewed": lambda rng, size: rng.exponential(size=size) - 1.0,
     "heavy-tailed": lambda rng, size: rng.standard_t(3, size=size),
 }
-"""Differences whose mean is zero; the skewed and the heavy-tailed ones are what t does not expect."""
+"""Distributions of differences with mean zero; the skewed and heavy-tailed ones violate the assumption of t."""
 
 _RESAMPLES, _FLIPS = 999, 2**11
 
@@ -29,8 +29,9 @@ _RESAMPLES, _FLIPS = 999, 2**11
 class Rates:
     """Shares of the repetitions.
 
-    Covered the true mean: `t`, `bca`. Claimed, at level 1 - confidence, a difference that is not there: `t_claims`,
-    `sign_flip_claims`; an equivalence when the true difference lies on the margin: `equivalence_claims`.
+    `t`, `bca`: the interval covers the true mean. `t_claims`, `sign_flip_claims`: the test claims a difference at
+    level 1 - confidence where there is none. `equivalence_claims`: equivalence is claimed, the true difference being on
+    the margin.
     """
 
     distribution: str
@@ -46,14 +47,14 @@ class Rates:
 def simulate(
     distribution: str, num_pairs: int, repetitions: int = 2000, confidence: float = 0.95, seed: int = 1
 ) -> Rates:
-    """Draw paired differences of mean zero again and again, and count.
+    """Draw paired differences of mean zero repeatedly, and count coverage and false claims.
 
     Args:
         distribution: One of `DISTRIBUTIONS`.
         num_pairs: Seeds per study.
         repetitions: Number of studies; the standard error of a rate near 0.95 is 0.005 with 2,000 of them.
-        confidence: What the intervals promise, in (0, 1).
-        seed: Of the simulation.
+        confidence: Nominal coverage of the intervals, in (0, 1).
+        seed: Seed of the simulation.
 
     Example:
         >>> simulate("normal", 5, repetitions=20).num_pairs

@@ -1,4 +1,4 @@
-"""Two factors with two levels each, run with the same seeds: both main effects and the interaction."""
+"""2 x 2 factorial designs with paired seeds: both main effects and the interaction."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from fedreuse.report.statistics.contrasts import Assessment, assess, combined
 __all__ = ["Cell", "factorial_effects"]
 
 Cell = tuple[bool, bool]
-"""Whether the first and whether the second factor is at its upper level."""
+"""Levels of the first and the second factor; True is the upper level."""
 
 
 def factorial_effects(
     cells: Mapping[Cell, Mapping[int, float]], *, alpha: float = 0.05, power: float = 0.8
 ) -> dict[str, Assessment]:
-    """Main effects and interaction of a 2 x 2 design, each from one contrast per seed.
+    """Compute main effects and interaction of a 2 x 2 design, each from one contrast per seed.
 
     Args:
         cells: The observations by seed of each of the four cells.
         alpha: The intervals have confidence 1 - alpha.
-        power: Probability with which `detectable` would be found.
+        power: Probability with which `detectable` is detected, in (0, 1).
 
     Returns:
-        `first` and `second`: upper minus lower level, the mean over the other factor. `interaction`: by how much the
-        effect of the first factor is larger where the second is at its upper level. The squared t of each is the F of
-        a repeated-measures analysis of variance.
+        `first` and `second`: upper minus lower level, mean over the other factor. `interaction`: effect of the first
+        factor at the upper level of the second minus that at the lower. The squared t of each is the F of a
+        repeated-measures analysis of variance.
 
     Raises:
-        ConfigError: A seed that a cell lacks.
+        ConfigError: A cell lacks a seed.
 
     Example:
         >>> cells = {(a, b): {s: s + a + 2 * b + 4 * (a and b) for s in (1, 2)} for a in (0, 1) for b in (0, 1)}

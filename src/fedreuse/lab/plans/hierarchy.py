@@ -1,4 +1,4 @@
-"""One contrast on several datasets: the mean over datasets, where datasets differ more than seeds do."""
+"""Random-effects mean of a contrast over several datasets."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["OverDatasets", "over_datasets"]
 class OverDatasets:
     """A random-effects summary.
 
-    `between_sd` is the spread of the true differences between datasets, and `heterogeneity` the share (0 to 1) of the
-    observed variance that it stands for (I squared).
+    `between_sd` is the standard deviation of the true differences between datasets, `heterogeneity` its share (0 to 1)
+    of the observed variance (I squared).
     """
 
     mean: float
@@ -30,15 +30,15 @@ class OverDatasets:
 
 
 def over_datasets(differences: Mapping[str, Sequence[float]], confidence: float = 0.95) -> OverDatasets | None:
-    """Random-effects mean of paired differences over datasets.
+    """Compute the random-effects mean of paired differences over datasets.
 
-    Two levels: seeds within a dataset, datasets within those one might have taken. The variance between datasets is
-    estimated by Paule and Mandel (1982). The interval takes Student's t on (datasets - 1) degrees of freedom, and so is
-    wide when there are few; it is that of Hartung, Knapp, Sidik and Jonkman, never shortened below the plain one.
+    Two levels: seeds within a dataset, and datasets as a sample of possible datasets. The variance between datasets is
+    estimated by Paule and Mandel (1982). The interval uses Student's t with (datasets - 1) degrees of freedom, and so
+    is wide for few datasets; it is that of Hartung, Knapp, Sidik and Jonkman, never shorter than the plain one.
 
     Args:
         differences: The paired differences (one per seed) of each dataset.
-        confidence: Of the interval, in (0, 1).
+        confidence: Confidence of the interval, in (0, 1).
 
     Returns:
         None for fewer than two datasets, or where the differences of a dataset do not vary (its weight would be
@@ -56,7 +56,7 @@ def over_datasets(differences: Mapping[str, Sequence[float]], confidence: float 
     means = np.array([values.mean() for values in groups])
     variances = np.array([values.var(ddof=1) / len(values) for values in groups])
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        warnings.simplefilter("ignore")  # about the intervals of single datasets, which are not read here
+        warnings.simplefilter("ignore")  # concerns the intervals of single datasets, unused here
         found = combine_effects(means, variances, method_re="iterated", use_t=True)
         row = found.summary_frame(alpha=1 - confidence).loc["random effect"]
     return OverDatasets(

@@ -1,14 +1,14 @@
-"""What is asked before there are results: contrasts with their margins, the metric, the correction.
+"""Plan of a confirmatory study, fixed before its results: contrasts with margins, metric, correction.
 
 plan:
   metric: test                          # test or validation score; bytes, flops, seconds
   boundary: messages                    # which bytes
-  development_seeds: [1, 2, 3]          # settings were chosen with these; none may come back
+  development_seeds: [1, 2, 3]          # settings were chosen with these; the study must not use them
   contrasts:
     - {of: DG-FedReuse, against: Top-K + EF, test: non_inferiority, margin: 0.01, better: higher}
     - {of: DG-FedReuse, against: age only, test: equivalence, margin: 0.01}
   factorials: [[reuse, codec]]          # two axes with two labels each
-  targets: [0.85]                       # validation scores: bytes, rounds, FLOPs and seconds to get there
+  targets: [0.85]                       # validation scores: bytes, rounds, FLOPs and seconds to reach them
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ class Plan:
     """A confirmatory analysis, fixed before the first run.
 
     Args:
-        contrasts: What is to be shown; all of them share `alpha`.
-        metric: What is compared: `test` or `validation` score (fractions), `bytes` (of `boundary` and `direction`),
+        contrasts: The contrasts to test; all of them share `alpha`.
+        metric: The compared metric: `test` or `validation` score (fractions), `bytes` (of `boundary` and `direction`),
             `flops` of the clients, `seconds`.
-        boundary: Which bytes, for the metric `bytes` and the costs to a target.
+        boundary: Boundary of the counted bytes, for the metric `bytes` and the costs to a target.
         direction: `up`, `down` or `both`.
-        alpha: Chance of any false claim of the plan, in (0, 0.5).
+        alpha: Probability of any false claim of the plan, in (0, 0.5).
         correction: For several contrasts: `holm`, `bonferroni` or `none`.
         decide: `t` (paired t-test, TOST) or `sign_flip` (exact permutation test).
-        sd: Standard deviation of the paired differences that development runs showed, if known: a margin that
-            cannot be shown with it is refused.
-        power: Probability for which the report says what could have been found, in (0, 1).
+        sd: Standard deviation of the paired differences in development runs, if known: a margin that cannot be shown
+            with it is an error.
+        power: Power for which the report gives the detectable difference, in (0, 1).
         development_seeds: Seeds with which settings were chosen.
         factorials: Pairs of axes with two labels each.
-        targets: Validation scores for which the cost to get there is reported; 0.85 is an accuracy of 85 %.
+        targets: Validation scores for which the cost to reach them is reported; 0.85 is an accuracy of 85 %.
 
     Raises:
         ConfigError: A value out of range.
@@ -81,7 +81,7 @@ class Plan:
     targets: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the ranges, and that no contrast is there twice."""
+        """Check the ranges, and that all contrasts differ."""
         require(0 < self.alpha < 0.5, "alpha must be in (0, 0.5)", self.alpha)
         require(0 < self.power < 1, "power must be in (0, 1)", self.power)
         require(self.sd is None or self.sd > 0, "sd must be above 0", self.sd)
@@ -90,28 +90,28 @@ class Plan:
         require(not twice, "contrasts must differ from each other", sorted(twice))
 
     def claims(self, axes: Axes) -> list[Claim]:
-        """Every contrast in every block: what the correction counts.
+        """Return every contrast in every block: the tests that the correction counts.
 
         Args:
-            axes: The labels of every axis of the study but the seed.
+            axes: The labels of every axis of the study except the seed.
 
         Raises:
-            ConfigError: A label that the study does not have.
+            ConfigError: The study does not have a label.
 
         """
         return [claim for contrast in self.contrasts for claim in claims_of(contrast, axes)]
 
     def check(self, seeds: Sequence[int], axes: Axes, *, is_share: bool = False) -> None:
-        """Refuse a plan that a study with these seeds and axes cannot answer.
+        """Check that a study with these seeds and axes can test the plan.
 
         Args:
             seeds: The seeds of the study.
-            axes: The labels of every axis of the study but the seed.
-            is_share: Whether scores are shares (accuracy, F1), from 0 to 1: no margin or target is larger then.
+            axes: The labels of every axis of the study except the seed.
+            is_share: True for scores between 0 and 1 (accuracy, F1), which bound margins and targets.
 
         Raises:
-            ConfigError: Unknown labels; margins or targets in another unit than the score's; seeds that are too few,
-                that were used in development, or that can show nothing, with the number that could.
+            ConfigError: A label is unknown, a margin or target is not in the unit of the score, or seeds are too few
+                (the message has the number needed) or were used in development.
 
         """
         self._check_factorials(axes)
@@ -121,8 +121,7 @@ class Plan:
         known = sorted(set(self.development_seeds) & set(seeds))
         require(
             not known,
-            "seeds with which settings were chosen cannot confirm them; take others in axes.seed, such as 401 to 405, "
-            "than those that development_seeds has",
+            "development_seeds cannot be used for confirmation; choose others in axes.seed, such as 401 to 405",
             known,
         )
         if len(seeds) < FEWEST_SEEDS:
@@ -134,30 +133,31 @@ class Plan:
             self._check_attainable(contrast, len(seeds), len(claims))
 
     def strictest_alpha(self, num_claims: int) -> float:
-        """What the smallest p-value of so many must not exceed to count."""
+        """Return the level that the smallest of several p-values is compared with."""
         return self.alpha if self.correction == "none" else self.alpha / num_claims
 
     def _check_attainable(self, contrast: Contrast, num_seeds: int, num_claims: int) -> None:
-        alpha, asked = self.strictest_alpha(num_claims), contrast.hypothesis
+        alpha, hypothesis = self.strictest_alpha(num_claims), contrast.hypothesis
         among = f"{num_claims} claims, correction {self.correction}"
-        best = smallest_sign_flip_p(num_seeds, asked)
+        best = smallest_sign_flip_p(num_seeds, hypothesis)
         if self.decide == "sign_flip" and best > alpha:
             raise ConfigError(
-                f"'{contrast.title}' can never be shown by flips of signs: {num_seeds} seeds give p = {best:.4g} at "
-                f"best, {alpha:.4g} is needed ({among}). Take {seeds_for_sign_flips(asked, alpha)} seeds, or decide: t"
+                f"'{contrast.title}' cannot be shown by sign flips: {num_seeds} seeds give at best p = "
+                f"{best:.4g}, and {alpha:.4g} is needed ({among}). Use {seeds_for_sign_flips(hypothesis, alpha)} "
+                "seeds, or decide: t"
             )
         if contrast.test == "superiority" or self.sd is None:
             return
         margin = smallest_margin(self.sd, num_seeds, alpha)
         if margin >= contrast.margin:
             raise ConfigError(
-                f"'{contrast.title}' can never be shown with {num_seeds} seeds if the differences spread by sd = "
-                f"{self.sd:g}: {margin:.4g} is the smallest margin then ({among}). Take "
+                f"'{contrast.title}' cannot be shown with {num_seeds} seeds if the differences have sd = {self.sd:g}: "
+                f"the smallest margin is then {margin:.4g} ({among}). Use "
                 f"{seeds_for_t(self.sd, contrast.margin, alpha)} seeds, or a wider margin"
             )
 
     def _check_unit(self) -> None:
-        """Refuse percent where shares are meant."""
+        """Check that margins and targets are shares, not percent."""
         for contrast in self.contrasts if self.metric in ("test", "validation") else ():
             require(
                 contrast.margin < 1,

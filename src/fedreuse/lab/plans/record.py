@@ -1,4 +1,4 @@
-"""The plan of a study on disk: hashed before the first run starts; a changed one is added, never put in its place."""
+"""Stored plans of a study: hashed before the first run starts; a changed plan is appended, never replaced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["Entry", "PlanRecord", "plan_digest", "read_plan", "register"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One plan: its digest, when it was registered, and which runs were complete by then."""
+    """One plan: its digest, the time of its registration, and the runs that were complete by then."""
 
     plan: Plan
     runs: tuple[Mapping[str, Any], ...]
@@ -34,7 +34,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class PlanRecord:
-    """Every plan that a study had, the first one first. The last one counts."""
+    """All plans of a study in order of registration. The last one counts."""
 
     entries: tuple[Entry, ...]
 
@@ -44,7 +44,7 @@ class PlanRecord:
         return self.entries[-1]
 
     def is_first(self, contrast: Contrast) -> bool:
-        """Whether the first plan asked this already, of the same metric, by the same rules."""
+        """Return True if the first plan has this contrast with the same metric and rules."""
         first = self.entries[0].plan
         return contrast in first.contrasts and _rules(first) == _rules(self.current.plan)
 
@@ -54,7 +54,7 @@ def _rules(plan: Plan) -> tuple[object, ...]:
 
 
 def plan_digest(plan: Plan, runs: Sequence[Mapping[str, Any]]) -> str:
-    """SHA-256 of the plan and of the identity of every run it speaks of."""
+    """Return the SHA-256 of a plan and of the ids of its runs."""
     content = json.dumps({"plan": to_plain(plan), "runs": [dict(run) for run in runs]}, sort_keys=True)
     return sha256(content.encode()).hexdigest()
 
@@ -62,14 +62,14 @@ def plan_digest(plan: Plan, runs: Sequence[Mapping[str, Any]]) -> str:
 def register(
     folder: Path, plan: Plan, runs: Sequence[Mapping[str, Any]], complete: Sequence[str], *, amend: bool = False
 ) -> PlanRecord:
-    """Write the plan down before anything runs; the same plan again changes nothing.
+    """Store a plan before anything runs; storing the same plan again changes nothing.
 
     Args:
         folder: The folder of the study.
-        plan: What is asked.
+        plan: The plan.
         runs: Labels and run id of every run of the study.
-        complete: Runs whose results are there already.
-        amend: Whether a plan that differs may be added to the one that is there.
+        complete: Runs that are already complete.
+        amend: Append a plan that differs from the stored one, instead of raising.
 
     Raises:
         RunDirectoryError: The folder belongs to another plan, its record is damaged, or it cannot be written.
@@ -81,15 +81,15 @@ def register(
         return known
     if known is not None and not amend:
         raise RunDirectoryError(
-            f"{folder} was begun with another plan ({known.current.digest[:12]} of {known.current.registered}; "
-            f"this is {digest[:12]}). Choose another `out`, go back to the plan in {folder / PLAN_FILE}, or go on "
+            f"{folder} was started with another plan ({known.current.digest[:12]} of {known.current.registered}; "
+            f"this is {digest[:12]}). Choose another `out`, restore the plan in {folder / PLAN_FILE}, or continue "
             "with `fedreuse lab confirm ... --amend`: complete runs are kept, and the report marks every contrast that "
             "was not in the first plan"
         )
     registered = datetime.now(UTC).isoformat(timespec="seconds")
     entry = Entry(plan, tuple(runs), digest, registered, tuple(complete))
     record = PlanRecord((*(known.entries if known else ()), entry))
-    content = {"plans": [to_plain(one) for one in record.entries]}
+    content = {"plans": [to_plain(entry) for entry in record.entries]}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / PLAN_FILE, (json.dumps(content, indent=2) + "\n").encode())
@@ -102,22 +102,22 @@ def register(
 
 
 def read_plan(folder: Path) -> PlanRecord | None:
-    """The plans of a study; None if it has none.
+    """Read the plans of a study; None if it has none.
 
     Raises:
-        RunDirectoryError: The file is not what was written: a plan whose digest is another one.
+        RunDirectoryError: The file was changed: a plan does not match its digest.
 
     """
     path = folder / PLAN_FILE
     if not opened(path).exists():
         return None
     try:
-        entries = tuple(_entry(one) for one in json.loads(opened(path).read_text(encoding="utf-8"))["plans"])
+        entries = tuple(_entry(plain) for plain in json.loads(opened(path).read_text(encoding="utf-8"))["plans"])
     except (OSError, ValueError, KeyError, TypeError, UserError) as error:
         raise _damaged(path, str(error)) from None
-    changed = [one.digest[:12] for one in entries if plan_digest(one.plan, one.runs) != one.digest]
+    changed = [entry.digest[:12] for entry in entries if plan_digest(entry.plan, entry.runs) != entry.digest]
     if changed or not entries:
-        raise _damaged(path, f"plan {', '.join(changed)} does not have its digest" if changed else "no plan in it")
+        raise _damaged(path, f"plan {', '.join(changed)} does not match its digest" if changed else "no plan in it")
     return PlanRecord(entries)
 
 
@@ -133,6 +133,6 @@ def _entry(plain: Mapping[str, Any]) -> Entry:
 
 def _damaged(path: Path, why: str) -> RunDirectoryError:
     return RunDirectoryError(
-        f"{path} is not as it was written ({why}), so that nothing can be confirmed by it; bring it back from a copy, "
-        "or start the study again in another `out`"
+        f"{path} was changed ({why}), so it confirms nothing; restore it from a copy, or start the study again in "
+        "another `out`"
     )

@@ -1,4 +1,4 @@
-"""Plans of studies: read from the study, checked against it, and registered before its first run starts."""
+"""Registration of plans: read from a study, checked against it, and stored before its first run starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def plan_of(study: Study) -> Plan | None:
     """Return the plan of a study, checked against its axes and seeds; None without a plan.
 
     Raises:
-        ConfigError: The plan has an unknown key, names a label or axis the study does not have, or cannot be answered
+        ConfigError: The plan has an unknown key, names a label or axis the study does not have, or cannot be tested
             with its seeds.
 
     """
@@ -42,12 +42,12 @@ def plan_of(study: Study) -> Plan | None:
 
 
 def register_plan(study: Study, place: str | Path, *, amend: bool = False) -> None:
-    """Store the plan of a study, with its digest, before anything runs; without a plan nothing happens.
+    """Store the plan of a study, with its digest, before anything runs; do nothing without a plan.
 
     Args:
         study: The study.
         place: The folder of the study.
-        amend: Add a plan that differs from the one stored there, instead of refusing it.
+        amend: Append a plan that differs from the stored one, instead of raising.
 
     Raises:
         ConfigError: The plan does not fit the study.

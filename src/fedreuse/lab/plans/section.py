@@ -1,4 +1,4 @@
-"""Inference: contrasts as a forest plot with their margins, factorial effects, and the tables by seed."""
+"""Section with the tests of plans: forest plots with margins, factorial effects, and tables by seed."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.lab.plans.confirmation import confirm
-from fedreuse.lab.plans.confirmation_tables import confirmation_tables, in_words, named
+from fedreuse.lab.plans.confirmation_tables import confirmation_tables, named, plan_notes
 from fedreuse.lab.plans.record import read_plan
-from fedreuse.report.observations import unit_of
 from fedreuse.report.page.differences import differences, forest_row, forest_text
 from fedreuse.report.page.section import Figure, Section, short
 from fedreuse.report.results import planned_runs
+from fedreuse.report.units import unit_of
 from fedreuse.store.archive import name_of
 
 if TYPE_CHECKING:
     from fedreuse.lab.plans.confirmation import Confirmation
-    from fedreuse.report.observations import Unit
     from fedreuse.report.page.shown import Shown
     from fedreuse.report.statistics.contrasts import Assessment
+    from fedreuse.report.units import Unit
 
 __all__ = ["inference"]
 
 
 def inference(shown: Shown) -> Section:
-    """The answers to the plans of the studies that are shown; without a plan, paired differences."""
+    """Return the tests of the plans of the studies shown; without a plan, paired differences."""
     planned = [place for place in shown.places if read_plan(place) is not None]
     parts = [_planned(place, shown) for place in planned if _is_whole(place, shown)]
-    waiting = [f"{name_of(place)}: a plan is answered as a whole, and runs are missing." for place in planned
+    waiting = [f"{name_of(place)}: a plan is tested only as a whole, and runs are missing." for place in planned
                if not _is_whole(place, shown)]  # fmt: skip
     if not planned:
         return differences(shown)
     lead = [line for part in parts for line in part.lead] + waiting
     figures = [figure for part in parts for figure in part.figures]
-    return Section("inference", "Inference", lead, figures, [table for part in parts for table in part.tables])
+    return Section("inference", "Statistical tests", lead, figures, [table for part in parts for table in part.tables])
 
 
 def _is_whole(place: Path, shown: Shown) -> bool:
@@ -48,23 +48,23 @@ def _planned(place: Path, shown: Shown) -> Section:
     unit = unit_of(found.record.current.plan.metric, found.results)
     claims = [
         {
-            **forest_row(named(answer, found), answer.said, unit),
+            **forest_row(named(answer, found), answer.assessment, unit),
             "margins": _margins(answer, unit),
             "verdict": answer.verdict,
         }
         for answer in found.answers
     ]
-    effects = [forest_row(name, said, unit) for name, said in _effects(found)]
+    effects = [forest_row(name, effect, unit) for name, effect in _effects(found)]
     figures = [Figure("forest", f"Claims of the plan ({unit[0]})", forest_text(claims, unit), claims)]
     if effects:
         figures.append(
             Figure("forest_effects", f"Effects of the factorials ({unit[0]})", forest_text(effects, unit), effects)
         )
-    return Section("", "", in_words(found), figures, confirmation_tables(found))
+    return Section("", "", plan_notes(found), figures, confirmation_tables(found))
 
 
 def _margins(answer: Any, unit: Unit) -> list[float | int | None]:
-    """Where the margin of a claim lies: on both sides for equivalence, on the worse side for non-inferiority."""
+    """Return the margins of a claim: on both sides for equivalence, on the worse side for non-inferiority."""
     contrast = answer.claim.contrast
     margin = unit[1] * contrast.margin
     if not margin or not isfinite(margin):
@@ -81,5 +81,5 @@ def _effects(found: Confirmation) -> list[tuple[str, Assessment]]:
         first, second = answer.axes
         names = {"first": first, "second": second, "interaction": f"{first} x {second}"}
         at = f" on {answer.where}" if answer.where else ""
-        rows += [(f"{names[name]}{at}", said) for name, said in answer.effects.items()]
+        rows += [(f"{names[name]}{at}", effect) for name, effect in answer.effects.items()]
     return rows

@@ -1,1 +1,1 @@
-"""The interactive report: sections with figures and tables, written as one page that needs no network."""
+"""Interactive report page: sections with figures and tables, in one HTML file that needs no network."""

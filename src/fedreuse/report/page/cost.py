@@ -22,13 +22,13 @@ def cost(shown: Shown) -> Section:
     if not shown.variants:
         return Section("cost", "Cost", ["No run is complete yet."])
     known = {name: [variant.over_seeds(read) for variant in shown.variants] for name, read in _COLUMNS.items()}
-    columns = {name: read for name, read in _COLUMNS.items() if any(one is not None for one in known[name])}
+    columns = {name: read for name, read in _COLUMNS.items() if any(value is not None for value in known[name])}
     rows = tuple(
         (variant.name, *(_cell(variant.over_seeds(read)) for read in columns.values())) for variant in shown.variants
     )
     legend = (
-        "Means ± standard deviations over seeds. Work: of all replies, absorbed or not; clients, s: measured where "
-        "they trained; run, s: wall-clock of all rounds, evaluation included; memory: what lasts from round to round; "
+        "Means ± standard deviations over seeds. Work: of all replies, used or not; clients, s: measured at the "
+        "clients; run, s: wall-clock time of all rounds, evaluation included; memory: state kept between rounds; "
         "energy: RAPL counters of the whole machine, other processes included, where they can be read."
     )
     table = Table("Cost of each variant", ("variant", *(name.replace(", ", "\n") for name in columns)), rows, legend)
@@ -37,8 +37,8 @@ def cost(shown: Shown) -> Section:
         for name, read in columns.items()
     }
     options = {name: name for name in columns}
-    text = f"A bar per variant for the cost that is chosen: {', '.join(columns)}. The table has the numbers."
-    figure = Figure("cost", "What it cost", text, data, (Choice("what", "Cost", options),))
+    text = f"One bar per variant for the selected cost: {', '.join(columns)}. The table has the numbers."
+    figure = Figure("cost", "Cost by variant", text, data, (Choice("what", "Cost", options),))
     return Section("cost", "Cost", [], [figure], [table])
 
 

@@ -1,4 +1,4 @@
-"""Frontier: score against bytes, boundary and direction by choice, seeds as points, intervals, the Pareto front."""
+"""Pareto front section: score against bytes at the chosen boundary, with seeds, error bars and the front."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SCORES: dict[str, Callable[[Result], float | None]] = {
 
 
 def frontier(shown: Shown) -> Section:
-    """The section; empty while no run is complete."""
+    """Return the section; without figures while no run is complete."""
     scores = [name for name in _SCORES if any(_SCORES[name](result) is not None for result in shown.complete)]
     if not scores or not shown.boundaries:
-        return Section("frontier", "Frontier", ["No run is complete yet, so there is nothing to compare."])
+        return Section("frontier", "Pareto front", ["No run is complete yet."])
     data = {
         f"{which}/{boundary}/{direction}": _points(shown, which, boundary, direction)
         for which in scores
@@ -36,17 +36,17 @@ def frontier(shown: Shown) -> Section:
     figure = Figure(
         "frontier",
         f"{shown.metric} against bytes",
-        _in_words(shown, data, scores[0]),
+        _description(shown, data, scores[0]),
         {"points": data, "unit": shown.unit, "metric": shown.metric},
         (Choice("which", "Score", {name: f"{name} {shown.metric}" for name in scores}),),
     )
-    return Section("frontier", "Frontier", [], [figure], [_table(shown, scores)])
+    return Section("frontier", "Pareto front", [], [figure], [_table(shown, scores)])
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Which of the points (cost, gain) no other one beats, from the cheapest; of equal ones, the first."""
+    """Return the indices of the Pareto-optimal points (cost, gain), from the cheapest; of equal points the first."""
     best, front = float("-inf"), []
-    for at in sorted(range(len(points)), key=lambda one: (points[one][0], -points[one][1])):
+    for at in sorted(range(len(points)), key=lambda index: (points[index][0], -points[index][1])):
         if points[at][1] > best:
             best = points[at][1]
             front.append(at)
@@ -54,46 +54,42 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[int]:
 
 
 def _points(shown: Shown, which: str, boundary: str, direction: str) -> dict[str, Any]:
-    """Runs as [run, MB, score], variants as [variant, MB, interval, score, interval], and who is on the front."""
+    """Return runs as [run, MB, score], variants as [variant, MB, interval, score, interval], and the front."""
     read, spent = _SCORES[which], crossed(boundary, direction)
-    place = {id(result): at for at, result in enumerate(shown.results)}
+    index = {id(result): at for at, result in enumerate(shown.results)}
     seeds, means, centres = [], [], []
     for variant in shown.variants:
         known = [result for result in variant.results if read(result) is not None]
         if not known:
             continue
-        scores, costs = [shown.factor * (read(one) or 0.0) for one in known], [spent(one) or 0.0 for one in known]
-        seeds += [[place[id(one)], short(x), short(y)] for one, x, y in zip(known, costs, scores, strict=True)]
+        scores, costs = [shown.factor * (read(run) or 0.0) for run in known], [spent(run) or 0.0 for run in known]
+        seeds += [[index[id(run)], short(x), short(y)] for run, x, y in zip(known, costs, scores, strict=True)]
         centre = variant.mean(spent) or 0.0, shown.factor * (variant.mean(read) or 0.0)
         centres.append(centre)
         ends = [interval_over(costs), interval_over(scores)]
-        spread = [None if one is None else [short(end) for end in one] for one in ends]
+        spread = [None if pair is None else [short(end) for end in pair] for pair in ends]
         means.append([shown.place_of(variant.name), short(centre[0]), spread[0], short(centre[1]), spread[1]])
     return {"seeds": seeds, "means": means, "front": [means[at][0] for at in pareto(centres)]}
 
 
-def _in_words(shown: Shown, data: dict[str, Any], which: str) -> str:
-    boundary, direction = _usual(shown)
-    found = data[f"{which}/{boundary}/{direction}"]
-    by_place = {one[0]: one for one in found["means"]}
+def _description(shown: Shown, data: dict[str, Any], which: str) -> str:
+    """Return the text alternative, for the boundary and direction that the page shows first."""
+    pairs = list(shown.pairs())
+    boundary, direction = ("messages", "both") if ("messages", "both") in pairs else pairs[-1]
+    points = data[f"{which}/{boundary}/{direction}"]
+    means = {mean[0]: mean for mean in points["means"]}
     front = "; ".join(
-        f"{shown.names[at]} ({by_place[at][1]:g} MB, {by_place[at][3]:.4g}{shown.unit})" for at in found["front"]
+        f"{shown.names[at]} ({means[at][1]:g} MB, {means[at][3]:.4g}{shown.unit})" for at in points["front"]
     )
     return (
-        f"Each mark is the mean of one of {len(by_place)} variants over its seeds, with Student's 95 % intervals; "
-        f"small points are seeds. With bytes under {boundary} ({direction}) and {which} {shown.metric}, no other "
-        f"variant is better and cheaper than these, from the cheapest: {front}."
+        f"Each mark is the mean of one of {len(means)} variants over its seeds, with Student's 95 % intervals as error "
+        f"bars; small points are seeds. With bytes at {boundary} ({direction}) and {which} {shown.metric}, the Pareto "
+        f"front is, from the cheapest: {front}."
     )
-
-
-def _usual(shown: Shown) -> tuple[str, str]:
-    """What a page shows first: messages in both directions, or the last that there is."""
-    pairs = list(shown.pairs())
-    return ("messages", "both") if ("messages", "both") in pairs else pairs[-1]
 
 
 def _table(shown: Shown, scores: Sequence[str]) -> Table:
-    """The points of the figure as numbers: scores, MB under every boundary in its headline direction, the front."""
+    """Return the points of the figure as numbers: scores, and MB under every boundary in its headline direction."""
     pairs = [(name, boundary_of(name).headline) for name in shown.boundaries]
     fronts = {pair: _points(shown, scores[0], *pair)["front"] for pair in pairs}
     rows = []
@@ -106,7 +102,7 @@ def _table(shown: Shown, scores: Sequence[str]) -> Table:
         rows.append((variant.name, str(len(variant.results)), *cells))
     headers = ("variant", "seeds", *scores, *(f"MB {direction}\n{name}" for name, direction in pairs))
     legend = (
-        f"Means over seeds, all rounds together. †: no other variant has a higher {scores[0]} {shown.metric} for fewer "
-        "of these bytes.\n" + boundary_legend(shown.boundaries)
+        f"Means over seeds, all rounds together. †: Pareto-optimal, no other variant has a higher {scores[0]} "
+        f"{shown.metric} for fewer of these bytes.\n" + boundary_legend(shown.boundaries)
     )
     return Table("Score and bytes", headers, tuple(rows), legend)

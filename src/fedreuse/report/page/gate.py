@@ -23,20 +23,24 @@ _MOST_EVENTS = 250_000
 
 
 def gate(shown: Shown) -> Section:
-    """The section; empty if every client of every run trained, and nobody was scored."""
-    deciding = [result for result in shown.results if _decides(result)]
+    """Return the section; without figures if every client of every run trained and none was scored."""
+    deciding = [
+        result
+        for result in shown.results
+        if any(event.outcome != "fresh" or event.score is not None for event in result.history.events)
+    ]
     if not deciding:
-        lead = ["In these runs every selected client trained: no gate decided anything."]
-        return Section("gate", "Gate", lead)
+        lead = ["In these runs every selected client trained: there was no gate decision."]
+        return Section("gate", "Gate decisions", lead)
     drawn = _within_budget(deciding)
     data = [{"run": shown.results.index(result), **_events(result)} for result in drawn]
-    choice = Choice("run", "Run", {str(at): f"{one.variant}, seed {one.seed}" for at, one in enumerate(drawn)})
+    choice = Choice("run", "Run", {str(at): f"{run.variant}, seed {run.seed}" for at, run in enumerate(drawn)})
     titles = {
-        "scores": ("Scores over rounds against the threshold", _scores_in_words(drawn)),
-        "reasons": ("Decisions by reason in each round", "Bars count the selected clients; sums are in the table."),
-        "ages": ("Ages of reused updates", _ages_in_words(drawn)),
-        "clients": ("Clients by rounds", "A column per round, a row per client: fresh, reused, dropped or lost where "
-                    "it was selected, empty where it was not. The table has each client's share."),
+        "scores": ("Gate scores and threshold by round", _scores_description(drawn[0])),
+        "reasons": ("Decisions by reason and round", "Bars count the selected clients; sums are in the table."),
+        "ages": ("Ages of reused updates", _ages_description(drawn[0])),
+        "clients": ("Outcome by client and round", "A column per round, a row per client: fresh, reused, dropped or "
+                    "lost if it was selected, else empty. The table has the shares per client."),
     }  # fmt: skip
     figures = [
         Figure(f"gate_{key}", title, text, data if key == "scores" else None, (choice,) if key == "scores" else ())
@@ -44,25 +48,21 @@ def gate(shown: Shown) -> Section:
     ]
     left = len(deciding) - len(drawn)
     lead = (
-        [f"Figures show {len(drawn)} runs; {left} more are in the table alone, to keep the page small."] if left else []
+        [f"Figures show {len(drawn)} runs; {left} more are only in the table, to keep the page small."] if left else []
     )
-    return Section("gate", "Gate", lead, figures, [_decisions(deciding)])
-
-
-def _decides(result: Result) -> bool:
-    return any(event.outcome != "fresh" or event.score is not None for event in result.history.events)
+    return Section("gate", "Gate decisions", lead, figures, [_decisions(deciding)])
 
 
 def _within_budget(results: Sequence[Result]) -> list[Result]:
-    """As many runs as the page has room for: the first seed of every variant first."""
+    """Return the runs whose events fit on the page, the first seed of every variant first."""
     seen: Counter[str] = Counter()
-    turns: dict[int, int] = {}
+    order: dict[int, int] = {}
     for result in results:
-        turns[id(result)] = seen[result.variant]
+        order[id(result)] = seen[result.variant]
         seen[result.variant] += 1
     chosen: set[int] = set()
     room = _MOST_EVENTS
-    for result in sorted(results, key=lambda one: turns[id(one)]):
+    for result in sorted(results, key=lambda result: order[id(result)]):
         room -= len(result.history.events)
         if room >= 0 or not chosen:
             chosen.add(id(result))
@@ -70,7 +70,7 @@ def _within_budget(results: Sequence[Result]) -> list[Result]:
 
 
 def _events(result: Result) -> dict[str, Any]:
-    """The events of a run in columns; counts by round and by age."""
+    """Return the events of a run as columns, and their counts by reason and by age."""
     events = result.history.events
     return {
         "rounds": [event.round_number for event in events],
@@ -85,14 +85,13 @@ def _events(result: Result) -> dict[str, Any]:
 
 
 def _threshold(result: Result) -> list[float | int | None] | None:
-    """The gate's threshold in each round, if it has one that is fixed beforehand."""
-    named = result.config["method"].get("gate")
-    made = registry_of("gates").parse(named, "gate") if named else None
-    threshold = getattr(made, "threshold", None)
-    if threshold is None:
+    """Return the gate's threshold in each round; None for a gate without a fixed threshold."""
+    config = result.config["method"].get("gate")
+    gate = registry_of("gates").parse(config, "gate") if config else None
+    threshold_in = getattr(gate, "threshold_in", None)
+    if threshold_in is None:
         return None
-    at = threshold if callable(threshold) else lambda _: threshold
-    return [short(at(number)) for number in range(1, result.rounds + 1)]
+    return [short(threshold_in(number)) for number in range(1, result.rounds + 1)]
 
 
 def _by_round(events: Sequence[EventRow], num_rounds: int) -> dict[str, list[int]]:
@@ -107,23 +106,21 @@ def _ages(events: Sequence[EventRow]) -> Counter[int]:
     return Counter(event.age for event in events if event.outcome == "reused" and event.age is not None)
 
 
-def _scores_in_words(results: Sequence[Result]) -> str:
-    one = results[0]
-    scores = [event.score for event in one.history.events if event.score is not None]
-    head = "A point per scored client, at its score; the line is the threshold from which a client trains."
+def _scores_description(run: Result) -> str:
+    scores = [event.score for event in run.history.events if event.score is not None]
+    head = "One point per scored client; the line is the threshold from which a client trains."
     if not scores:
-        return f"{head} In {one.variant}, seed {one.seed}, nobody was scored."
+        return f"{head} In {run.variant}, seed {run.seed}, no client was scored."
     return (
-        f"{head} In {one.variant}, seed {one.seed}: {len(scores)} scores from {min(scores):.3g} to {max(scores):.3g}, "
+        f"{head} In {run.variant}, seed {run.seed}: {len(scores)} scores from {min(scores):.3g} to {max(scores):.3g}, "
         f"median {sorted(scores)[len(scores) // 2]:.3g}."
     )
 
 
-def _ages_in_words(results: Sequence[Result]) -> str:
-    one = results[0]
-    ages = sorted(_ages(one.history.events).items())
-    told = ", ".join(f"{count} at {age} round{'' if age == 1 else 's'}" for age, count in ages)
-    return f"How old reused updates were. In {one.variant}, seed {one.seed}: {told or 'none was reused'}."
+def _ages_description(run: Result) -> str:
+    ages = sorted(_ages(run.history.events).items())
+    counts = ", ".join(f"{count} at {age} round{'' if age == 1 else 's'}" for age, count in ages)
+    return f"Ages of reused updates. In {run.variant}, seed {run.seed}: {counts or 'none was reused'}."
 
 
 def _decisions(results: Sequence[Result]) -> Table:
@@ -135,10 +132,11 @@ def _decisions(results: Sequence[Result]) -> Table:
     )
     headers = ("run", *(kind.replace(": ", ":\n") for kind in kinds), "reused per\nclient, %")
     legend = "reused per client: lowest, median and highest share of a client's selections in which it was reused."
-    return Table("Decisions by reason (selected clients, all rounds)", headers, rows, legend)
+    return Table("Gate decisions by reason (selected clients, all rounds)", headers, rows, legend)
 
 
 def _shares(result: Result) -> str:
+    """Format the lowest, median and highest share of reuse over clients, in percent."""
     selected, reused = Counter[int](), Counter[int]()
     for event in result.history.events:
         selected[event.client] += 1

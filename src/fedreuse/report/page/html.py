@@ -1,6 +1,6 @@
-"""A page as one HTML file that needs nothing else: style, script, plotting library and numbers are inside.
+"""A report page as one self-contained HTML file with style, script, plotting library and data.
 
-Library and numbers are compressed, and unpacked by the browser; tables and texts are plain HTML and need no script.
+Library and data are compressed and unpacked by the browser; tables and texts are plain HTML and need no script.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LIBRARY = ("plotly", "package_data", "plotly.min.js")
 
 
 def render(page: Page, refresh_seconds: int = 0, state: str = "") -> str:
-    """The text of the HTML file.
+    """Return the text of the HTML file.
 
     Args:
-        page: What to show.
-        refresh_seconds: How often the page asks its server for another state; 0: never, a file has no server.
-        state: What the server answers as long as nothing has changed.
+        page: The page to show.
+        refresh_seconds: Seconds between two requests for the state of the runs; 0 for a file without a server.
+        state: The answer of the server as long as no run has changed.
     """
     from jinja2 import Environment
     from markupsafe import Markup
@@ -49,7 +49,7 @@ def render(page: Page, refresh_seconds: int = 0, state: str = "") -> str:
         boundaries=[(name, boundary_of(name).meaning) for name in names],
         usual="messages" if "messages" in names else "",
         variant_of=_variant_of(page),
-        in_words=_in_words,
+        has_words=_has_words,
         refresh=refresh_seconds,
         state=state,
         css=Markup(_asset("page.css")),
@@ -70,12 +70,12 @@ def _data(page: Page) -> dict[str, Any]:
 
 
 def _variant_of(page: Page) -> Callable[[Sequence[str]], int | None]:
-    """How to find the variant that a row of a table is about: a cell is its name, or begins with it and a seed."""
-    places = {name: at for at, name in enumerate(page.shown.names)}
+    """Return a function that finds the variant of a table row: a cell is its name, or its name and a seed."""
+    numbers = {name: at for at, name in enumerate(page.shown.names)}
 
     def find(row: Sequence[str]) -> int | None:
         for cell in row[:2]:
-            known = places.get(cell, places.get(cell.rpartition(", seed ")[0]))
+            known = numbers.get(cell, numbers.get(cell.rpartition(", seed ")[0]))
             if known is not None:
                 return known
         return None
@@ -83,8 +83,8 @@ def _variant_of(page: Page) -> Callable[[Sequence[str]], int | None]:
     return find
 
 
-def _in_words(table: Table) -> list[bool]:
-    """Which columns hold words, and are set from the left."""
+def _has_words(table: Table) -> list[bool]:
+    """Return for each column whether it holds text, which is left-aligned, instead of numbers."""
     columns = zip(*table.rows, strict=True) if table.rows else ([] for _ in table.headers)
     return [not all(_NUMBER.match(cell) for cell in column if cell) for column in columns]
 
@@ -95,7 +95,7 @@ def _asset(name: str) -> str:
 
 @cache
 def _library() -> str:
-    """Plotly's own script, as its Python package ships it."""
+    """Return the script of Plotly that its Python package contains."""
     package, *path = _LIBRARY
     return _packed(resources.files(package).joinpath(*path).read_bytes())
 

@@ -1,4 +1,4 @@
-"""Overview: what was compared, the plan and its hash, the state of every run, and how often test splits were opened."""
+"""Overview section: runs, plan, code versions, test evaluations, and the state of every run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["overview"]
 
 
 def overview(shown: Shown) -> Section:
-    """The section."""
+    """Return the section."""
     tables = [_runs(shown)]
     if shown.complete:
         tables = [comparison(shown.complete)[0], *tables]
@@ -30,6 +30,7 @@ def overview(shown: Shown) -> Section:
 
 
 def _lead(shown: Shown) -> Iterator[str]:
+    """Yield the sentences above the tables."""
     results = shown.results
     data = ", ".join(sorted({f"{result.network} on {result.dataset}" for result in results}))
     seeds = sorted({result.seed for result in results})
@@ -41,24 +42,21 @@ def _lead(shown: Shown) -> Iterator[str]:
     )
     for place in shown.places:
         if plans := registered_plans(place):
-            amended = f", {len(plans) - 1} time(s) amended" if len(plans) > 1 else ""
+            amended = f", amended {len(plans) - 1} time(s)" if len(plans) > 1 else ""
             yield f"{name_of(place)}: plan {plans[-1]['digest']}, registered {plans[-1]['registered']}{amended}."
-    begun = [result for result in results if result.rounds]
-    versions = sorted({code_version(RunDirectory.open(result.directory).provenance) for result in begun})
-    yield f"Made by {'; '.join(versions)}." if versions else "No round is complete yet."
+    started = [result for result in results if result.rounds]
+    versions = sorted({code_version(RunDirectory.open(result.directory).provenance) for result in started})
+    yield f"Code: {'; '.join(versions)}." if versions else "No round is complete yet."
     yield from shown.left_out
-    yield _alike(shown.complete)
-    yield evaluations_text(openings_behind([one.directory for one in shown.complete])) or "No test split was opened."
+    if differing := compared_alike(shown.complete):
+        yield f"Runs of the same seed differ in {', '.join(differing)}."
+    else:
+        yield "Runs of the same seed share data, partition, cohorts and initial model (digests compared)."
+    openings = openings_behind([result.directory for result in shown.complete])
+    yield evaluations_text(openings) or "The test set was not evaluated."
     for seed, names in same_models(shown.complete):
         named = " and ".join(repr(name) for name in names)
-        yield f"{named} end with the same model, bit for bit (seed {seed}): they differ in name alone."
-
-
-def _alike(complete: list[Result]) -> str:
-    differing = compared_alike(complete)
-    if differing:
-        return f"Runs of the same seed differ in {', '.join(differing)}."
-    return "Runs of the same seed share data, partition, cohorts and initial model (digests compared)."
+        yield f"{named} end with bit-identical models (seed {seed}): they differ only in name."
 
 
 def _runs(shown: Shown) -> Table:
@@ -72,14 +70,11 @@ def _runs(shown: Shown) -> Table:
     )  # fmt: skip
     headers = ("run", "variant", "seed", "state", "rounds", "test", "validation", "MB\nmessages", "run id")
     legend = (
-        "state: complete runs are audited; checked: files, identity, sums, counts and test score agree with their "
-        "checksums; unverified: the run was begun before there were any. validation: the last evaluation."
+        "state: for complete runs, files, run id, sums, counts and test score agree with their checksums. validation: "
+        "the last evaluation."
     )
     return Table("Runs", headers, rows, legend)
 
 
 def _state(result: Result) -> str:
-    directory = RunDirectory.open(result.directory)
-    if not result.is_complete:
-        return directory.state
-    return "complete, checked" if directory.is_checked else "complete, unverified"
+    return "complete" if result.is_complete else RunDirectory.open(result.directory).state

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the figures from the numbers in the page; it computes none. One state, and one function that draws it.
+// Draws the figures from the numbers in the page. `state` holds the user's choices; `drawAll` draws them.
 const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7A5195", "#8C8C00"];
 const MARKS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star"];
 const DASHES = ["solid", "dash", "dot", "dashdot"];
@@ -27,9 +27,9 @@ const folded = (text, width) => text.length <= width ? bold(text) : bold(text.sl
 const pair = known => [state.direction, "both"].map(way => `${state.boundary}/${way}`).find(key => known(key)) ;
 const bytesTitle = key => { const [boundary, way] = key.split("/"); return `MB ${way === "both" ? "up and down" : way} (${boundary})`; };
 const scale = values => Math.max(...values) > 8 * Math.min(...values.filter(one => one > 0)) ? { type: "log", dtick: "D2", minorloglabels: "complete" } : {};
-const told = at => `<b>${folded(name(at), 60)}</b><br>${folded(data.variants[at].settings || "", 90)}<br>`;
+const hoverHead = at => `<b>${folded(name(at), 60)}</b><br>${folded(data.variants[at].settings || "", 90)}<br>`;
 
-function hovered(at, run) { return told(at) + (run === undefined ? "mean over seeds" : `seed ${data.runs[run].seed}`) + "<br>%{x:.5~g}, %{y:.5~g}<extra></extra>"; }
+function hovered(at, run) { return hoverHead(at) + (run === undefined ? "mean over seeds" : `seed ${data.runs[run].seed}`) + "<br>%{x:.5~g}, %{y:.5~g}<extra></extra>"; }
 
 const draw = {
   frontier(figure, choices) {
@@ -55,7 +55,7 @@ const draw = {
       const x = choices.over === "bytes" ? line.bytes[key] : line[choices.over];
       if (choices.over === "bytes") title = bytesTitle(key);
       if (line.band && !isDim(at)) traces.push({ x: [...x, ...[...x].reverse()], y: [...line.band[1], ...[...line.band[0]].reverse()], fill: "toself", fillcolor: colour(at) + "22", line: { width: 0 }, hoverinfo: "skip", showlegend: false, mode: "lines" });
-      traces.push({ x, y: line.mean, mode: "lines+markers", meta: at, ...look(at), name: folded(name(at), 40) + (line.is_complete ? "" : " (going on)"), hovertemplate: hovered(at), marker: { size: 5, symbol: MARKS[at % MARKS.length] },
+      traces.push({ x, y: line.mean, mode: "lines+markers", meta: at, ...look(at), name: folded(name(at), 40) + (line.is_complete ? "" : " (running)"), hovertemplate: hovered(at), marker: { size: 5, symbol: MARKS[at % MARKS.length] },
         line: { color: colour(at), width: state.highlight === at ? 3.5 : 2, dash: DASHES[Math.floor(at / COLOURS.length) % DASHES.length] } });
     }
     const shapes = figure.targets.map(y => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { dash: "dash", width: 1.5, color: ink("--text") } }));
@@ -126,7 +126,7 @@ const draw = {
   paper_decomposition(figure) { return beside(figure); },
 };
 
-// Numbers of runs and of the paper in one figure: filled is ours, hollow is theirs.
+// Numbers of these runs (filled marks) and of the paper (hollow marks) in one figure.
 function beside(figure) {
   const traces = [], isBar = figure.kind === "bar";
   for (const one of figure.series) {
@@ -183,7 +183,7 @@ async function drawAll() {
 function highlight(at) { state.highlight = state.highlight === at ? null : at; remember(); drawAll(); }
 function remember() {
   for (const one of all("[data-choice]")) state.choices[one.closest("figure").id + one.dataset.choice] = one.value;
-  try { sessionStorage.setItem("fedreuse " + location.pathname, JSON.stringify(state)); } catch { /* a browser may forbid it; the page works without */ }
+  try { sessionStorage.setItem("fedreuse " + location.pathname, JSON.stringify(state)); } catch { /* the browser may forbid storage; the page works without it */ }
 }
 function recall() {
   try { Object.assign(state, JSON.parse(sessionStorage.getItem("fedreuse " + location.pathname) || "{}")); } catch { /* as above */ }
@@ -229,8 +229,8 @@ function follow() {
     try {
       const now = await (await fetch("state", { cache: "no-store" })).text();
       if (now !== document.body.dataset.state) { remember(); location.reload(); }
-      live.textContent = `follows the runs, every ${pause} s`;
-    } catch { live.textContent = "the server does not answer; what you see is the last state"; }
+      live.textContent = `refreshed every ${pause} s`;
+    } catch { live.textContent = "the server does not answer; this is the last known state"; }
   }, 1000 * pause);
 }
 

@@ -1,4 +1,4 @@
-"""What a page consists of: sections with a few sentences, figures with a text alternative, and tables."""
+"""Parts of a page: sections with sentences, figures with a text alternative, and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Choice", "Figure", "Section", "short", "shorts"]
 
 @dataclass(frozen=True)
 class Choice:
-    """What a reader may choose for one figure: a name for the code of the page, a label, and the options by value."""
+    """A selection box of one figure: its name in the page's script, its label, and its options by value."""
 
     name: str
     label: str
@@ -24,7 +24,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: `key` names the function of the page that draws it, `text` says in words what is seen."""
+    """A figure: `key` names the function of the page's script that draws it, `text` is its text alternative."""
 
     key: str
     title: str
@@ -35,7 +35,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: an anchor, a heading, paragraphs, figures, tables, and what is to be said below these."""
+    """A section of the page: anchor, heading, paragraphs, figures, tables, and notes below them."""
 
     key: str
     title: str
@@ -46,12 +46,12 @@ class Section:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to show."""
+        """True for a section without content."""
         return not (self.lead or self.figures or self.tables)
 
 
 def short(number: float | None) -> float | int | None:
-    """A number for a figure: six significant digits; what is not finite is absent."""
+    """Round a number for a figure to six significant digits; None if it is not finite."""
     if number is None or not isfinite(number):
         return None
     rounded = float(f"{number:.6g}")
@@ -59,5 +59,5 @@ def short(number: float | None) -> float | int | None:
 
 
 def shorts(numbers: Iterable[float | None]) -> list[float | int | None]:
-    """Numbers for a figure."""
+    """Round numbers for a figure."""
     return [short(number) for number in numbers]

@@ -1,4 +1,4 @@
-"""The report of a folder, served to this machine alone: read-only, and made again when a run has changed."""
+"""Server of a report page on the loopback address: read-only, rendered again when a run changes."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 __all__ = ["LOOPBACK", "Content", "report_server", "state_of"]
 
 LOOPBACK = "127.0.0.1"
-_TELLING = ("config.yaml", "metrics.jsonl", "STOPPED", "test-opened.json", "summary.json", "COMPLETE")
-_NAMES = ("localhost", LOOPBACK)
+_WATCHED = ("config.yaml", "metrics.jsonl", "STOPPED", "test-opened.json", "summary.json", "COMPLETE")
+_HOSTS = ("localhost", LOOPBACK)
 
 
 def state_of(places: Sequence[Path]) -> str:
-    """A hash of what changes when a round becomes safe, a run begins or ends."""
-    seen = sha256()
+    """Return a hash that changes when a round is committed, or a run starts or ends."""
+    state = sha256()
     for place in places:
         for directory in find_runs(place):
-            for name in _TELLING:
+            for name in _WATCHED:
                 try:
-                    found = directory.file(name).stat()
+                    stat = directory.file(name).stat()
                 except OSError:
                     continue
-                seen.update(f"{directory.path}\0{name}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
-    return seen.hexdigest()
+                state.update(f"{directory.path}\0{name}\0{stat.st_size}\0{stat.st_mtime_ns}\n".encode())
+    return state.hexdigest()
 
 
 class Content:
-    """The page of some places, made once for each of their states."""
+    """The page of some folders, rendered once for each of their states."""
 
     def __init__(
         self,
@@ -50,58 +50,60 @@ class Content:
         title: str = "",
         make: Callable[[Sequence[Path], str], Page] = page_of,
     ) -> None:
-        """`make` reads the places into a page with that title; nothing is read yet."""
+        """Store the settings; nothing is read yet. `make` reads the folders into a page with that title."""
         self._places, self._refresh, self._title, self._make = list(places), refresh_seconds, title, make
         self._lock, self._state, self._page = Lock(), "", b""
 
     def state(self) -> str:
-        """What the page compares with its own state."""
+        """Return the current state, which the page compares with its own."""
         return state_of(self._places)
 
     def page(self) -> bytes:
-        """The page of this moment. The state is taken first: what changes meanwhile is shown by the next one."""
+        """Return the current page."""
         with self._lock:
-            state = self.state()
+            state = self.state()  # before the page: a change while it is rendered leads to another refresh
             if state != self._state or not self._page:
-                self._page = self._made(state)
+                self._page = self._render(state)
                 self._state = state
             return self._page
 
-    def _made(self, state: str) -> bytes:
+    def _render(self, state: str) -> bytes:
         try:
             return render(self._make(self._places, self._title), self._refresh, state).encode()
-        except FedreuseError as error:  # no round yet, say; the next look may find one
+        except FedreuseError as error:  # for example no run yet; the next request may find one
             head = '<meta charset="utf-8"><title>fedreuse</title><link rel="icon" href="data:,">'
             head += f'<meta http-equiv="refresh" content="{self._refresh}">'
             return f'<!doctype html><html lang="en">{head}<p>{escape(str(error))}</p></html>'.encode()
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Two addresses, both to be read: the page, and its state."""
+    """Handler of two read-only addresses: the page and its state."""
 
     content: Content
     server_version = "fedreuse"
 
     def do_GET(self) -> None:
-        """Answer a look."""
+        """Answer with content."""
         self._answer(has_body=True)
 
     def do_HEAD(self) -> None:
-        """Answer without the content."""
+        """Answer without content."""
         self._answer(has_body=False)
 
     def _answer(self, has_body: bool) -> None:
-        if (
-            self.headers.get("Host", "").rpartition(":")[0] not in _NAMES
-        ):  # a stranger's name that points to this machine
-            self.send_error(403, "asked under another name")
+        # DNS rebinding: a foreign site's host name may resolve to this machine
+        if self.headers.get("Host", "").rpartition(":")[0] not in _HOSTS:
+            self.send_error(403, "unknown host name")
             return
         try:
-            known = {"/": ("text/html; charset=utf-8", self.content.page), "/state": ("text/plain", self._state)}
-            if self.path not in known:
+            answers = {
+                "/": ("text/html; charset=utf-8", self.content.page),
+                "/state": ("text/plain", lambda: self.content.state().encode()),
+            }
+            if self.path not in answers:
                 self.send_error(404)
                 return
-            kind, make = known[self.path]
+            kind, make = answers[self.path]
             body = make()
         except (FedreuseError, OSError) as error:
             self.send_error(503, explain=str(error))
@@ -114,14 +116,11 @@ class _Handler(BaseHTTPRequestHandler):
         if has_body:
             self.wfile.write(body)
 
-    def _state(self) -> bytes:
-        return self.content.state().encode()
-
     def log_message(self, *_: object) -> None:
-        """Say nothing of every look."""
+        """Log no requests."""
 
 
 def report_server(content: Content, port: int = 0) -> ThreadingHTTPServer:
-    """A server on the loopback address; port 0 takes a free one."""
+    """Return a server on the loopback address; port 0 takes a free one."""
     handler = type("Handler", (_Handler,), {"content": content})
     return ThreadingHTTPServer((LOOPBACK, port), handler)

@@ -1,4 +1,4 @@
-"""The runs of a page: every variant with its seeds, complete or not, and what tells the variants apart."""
+"""Runs of a page: every variant with its seeds, complete or not, and the settings in which variants differ."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Shown", "interval_over"]
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page is about: the places that were named, the runs found there, and why some of these are left out."""
+    """Folders of a page, the runs in them, and the reasons for runs that are left out."""
 
     places: tuple[Path, ...]
     results: tuple[Result, ...]
@@ -30,7 +30,7 @@ class Shown:
 
     @cached_property
     def complete(self) -> list[Result]:
-        """The runs that came to their end; only they have a place in tables of results."""
+        """Complete runs; only these are in tables of results."""
         return [result for result in self.results if result.is_complete]
 
     @cached_property
@@ -40,7 +40,7 @@ class Shown:
 
     @cached_property
     def begun(self) -> list[Variant]:
-        """All runs with a round, by variant, in the same order as the names."""
+        """Runs with at least one round by variant, in the order of the names."""
         groups: dict[str, list[Result]] = {name: [] for name in self.names}
         for result in self.results:
             if result.rounds:
@@ -49,71 +49,68 @@ class Shown:
 
     @cached_property
     def names(self) -> list[str]:
-        """The variants in order of first appearance; a figure refers to them by their place."""
+        """Names of the variants in order of first appearance; figures refer to them by index."""
         return list(dict.fromkeys(result.variant for result in self.results))
 
     @cached_property
     def metric(self) -> str:
-        """The name of the score that all runs share, or `score`."""
+        """The name of the metric that all runs share, or `score`."""
         metrics = {result.metric for result in self.results}
         return metrics.pop() if len(metrics) == 1 else "score"
 
     @property
     def factor(self) -> int:
-        """What a score is multiplied by before it is shown: accuracy is in percent."""
+        """Factor of a score before it is shown: 100 for accuracy, which is in percent."""
         return 100 if self.metric == "accuracy" else 1
 
     @property
     def unit(self) -> str:
-        """What stands behind a score."""
+        """The unit of a score."""
         return " %" if self.metric == "accuracy" else ""
 
     @cached_property
     def boundaries(self) -> list[str]:
-        """Boundaries that every run with rounds has counted, in the order of tables."""
+        """Boundaries counted by every run with at least one round, in the order of tables."""
         counted = [set(result.history.traffic) for result in self.results if result.rounds]
-        return [name for name in {**modelled(), **measured()} if counted and all(name in one for one in counted)]
+        return [name for name in {**modelled(), **measured()} if counted and all(name in names for names in counted)]
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Every boundary in every direction that it counts."""
+        """Yield every boundary with every direction that it counts."""
         for name in self.boundaries:
             for direction in DIRECTIONS:
                 if direction == "both" or boundary_of(name).headline in (direction, "both"):
                     yield name, direction
 
     def settings(self) -> list[str]:
-        """By variant, the settings in which the variants differ."""
-        firsts = {name: settings_of(one.config) for name in self.names for one in self._runs_of(name)[:1]}
+        """Return for each variant the settings in which the variants differ."""
+        first_runs = {result.variant: result for result in reversed(self.results)}
+        firsts = {name: settings_of(first_runs[name].config) for name in self.names}
         keys = list(dict.fromkeys(key for mine in firsts.values() for key in mine))
         differing = [key for key in keys if len({mine.get(key) for mine in firsts.values()}) > 1]
         return [", ".join(f"{key} {mine[key]}" for key in differing if key in mine) for mine in firsts.values()]
 
     def plain(self) -> dict[str, Any]:
-        """Variants and runs as figures refer to them."""
-        place = {name: at for at, name in enumerate(self.names)}
+        """Return variants and runs as JSON data, in the order in which figures refer to them."""
         return {
             "variants": [
                 {"name": name, "settings": settings} for name, settings in zip(self.names, self.settings(), strict=True)
             ],
             "runs": [
-                {"name": result.directory.name, "variant": place[result.variant], "seed": result.seed}
+                {"name": result.directory.name, "variant": self.place_of(result.variant), "seed": result.seed}
                 for result in self.results
             ],
         }
 
     def place_of(self, name: str) -> int:
-        """The number by which figures know a variant."""
-        return self._places[name]
+        """Return the index by which figures refer to a variant."""
+        return self._indices[name]
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
+    def _indices(self) -> Mapping[str, int]:
         return {name: at for at, name in enumerate(self.names)}
-
-    def _runs_of(self, name: str) -> list[Result]:
-        return [result for result in self.results if result.variant == name]
 
 
 def interval_over(values: Sequence[float]) -> tuple[float, float] | None:
-    """Student's 95 % interval over seeds; None for one seed."""
-    found = t_interval(values)
-    return None if found is None else (found.low, found.high)
+    """Return Student's 95 % interval over seeds; None for one seed."""
+    ends = t_interval(values)
+    return None if ends is None else (ends.low, ends.high)

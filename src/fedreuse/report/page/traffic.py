@@ -1,14 +1,15 @@
-"""Where the bytes go: by direction, group and mode, frames and control; modelled beside measured; round by round."""
+"""Communication section: bytes by direction, group and mode, headers and control; modelled and measured; by round."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedreuse.accounting.boundaries.boundary import measured
-from fedreuse.report.measured import event_table
+from fedreuse.report.event_costs import event_table
 from fedreuse.report.page.section import Choice, Figure, Section, short, shorts
 from fedreuse.report.tables import Table, comparison, links_table, megabytes
 from fedreuse.store.directory import RunDirectory
@@ -18,23 +19,23 @@ if TYPE_CHECKING:
     from fedreuse.report.page.shown import Shown
     from fedreuse.report.variants import Variant
 
-__all__ = ["where_the_bytes_go"]
+__all__ = ["communication"]
 
 
-def where_the_bytes_go(shown: Shown) -> Section:
-    """The section; empty before the first round."""
-    found = {variant.name: _mean_shares(variant) for variant in shown.begun}
-    shares = sorted({share for one in found.values() for share in one})
+def communication(shown: Shown) -> Section:
+    """Return the section; without figures before the first round."""
+    by_variant = {variant.name: _mean_shares(variant) for variant in shown.begun}
+    shares = sorted({share for parts in by_variant.values() for share in parts})
     if not shares:
-        return Section("bytes", "Where the bytes go", ["No round is complete yet."])
+        return Section("bytes", "Communication", ["No round is complete yet."])
     data = {
         "shares": [share.label for share in shares],
         "variants": [
             {
                 "variant": shown.place_of(variant.name),
-                "total": [short(_total(found[variant.name], share) / 1e6) for share in shares],
+                "total": [short(_total(by_variant[variant.name], share) / 1e6) for share in shares],
                 "rounds": [
-                    shorts(found[variant.name][share] / 1e3) if share in found[variant.name] else None
+                    shorts(by_variant[variant.name][share] / 1e3) if share in by_variant[variant.name] else None
                     for share in shares
                 ],
                 "dense": shorts(_mean_dense(variant) / 1e3),
@@ -42,28 +43,28 @@ def where_the_bytes_go(shown: Shown) -> Section:
             for variant in shown.begun
         ],
     }
-    totals = Figure("totals", "MB of messages by part", _in_words(found), data)
+    totals = Figure("totals", "MB of messages by part", _description(by_variant), data)
     options = {str(shown.place_of(variant.name)): variant.name for variant in shown.begun}
     by_round = Figure(
         "by_round",
         "kB of messages per round",
-        "The parts of the figure before, round by round, for one variant; the dashed line is dense FedAvg with the "
-        "same cohorts and replies. The table below has the sums.",
+        "Bytes by part and round for one variant; the dashed line is dense FedAvg with the same cohorts and replies. "
+        "The table below has the sums.",
         None,
         (Choice("variant", "Variant", options),),
     )
-    tables = [_table(shown, found, shares), *_against_meter(shown)]
+    tables = [_table(by_variant, shares), *_measured_tables(shown)]
     if shown.complete:
         tables += [*comparison(shown.complete)[1:], links_table(shown.complete)]
     lead = [
-        "Bytes under the boundary messages, means over seeds. header: frames, names and checksums of messages with "
-        "tensors; control: messages without any, such as scores and orders to reuse."
+        "Bytes at the boundary messages, means over seeds. header: frames, names and checksums of messages with "
+        "tensors; control: messages without tensors, such as scores and reuse requests."
     ]
-    return Section("bytes", "Where the bytes go", lead, [totals, by_round], tables)
+    return Section("bytes", "Communication", lead, [totals, by_round], tables)
 
 
 def _mean_shares(variant: Variant) -> dict[Share, np.ndarray]:
-    """Bytes by part and round, the mean over seeds, in the rounds that all of them have."""
+    """Return mean bytes over seeds by part and round, for the rounds that all seeds have."""
     count = min(result.rounds for result in variant.results)
     shares = sorted({share for result in variant.results for share in result.history.shares})
     none = np.zeros(count)
@@ -76,7 +77,7 @@ def _mean_shares(variant: Variant) -> dict[Share, np.ndarray]:
 def _mean_dense(variant: Variant) -> np.ndarray:
     count = min(result.rounds for result in variant.results)
     traffics = [result.history.traffic["messages"] for result in variant.results]
-    dense: np.ndarray = np.mean([(one.dense_up + one.dense_down)[:count] for one in traffics], axis=0)
+    dense: np.ndarray = np.mean([(traffic.dense_up + traffic.dense_down)[:count] for traffic in traffics], axis=0)
     return dense
 
 
@@ -84,38 +85,34 @@ def _total(shares: Mapping[Share, np.ndarray], share: Share) -> float:
     return float(shares[share].sum()) if share in shares else 0.0
 
 
-def _in_words(found: Mapping[str, Mapping[Share, np.ndarray]]) -> str:
-    told = []
-    for name, shares in found.items():
-        all_ = sum(float(sizes.sum()) for sizes in shares.values())
-        if all_:
+def _description(by_variant: Mapping[str, Mapping[Share, np.ndarray]]) -> str:
+    """Return the text alternative: total and largest part of every variant."""
+    lines = []
+    for name, shares in by_variant.items():
+        total = sum(float(sizes.sum()) for sizes in shares.values())
+        if total:
             largest = max(shares, key=lambda share: float(shares[share].sum()))
-            told.append(
-                f"{name}: {megabytes(all_)} MB, most of it {largest.label} ({shares[largest].sum() / all_:.0%})"
+            lines.append(
+                f"{name}: {megabytes(total)} MB, most of it {largest.label} ({shares[largest].sum() / total:.0%})"
             )
-    return f"A bar per variant, divided into parts. {'; '.join(told)}."
+    return f"One bar per variant, divided into parts. {'; '.join(lines)}."
 
 
-def _table(shown: Shown, found: Mapping[str, Mapping[Share, np.ndarray]], shares: Sequence[Share]) -> Table:
+def _table(by_variant: Mapping[str, Mapping[Share, np.ndarray]], shares: Sequence[Share]) -> Table:
     rows = tuple(
         (name, *("-" if share not in parts else megabytes(_total(parts, share)) for share in shares))
-        for name, parts in found.items()
+        for name, parts in by_variant.items()
     )
     headers = ("variant", *(f"{share.direction}\n{' '.join(filter(None, share[1:]))}" for share in shares))
-    del shown
     return Table("MB of messages by part (means over seeds)", headers, rows, is_grouped=True)
 
 
-def _against_meter(shown: Shown) -> list[Table]:
-    """Bytes per event where a meter stood, for the first run of every variant."""
+def _measured_tables(shown: Shown) -> list[Table]:
+    """Return the bytes per event of the first run of every variant that has measured bytes."""
     tables = []
     for variant in shown.variants:
-        one = variant.results[0]
-        if measured().keys() & one.savings.keys():
-            table: Any = event_table(RunDirectory.open(one.directory))
-            tables.append(Table(f"{table.title}: {variant.name}, seed {one.seed}", *_rest(table)))
+        run = variant.results[0]
+        if measured().keys() & run.savings.keys():
+            table = event_table(RunDirectory.open(run.directory))
+            tables.append(replace(table, title=f"{table.title}: {variant.name}, seed {run.seed}"))
     return tables
-
-
-def _rest(table: Table) -> tuple[Any, ...]:
-    return table.headers, table.rows, table.legend, table.is_grouped

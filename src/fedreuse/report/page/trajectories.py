@@ -1,4 +1,4 @@
-"""Trajectories: validation score over rounds, bytes, FLOPs and seconds with interval bands; who reaches a target."""
+"""Learning curves section: validation score over rounds, bytes, FLOPs and seconds with bands; costs to targets."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedreuse.report.measured import target_table
 from fedreuse.report.page.section import Choice, Figure, Section, shorts
 from fedreuse.report.page.shown import interval_over
+from fedreuse.report.target_costs import target_table
 
 if TYPE_CHECKING:
     from fedreuse.report.page.shown import Shown
@@ -23,10 +23,10 @@ _AXES = {"rounds": "rounds", "bytes": "MB (boundary and direction above)", "flop
 
 
 def trajectories(shown: Shown, targets: Sequence[float] = ()) -> Section:
-    """The section; empty if nothing was ever validated."""
+    """Return the section; without figures if there are no validation scores."""
     lines = [line for variant in shown.begun if (line := _line(shown, variant)) is not None]
     if not lines:
-        return Section("trajectories", "Trajectories", ["Nothing was validated, so there is no score over rounds."])
+        return Section("trajectories", "Learning curves", ["These runs have no validation scores."])
     data = {
         "lines": lines,
         "targets": [shown.factor * target for target in targets],
@@ -34,18 +34,18 @@ def trajectories(shown: Shown, targets: Sequence[float] = ()) -> Section:
     }
     figure = Figure(
         "trajectories",
-        f"validation {shown.metric} as the runs go on",
-        _in_words(shown, lines),
+        f"validation {shown.metric} during training",
+        _description(shown, lines),
         data,
         (Choice("over", "Over", _AXES),),
     )
     tables = [target_table(shown.results, target) for target in targets]
-    lead = [] if targets else ["To see who reaches a score when, name it: `fedreuse report ... --target 80`."]
-    return Section("trajectories", "Trajectories", lead, [figure], tables)
+    lead = [] if targets else ["`fedreuse report ... --target 80` adds the cost to reach a score."]
+    return Section("trajectories", "Learning curves", lead, [figure], tables)
 
 
 def _line(shown: Shown, variant: Variant) -> dict[str, Any] | None:
-    """A variant at the rounds that all its seeds evaluated: mean, interval, and what was spent by then, as means."""
+    """Return mean score, interval and mean costs of a variant at the rounds that all its seeds evaluated."""
     taken = [result.history.taken("validation_score") for result in variant.results]
     common = sorted(set.intersection(*(set(rounds.tolist()) for rounds, _ in taken)))
     if not common:
@@ -58,7 +58,7 @@ def _line(shown: Shown, variant: Variant) -> dict[str, Any] | None:
         return shorts(np.stack([np.cumsum(read(result))[at] for result in variant.results]).mean(0))
 
     over: dict[str, Any] = {
-        f"{name}/{direction}": spent(lambda one, n=name, d=direction: one.history.traffic[n].used(d) / 1e6)  # type: ignore[misc]
+        f"{name}/{direction}": spent(lambda run, n=name, d=direction: run.history.traffic[n].used(d) / 1e6)  # type: ignore[misc]
         for name, direction in shown.pairs()
     }
     return {
@@ -71,15 +71,16 @@ def _line(shown: Shown, variant: Variant) -> dict[str, Any] | None:
         if bands[0] is None
         else [shorts(end) for end in zip(*(band or (0, 0) for band in bands), strict=True)],
         "bytes": over,
-        "flops": spent(lambda one: one.history.flops / 1e9),
-        "seconds": spent(lambda one: np.array([row["seconds"] for row in one.history.metrics])),
+        "flops": spent(lambda run: run.history.flops / 1e9),
+        "seconds": spent(lambda run: np.array([row["seconds"] for row in run.history.metrics])),
     }
 
 
-def _in_words(shown: Shown, lines: Sequence[dict[str, Any]]) -> str:
-    told = "; ".join(
+def _description(shown: Shown, lines: Sequence[dict[str, Any]]) -> str:
+    """Return the text alternative: first and last score of every variant."""
+    ends = "; ".join(
         f"{shown.names[line['variant']]}: {line['mean'][0]:.4g}{shown.unit} in round {line['rounds'][0]}, "
         f"{line['mean'][-1]:.4g}{shown.unit} in round {line['rounds'][-1]}"
         for line in lines
     )
-    return f"A line per variant: the mean over seeds, with Student's 95 % interval as a band. {told}."
+    return f"One line per variant: the mean over seeds, with Student's 95 % interval as a band. {ends}."

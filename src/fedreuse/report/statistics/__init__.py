@@ -1,4 +1,4 @@
-"""Inference over seeds: paired differences, their intervals and tests, and costs that some runs never finish paying.
+"""Inference over seeds: paired differences, intervals, tests, power, and censored costs to a target.
 
-Everything here takes plain numbers and knows nothing of runs. The arithmetic is SciPy's and statsmodels'.
+Everything here takes plain numbers, independent of runs. The arithmetic is SciPy's and statsmodels'.
 """

@@ -1,4 +1,4 @@
-"""One contrast, seed by seed: the differences, what they say, and what they could have said."""
+"""Contrasts: differences by seed with intervals, p-values and detectable effect."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["Assessment", "assess", "combined", "paired"]
 
 @dataclass(frozen=True)
 class Assessment:
-    """What differences by seed say about a hypothesis; None where there is nothing to compute it from.
+    """Statistics of differences by seed for a hypothesis; None where they cannot be computed.
 
-    `detectable` is what could have been found (see `power.detectable`), `smallest_sign_flip` the smallest p-value
-    that so many seeds can give.
+    `detectable` is the effect that the test could detect (see `power.detectable`), `smallest_sign_flip` the smallest
+    p-value possible with this many seeds.
     """
 
     by_seed: Mapping[int, float]
@@ -36,10 +36,10 @@ class Assessment:
 
 
 def paired(of: Mapping[int, float], against: Mapping[int, float]) -> dict[int, float]:
-    """A - B for every seed; both must have the same seeds.
+    """Return A - B for every seed; both must have the same seeds.
 
     Raises:
-        ConfigError: A seed that only one of them has: a pair cannot be made up.
+        ConfigError: Only one of them has a seed.
 
     Example:
         >>> paired({1: 0.9, 2: 0.8}, {1: 0.7, 2: 0.9})[1]
@@ -50,12 +50,12 @@ def paired(of: Mapping[int, float], against: Mapping[int, float]) -> dict[int, f
 
 
 def combined(terms: list[tuple[float, Mapping[int, float]]]) -> dict[int, float]:
-    """A weighted sum of observations, seed by seed: any contrast of variants that were run with the same seeds."""
+    """Return a weighted sum of observations by seed: any contrast of variants with the same seeds."""
     seeds = set().union(*(by_seed for _, by_seed in terms))
-    lonely = sorted(seed for seed in seeds if not all(seed in by_seed for _, by_seed in terms))
-    if lonely:
+    unpaired = sorted(seed for seed in seeds if not all(seed in by_seed for _, by_seed in terms))
+    if unpaired:
         raise ConfigError(
-            f"seeds {lonely} are not there for every variant of the contrast, so that no pairs can be made; run the "
+            f"seeds {unpaired} do not exist for every variant of the contrast, so they cannot be paired; run the "
             "missing ones, or leave these seeds out of the study"
         )
     return {seed: sum(weight * by_seed[seed] for weight, by_seed in terms) for seed in sorted(seeds)}
@@ -69,22 +69,22 @@ def assess(
     power: float = 0.8,
     num_tests: int = 1,
 ) -> Assessment:
-    """Everything that is said about one contrast.
+    """Compute interval, p-values and detectable effect of one contrast.
 
     Args:
         by_seed: The difference of each seed (`paired`).
-        hypothesis: What is to be shown; the default asks for a difference in any direction.
+        hypothesis: The hypothesis to test; default: a difference in any direction.
         alpha: Level of the tests in (0, 1); the shown intervals have confidence 1 - alpha.
-        power: Probability with which `detectable` would be found.
-        num_tests: How many contrasts share alpha; `detectable` is that of the strictest step.
+        power: Probability with which `detectable` is detected, in (0, 1).
+        num_tests: Number of contrasts that share alpha; `detectable` is that of the strictest step.
 
     Example:
-        >>> said = assess({1: 0.02, 2: 0.01, 3: 0.03, 4: 0.02, 5: 0.02})
-        >>> round(said.mean, 3), round(said.t_p, 4), said.sign_flip_p
+        >>> found = assess({1: 0.02, 2: 0.01, 3: 0.03, 4: 0.02, 5: 0.02})
+        >>> round(found.mean, 3), round(found.t_p, 4), found.sign_flip_p
         (0.02, 0.0032, 0.0625)
 
     """
-    asked = hypothesis or Hypothesis()
+    tested = hypothesis or Hypothesis()
     values = list(by_seed.values())
     sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return Assessment(
@@ -92,10 +92,10 @@ def assess(
         mean=float(np.mean(values)),
         sd=sd,
         t=t_interval(values, 1 - alpha),
-        decision=decision_interval(values, asked, alpha),
+        decision=decision_interval(values, tested, alpha),
         bca=bca_interval(values, 1 - alpha),
-        t_p=t_p(values, asked),
-        sign_flip_p=sign_flip_p(values, asked),
-        smallest_sign_flip=smallest_sign_flip_p(len(values), asked),
-        detectable=detectable(sd, len(values), asked, alpha / num_tests, power) if sd else None,
+        t_p=t_p(values, tested),
+        sign_flip_p=sign_flip_p(values, tested),
+        smallest_sign_flip=smallest_sign_flip_p(len(values), tested),
+        detectable=detectable(sd, len(values), tested, alpha / num_tests, power) if sd else None,
     )

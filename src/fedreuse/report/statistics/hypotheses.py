@@ -1,7 +1,7 @@
-"""What a difference is tested for: superiority, non-inferiority, equivalence; by paired t and by sign flips.
+"""Hypotheses about a difference: superiority, non-inferiority, equivalence; tested by paired t and by sign flips.
 
-Each is one or two one-sided questions about the mean difference, and the p-value is that of the harder one. For
-equivalence these are the two one-sided tests (TOST) of Schuirmann (1987).
+Each consists of one or two one-sided tests of the mean difference, and the p-value is the larger one. For equivalence
+these are the two one-sided tests (TOST) of Schuirmann (1987).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _Question = tuple[float, Literal["greater", "less", "two-sided"]]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """What is to be shown of a mean difference A - B.
+    """Hypothesis about a mean difference A - B.
 
     Args:
         test: `superiority` (A is better than B by more than the margin), `non_inferiority` (A is not worse than B by
             the margin), `equivalence` (A and B differ by less than the margin, either way).
         margin: In the unit of the differences, 0.01 for one point of accuracy. At least 0 for superiority, above 0
             for the others.
-        better: Which sign of A - B speaks for A: `higher` for a score, `lower` for bytes. `either` asks for a
-            difference in any direction (superiority without a margin); equivalence knows no other.
+        better: The sign of A - B that favours A: `higher` for a score, `lower` for bytes. `either` tests for a
+            difference in any direction (superiority without a margin); equivalence allows no other value.
 
     Raises:
-        ConfigError: A margin or a direction that the test cannot have.
+        ConfigError: The test cannot have this margin or direction.
 
     Example:
         >>> Hypothesis("equivalence", margin=0.01).questions
@@ -51,7 +51,7 @@ class Hypothesis:
 
     def __post_init__(self) -> None:
         """Check the margin and the direction."""
-        require(np.isfinite(self.margin) and self.margin >= 0, "margin must be a number of at least 0", self.margin)
+        require(np.isfinite(self.margin) and self.margin >= 0, "margin must be finite and at least 0", self.margin)
         if self.test != "superiority":
             require(
                 self.margin > 0,
@@ -62,13 +62,13 @@ class Hypothesis:
         if self.test == "non_inferiority":
             require(self.better != "either", "better must be higher or lower for non_inferiority", self.better)
         if self.test == "equivalence":
-            require(self.better == "either", "better is no part of equivalence, which has no direction", self.better)
+            require(self.better == "either", "better must be either for equivalence (no direction)", self.better)
         if self.test == "superiority" and self.better == "either":
-            require(self.margin == 0, "a margin of superiority needs a direction, better: higher or lower", self.margin)
+            require(self.margin == 0, "superiority with a margin needs better: higher or lower", self.margin)
 
     @property
     def questions(self) -> tuple[_Question, ...]:
-        """The values that the mean difference is compared with, and on which side of each the claim lies."""
+        """The values that the mean difference is compared with, each with the side on which the claim lies."""
         if self.test == "equivalence":
             return ((-self.margin, "greater"), (self.margin, "less"))
         if self.better == "either":
@@ -78,15 +78,15 @@ class Hypothesis:
 
     @property
     def num_tails(self) -> int:
-        """2 for a question that any direction answers, else 1."""
+        """2 for a two-sided test, else 1."""
         return 2 if self.questions[0][1] == "two-sided" else 1
 
 
 def t_p(differences: Sequence[float], hypothesis: Hypothesis) -> float | None:
-    """The p-value of the paired t-test; of both one-sided tests the larger, for equivalence.
+    """Return the p-value of the paired t-test; for equivalence the larger of both one-sided tests.
 
     Returns:
-        None where t says nothing: fewer than two differences, or all of them equal.
+        None where t is undefined: fewer than two differences, or all of them equal.
 
     Example:
         >>> round(t_p([0.1, -0.2, 0.3, 0.0, 0.1], Hypothesis("equivalence", margin=0.5)), 4)
@@ -101,14 +101,13 @@ def t_p(differences: Sequence[float], hypothesis: Hypothesis) -> float | None:
 
 
 def sign_flip_p(differences: Sequence[float], hypothesis: Hypothesis, seed: int = 0, num_flips: int = 2**16) -> float:
-    """The p-value of the permutation test that flips the sign of each pair (Fisher, 1935).
+    """Return the p-value of the permutation test that flips the sign of each difference (Fisher, 1935).
 
-    Exact while all 2^n flips are no more than `num_flips` (sixteen pairs); beyond, from so many random ones. It assumes
-    that a difference and its negative are as likely as each other around the value in question, and nothing else. One
-    pair says nothing: 1.
+    Exact up to 2^n = `num_flips` (sixteen pairs); beyond, from that many random flips. The only assumption is that
+    differences are distributed symmetrically around the tested value. One pair gives 1.
 
     Example:
-        >>> sign_flip_p([1.0, 2.0, 3.0, 4.0, 5.0], Hypothesis())  # the smallest that five pairs can give
+        >>> sign_flip_p([1.0, 2.0, 3.0, 4.0, 5.0], Hypothesis())  # the smallest possible with five pairs
         0.0625
 
     """
@@ -131,7 +130,7 @@ def sign_flip_p(differences: Sequence[float], hypothesis: Hypothesis, seed: int 
 
 
 def smallest_sign_flip_p(num_pairs: int, hypothesis: Hypothesis) -> float:
-    """The smallest p-value that so many pairs can give: 1/2^n, twice that without a direction.
+    """Return the smallest p-value possible with this many pairs: 1/2^n, twice that for a two-sided test.
 
     Example:
         >>> smallest_sign_flip_p(5, Hypothesis())
@@ -142,8 +141,8 @@ def smallest_sign_flip_p(num_pairs: int, hypothesis: Hypothesis) -> float:
 
 
 def decision_interval(differences: Sequence[float], hypothesis: Hypothesis, alpha: float) -> Interval | None:
-    """The t interval that tells the same as `t_p` at level alpha: it lies wholly within the claim, or not.
+    """Return the t interval that is equivalent to `t_p` at level alpha: the claim holds if it contains the interval.
 
-    Its confidence is 1 - alpha for a two-sided question and 1 - 2 alpha for one-sided ones.
+    Its confidence is 1 - alpha for a two-sided test and 1 - 2 alpha for one-sided ones.
     """
     return t_interval(differences, 1 - alpha * (2 / hypothesis.num_tails))

@@ -1,4 +1,4 @@
-"""What so many seeds can show: the difference that would be found, and the seeds that a claim needs."""
+"""Power of tests over seeds: the detectable difference, and the number of seeds that a claim needs."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ _MOST_SEEDS = 10_000
 
 
 def detectable(sd: float, num_pairs: int, hypothesis: Hypothesis, alpha: float = 0.05, power: float = 0.8) -> float:
-    """What a paired t-test on so many seeds finds with the given probability, in the unit of the differences.
+    """Return the effect that a paired t-test detects with a given power, in the unit of the differences.
 
     Args:
-        sd: Standard deviation of the paired differences, as observed or as expected.
+        sd: Standard deviation of the paired differences, observed or expected.
         num_pairs: Number of seeds, at least 2.
-        hypothesis: What is to be shown.
-        alpha: Level of the test; of several, that of the first step of the correction.
-        power: Probability in (0, 1) of finding it.
+        hypothesis: The hypothesis to test.
+        alpha: Level of the test; with several tests, that of the first step of the correction.
+        power: Probability of detecting the effect, in (0, 1).
 
     Returns:
         For superiority: the size of the true difference. For non-inferiority: how far the true difference may lie on
-        the worse side (negative: it must be better by so much). For equivalence: the margin that two equal variants
-        would be shown to keep (from above: the two one-sided tests are taken to fail separately).
+        the worse side (negative: it must be better by that much). For equivalence: the margin within which two equal
+        variants are shown to be equivalent (an upper bound: both one-sided tests are treated as failing separately).
 
     Example:
         >>> round(detectable(0.01, 5, Hypothesis()), 4)  # 1.68 standard deviations
@@ -41,17 +41,17 @@ def detectable(sd: float, num_pairs: int, hypothesis: Hypothesis, alpha: float =
 
 
 def _effect(num_pairs: int, num_tails: int, alpha: float, power: float) -> float:
-    """The difference in standard deviations that has this power, the tail on the wrong side left out.
+    """Return the difference in standard deviations with this power, ignoring the tail on the wrong side.
 
-    Not by `TTestPower.solve_power` of statsmodels: it stops early for a small alpha (ten pairs at 0.0005: power 0.69
-    where 0.8 was asked).
+    `TTestPower.solve_power` of statsmodels is not used: it stops early for a small alpha (ten pairs at 0.0005: power
+    0.69 instead of 0.8).
     """
     critical = stats.t.isf(alpha / num_tails, num_pairs - 1)
     return float(special.nctdtrinc(num_pairs - 1, 1 - power, critical)) / sqrt(num_pairs)
 
 
 def smallest_margin(sd: float, num_pairs: int, alpha: float = 0.05) -> float:
-    """The margin that one-sided t-tests can show at best: when the observed difference is zero exactly.
+    """Return the smallest margin that one-sided t-tests can show, reached if the observed difference is exactly zero.
 
     Example:
         >>> round(smallest_margin(0.01, 5), 4)  # 2.132 standard errors
@@ -62,7 +62,7 @@ def smallest_margin(sd: float, num_pairs: int, alpha: float = 0.05) -> float:
 
 
 def seeds_for_t(sd: float, margin: float, alpha: float = 0.05) -> int:
-    """The fewest seeds with which a margin can be shown at all, if the differences spread like `sd`.
+    """Return the smallest number of seeds that can show a margin, for differences with standard deviation `sd`.
 
     Example:
         >>> seeds_for_t(0.01, 0.01)
@@ -74,7 +74,7 @@ def seeds_for_t(sd: float, margin: float, alpha: float = 0.05) -> int:
 
 
 def seeds_for_sign_flips(hypothesis: Hypothesis, alpha: float = 0.05) -> int:
-    """The fewest seeds with which flips of signs can reach alpha.
+    """Return the smallest number of seeds with which the sign-flip test can reach alpha.
 
     Example:
         >>> seeds_for_sign_flips(Hypothesis())

@@ -1,4 +1,4 @@
-"""Costs to a target when some runs never get there: censored, never dropped."""
+"""Costs to a target over seeds: runs that do not reach it are censored, never dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Arrival", "ToTarget", "horizon", "restricted", "to_target"]
 
 @dataclass(frozen=True)
 class Arrival:
-    """What one run spent up to the target, or all it spent without getting there (`is_reached` False)."""
+    """Cost of one run up to the target, or its total cost if it did not reach it (`is_reached` False)."""
 
     cost: float
     is_reached: bool
@@ -25,10 +25,10 @@ class Arrival:
 
 @dataclass(frozen=True)
 class ToTarget:
-    """Over the seeds of one variant.
+    """Cost to a target over the seeds of one variant.
 
-    `median` and its interval come from the Kaplan-Meier curve: None (an end: infinite) where the curve never falls so
-    low, because too few runs arrived. `restricted_mean` is the mean of the cost cut off at the horizon.
+    `median` and its interval come from the Kaplan-Meier curve: None (an end: infinite) where too few runs reach the
+    target. `restricted_mean` is the mean of the cost cut off at the horizon.
     """
 
     num_runs: int
@@ -41,15 +41,15 @@ class ToTarget:
 
 
 def to_target(arrivals: Sequence[Arrival], horizon: float, confidence: float = 0.95) -> ToTarget:
-    """Median and restricted mean of a cost (bytes, rounds, FLOPs, seconds) over seeds.
+    """Compute median and restricted mean of a cost (bytes, rounds, FLOPs, seconds) over seeds.
 
     Args:
         arrivals: One per seed.
-        horizon: Where costs are cut off; the same for all variants that are compared (`horizon`).
-        confidence: Of both intervals, in (0, 1).
+        horizon: Cost at which all costs are cut off; the same for all compared variants (`horizon`).
+        confidence: Confidence of both intervals, in (0, 1).
 
     Raises:
-        ConfigError: A run that was cut off before the horizon without arriving: its restricted cost is unknown.
+        ConfigError: A run ended before the horizon without reaching the target: its restricted cost is unknown.
 
     Example:
         >>> found = to_target([Arrival(3, True), Arrival(5, True), Arrival(8, False)], horizon=8)
@@ -57,14 +57,14 @@ def to_target(arrivals: Sequence[Arrival], horizon: float, confidence: float = 0
         (2, 5.0, 5.33)
 
     """
-    costs = np.array([one.cost for one in arrivals], dtype=np.float64)
-    reached = np.array([one.is_reached for one in arrivals])
+    costs = np.array([run.cost for run in arrivals], dtype=np.float64)
+    reached = np.array([run.is_reached for run in arrivals])
     cut = restricted(arrivals, horizon)
     median, interval = None, None
     if reached.any():
         curve = SurvfuncRight(costs, reached.astype(int))
         median = float(curve.quantile(0.5))
-        with np.errstate(divide="ignore", invalid="ignore"):  # at the last step, where nobody is left
+        with np.errstate(divide="ignore", invalid="ignore"):  # at the last step no run is left
             low, high = curve.quantile_ci(0.5, alpha=1 - confidence)
         interval = None if isnan(low) else Interval(float(low), float(high))
     return ToTarget(
@@ -79,26 +79,26 @@ def to_target(arrivals: Sequence[Arrival], horizon: float, confidence: float = 0
 
 
 def horizon(arrivals: Sequence[Arrival]) -> float:
-    """The largest cost up to which every run was watched: the smallest of those that never arrived, else the largest.
+    """Return the cost up to which every run was observed: the smallest of those that miss the target, else the largest.
 
     Example:
         >>> horizon([Arrival(3, True), Arrival(8, False), Arrival(9, True)])
         8.0
 
     """
-    missed = [one.cost for one in arrivals if not one.is_reached]
-    return float(min(missed) if missed else max(one.cost for one in arrivals))
+    missed = [run.cost for run in arrivals if not run.is_reached]
+    return float(min(missed) if missed else max(run.cost for run in arrivals))
 
 
 def restricted(arrivals: Sequence[Arrival], horizon: float) -> list[float]:
-    """min(cost, horizon) of every run: observed exactly, since nobody leaves before the horizon.
+    """Return min(cost, horizon) of every run, which is known exactly because no run is censored before the horizon.
 
-    Differences of these pair by seed like any other number.
+    Differences of these are paired by seed like any other number.
     """
-    early = [one.cost for one in arrivals if not one.is_reached and one.cost < horizon]
+    early = [run.cost for run in arrivals if not run.is_reached and run.cost < horizon]
     require(
         not early,
-        f"horizon must not lie beyond a run that ended without arriving, at {min(early, default=0):g}",
+        f"horizon must not exceed the cost of a run that missed the target, {min(early, default=0):g}",
         horizon,
     )
-    return [float(min(one.cost, horizon)) for one in arrivals]
+    return [float(min(run.cost, horizon)) for run in arrivals]

@@ -1,4 +1,4 @@
-"""Numbers by cell and seed."""
+"""Runs by cell and seed, and the metric of a plan."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.lab.plans.claims import Contrast
+from fedreuse.lab.plans.observations import axes_of, by_cell, value_of
 from fedreuse.lab.plans.plan import Plan
-from fedreuse.report.observations import amount_in, axes_of, by_cell, unit_of, value_of
 from fedreuse.report.results import read_runs
 from tests.report.planned import SEEDS, write_planned
 
@@ -52,27 +52,7 @@ def test_every_metric_is_read(place: Path, settings: dict[str, str], value: floa
 
 
 @pytest.mark.slow
-def test_a_number_that_is_not_there_is_told(place: Path) -> None:
+def test_a_missing_number_is_an_error(place: Path) -> None:
     plan = Plan((Contrast("A", "B"),), metric="bytes", boundary="interface")
-    with pytest.raises(RunDirectoryError, match=r"has no bytes \(interface\), which the plan compares"):
+    with pytest.raises(RunDirectoryError, match=r"has no bytes \(interface\)"):
         value_of(plan)(read_runs(place)[0])
-
-
-@pytest.mark.slow
-def test_accuracy_is_shown_in_points(place: Path) -> None:
-    assert unit_of("test", read_runs(place)) == ("test accuracy, points", 100.0)
-    assert unit_of("bytes", []) == ("MB", 1e-6)
-
-
-@pytest.mark.parametrize(
-    ("unit", "metric", "value", "shown"),
-    [
-        (("test accuracy, points", 100.0), "test", 0.01, "1 point"),
-        (("test accuracy, points", 100.0), "test", 0.003, "0.3 points"),
-        (("validation log_likelihood", 1.0), "validation", 0.25, "0.25"),
-        (("MB", 1e-6), "bytes", 5e6, "5 MB"),
-        (("s", 1.0), "seconds", 2.0, "2 s"),
-    ],
-)
-def test_a_margin_bears_the_unit_of_the_table(unit: tuple[str, float], metric: str, value: float, shown: str) -> None:
-    assert amount_in(unit, metric, value) == shown
