@@ -17,7 +17,7 @@ from fedreuse import load, run
 from fedreuse.core.allowed import allow
 from fedreuse.store.directory import RunDirectory
 from tests.cli.conftest import Invoke
-from tests.tiny import as_first_format
+from tests.tiny import seal_again
 
 BARRED = """
 import sys
@@ -74,7 +74,7 @@ def test_a_model_that_is_not_the_tested_one_is_refused(invoke: Invoke, complete:
     shown = invoke("export", place)
     assert shown.exit_code == 2
     assert "model.safetensors was changed" in shown.stderr
-    as_first_format(place)
+    seal_again(place)
     shown = invoke("export", place)
     assert shown.exit_code == 2
     assert "model.safetensors does not hold the model that was tested" in shown.stderr
@@ -91,7 +91,7 @@ def test_a_network_that_branches_on_values_has_weights_alone(
     run(load(tiny, ["network=own_branching_net:Net", "rounds.count=1"]), in_folder / "run")
     shown = invoke("export", "run")
     assert shown.exit_code == 0
-    assert "there is no program beside: torch.export cannot make a program of this network" in shown.stdout
+    assert "no program was written: torch.export cannot export this network" in shown.stdout
     assert "network.load_state_dict(load_file('run.safetensors'))" in shown.stdout
     assert [file.name for file in in_folder.glob("run.*")] == ["run.safetensors"]
 

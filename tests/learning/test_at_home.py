@@ -33,5 +33,5 @@ def test_a_node_holds_out_what_the_simulation_holds_out(tmp_path: Path) -> None:
 
 
 def test_only_data_at_home_are_read_at_a_node(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="at_home is not"):
+    with pytest.raises(ConfigError, match="only with the dataset at_home"):
         at_node(tiny().task, str(tmp_path), 0, 1)

@@ -12,8 +12,7 @@ from fedreuse.core.model import Model
 from fedreuse.core.randomness import stream
 from fedreuse.core.schema import ModelSchema, Schema
 from fedreuse.core.tensors import Tensors, to_arrays
-from fedreuse.learning.flat_network import FlatNetwork, schema_of
-from fedreuse.learning.frozen import frozen_digest
+from fedreuse.learning.flat_network import FlatNetwork, frozen_digest, schema_of
 from fedreuse.learning.networks.cnn import Cnn
 from fedreuse.learning.networks.mlp import Mlp
 from fedreuse.learning.networks.resnet18 import ResNet18
@@ -231,3 +230,30 @@ def test_double_precision_is_a_network_like_any_other() -> None:
     network.load(model)
     assert network.schema.weights.dtype == np.float64
     assert bits(network.read()) == bits(model)
+
+
+def half_frozen() -> nn.Sequential:
+    made = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
+    for weight in made.parameters():
+        nn.init.constant_(weight, 0.5)
+    made[0].requires_grad_(False)
+    return made
+
+
+def test_the_frozen_digest_depends_on_every_bit() -> None:
+    one, other = half_frozen(), half_frozen()
+    assert frozen_digest(one) == frozen_digest(other) != ""
+    other[1].weight.data += 1  # trained, so not part of the digest
+    assert frozen_digest(one) == frozen_digest(other)
+    other[0].bias.data[1] = -0.5
+    assert frozen_digest(one) != frozen_digest(other)
+
+
+def test_precision_is_part_of_the_frozen_digest() -> None:
+    one, half = half_frozen(), half_frozen()
+    half[0].to(torch.bfloat16)  # 0.5 is the same number
+    assert frozen_digest(one) != frozen_digest(half)
+
+
+def test_without_frozen_weights_the_digest_is_empty() -> None:
+    assert frozen_digest(nn.Linear(2, 2)) == ""

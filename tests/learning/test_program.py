@@ -45,6 +45,6 @@ def test_values_are_taken_over_and_frozen_ones_stay() -> None:
     assert not module.training
 
 
-def test_an_input_that_does_not_fit_is_told() -> None:
-    with pytest.raises(UserError, match=r"takes no batch of the shape \(2, 3\)"):
+def test_an_input_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(UserError, match=r"accepts no batch of the shape \(2, 3\)"):
         example_input(nn.Linear(2, 2), (3,))

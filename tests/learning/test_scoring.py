@@ -37,8 +37,8 @@ def test_metrics_have_names(value: object, wanted: dict[str, Metric]) -> None:
     ("value", "reason"),
     [
         (3, r"^task\.metrics: a list of metrics expected, for example \[accuracy, macro_f1\]; got 3"),
-        (["auc", {"name": "auc", "bins": 5}], r"^task\.metrics: auc is there twice; name them apart"),
-        ({"score": "auc"}, r"^task\.metrics: a metric cannot be called 'score'"),
+        (["auc", {"name": "auc", "bins": 5}], r"^task\.metrics: auc occurs twice"),
+        ({"score": "auc"}, r"^task\.metrics: a metric cannot be named 'score'"),
         (["macro_f"], r"^task\.metrics\.macro_f: 'macro_f' is not one of the metrics; .*'macro_f1'"),
     ],
 )
@@ -77,5 +77,5 @@ def test_a_state_is_made_of_numbers(state: Any) -> None:
             del outputs, labels
             return state
 
-    with pytest.raises(ConfigError, match=r"Odd gives \w+ for a batch; a number of Python is needed"):
+    with pytest.raises(ConfigError, match=r"Odd returns \w+ for a batch; a Python number is needed"):
         Scoring(Odd()).measure(torch.eye(2), torch.tensor([0, 1]), 0.0)

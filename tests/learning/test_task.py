@@ -89,7 +89,7 @@ def test_it_is_written_back_with_every_default() -> None:
         ({"name": "digits", "clients": 9, "limit": 8}, r"task\.limit must not be smaller than clients, got 8"),
         (
             {"name": "digits", "clients": 9, "limit": 90, "partition": {"name": "index_file", "path": "a.json"}},
-            r"task\.limit and an index_file would both say which examples are used",
+            r"task\.limit and the partition index_file would both select",
         ),
         ({"name": "digits", "validation": 1}, r"task\.validation must be in \[0, 1\), got 1"),
         ({"name": "digits", "validation": -0.1}, r"task\.validation must be in \[0, 1\), got -0\.1"),

@@ -1,1 +1,1 @@
-"""Learning: datasets, partitions, networks, local training and evaluation; torch lives here only."""
+"""Datasets, partitions, networks, local training and evaluation."""

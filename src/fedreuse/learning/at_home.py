@@ -1,4 +1,4 @@
-"""A task whose data stay at home, as its two sides have it: the server without examples, a node with its own."""
+"""A task whose data stay with the clients: prepared for the server without examples, and for a node with its own."""
 
 from __future__ import annotations
 
@@ -27,12 +27,20 @@ __all__ = ["at_node", "at_server", "is_at_home"]
 
 
 def is_at_home(dataset: Dataset) -> TypeGuard[AtHome]:
-    """Whether the examples of a task lie with its clients."""
+    """Return whether the examples of a task stay with its clients."""
     return isinstance(dataset, AtHome)
 
 
 def at_server(task: Task, examples: Sequence[int]) -> PreparedTask:
-    """What the server knows: how many training examples each client told, and a test set of its own, sealed."""
+    """Prepare the task for the server.
+
+    Args:
+        task: A task with the dataset `at_home`.
+        examples: Number of training examples that each client reported.
+
+    Returns:
+        The sizes of the clients without their examples, and the server's own test set, sealed.
+    """
     data = check_data(task.dataset.load(None), task.dataset)
     sizes = np.asarray(examples, np.int64)
     training = ClientIndex(starts_of(sizes), np.arange(sizes.sum()))
@@ -42,13 +50,24 @@ def at_server(task: Task, examples: Sequence[int]) -> PreparedTask:
 
 
 def at_node(task: Task, path: str, client: int, seed: int) -> PreparedTask:
-    """What the node of one client has: the examples of a folder, all that client's, with its own share held out.
+    """Prepare the task for the node of one client.
 
-    The share is that of a simulation in which the client has the same examples in the same order.
+    Args:
+        task: A task with the dataset `at_home`.
+        path: File or folder with the examples of the client.
+        client: Number of the client.
+        seed: Seed of the run.
+
+    Returns:
+        The examples, with the validation split held out as a simulation of the same examples in the same order does.
+
+    Raises:
+        ConfigError: The dataset is not `at_home`.
+        DataError: The data are absent, damaged, or do not fit the schema.
     """
     dataset = task.dataset
     if not is_at_home(dataset):
-        raise ConfigError("task: this dataset is read by every node from the same place; at_home is not")
+        raise ConfigError("task: a node can read its own data only with the dataset at_home")
     data = check_data(dataset.read(path), dataset)
     index = ClientIndex.from_owners(np.full(len(data.train), client), task.clients)
     share = 0.0 if data.validation is not None else task.validation

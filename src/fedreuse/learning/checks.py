@@ -1,4 +1,4 @@
-"""What is looked at before the first round: that data are data, and that the network can learn from them."""
+"""Checks before the first round: of the data, and of the network on two of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ _KINDS = "biuf"  # of numpy: truth values, integers, floating point
 
 
 def check_data(data: object, source: object) -> Data:
-    """Refuse what a dataset's `load` returned unless it is `Data` whose splits are arrays that belong together."""
+    """Check the result of a dataset's `load`: an instance of `Data` whose splits have consistent arrays.
+
+    Raises:
+        DataError: An array has the wrong type, shape or range; the message names the split and the remedy.
+    """
     name = f"task: the dataset {type(source).__name__}"
     if not isinstance(data, Data):
         raise DataError(f"{name} returned {_kind(data)}; its `load` must return fedreuse.learning.data.Data")
@@ -36,8 +40,8 @@ def _check_split(split: Split, where: str, data: Data) -> None:
     for part in ("inputs", "labels"):
         array: Any = getattr(split, part)
         if not isinstance(array, np.ndarray) or array.dtype.kind not in _KINDS:
-            told = f"numbers of type {array.dtype}" if isinstance(array, np.ndarray) else _kind(array)
-            raise DataError(f"{where}.{part} is {told}; a numpy array of numbers is needed (np.asarray(...))")
+            given = f"numbers of type {array.dtype}" if isinstance(array, np.ndarray) else _kind(array)
+            raise DataError(f"{where}.{part} is {given}; a numpy array of numbers is needed (np.asarray(...))")
     if split.inputs.ndim < 2:
         raise DataError(
             f"{where}.inputs has the shape {split.inputs.shape}; the first axis counts examples, others must follow"
@@ -50,11 +54,11 @@ def _check_split(split: Split, where: str, data: Data) -> None:
 
 
 def _check_range(inputs: np.ndarray, where: str, num_tokens: int) -> None:
-    """A token without a row in the embedding would fail when its batch comes, perhaps in a late round."""
+    """Check token numbers now: one without a row in the embedding would fail in a late round."""
     if inputs.size and not 0 <= inputs.min() <= inputs.max() < num_tokens:
         raise DataError(
             f"{where} are token numbers from {inputs.min()} to {inputs.max()}, but those of this task are 0 to "
-            f"{num_tokens - 1}; number the texts as everybody does"
+            f"{num_tokens - 1}; use the tokens of the task"
         )
 
 
@@ -71,7 +75,7 @@ def _check_labels(labels: np.ndarray, where: str, data: Data) -> None:
         _check_tokens(labels, where, data)
     elif kind == "numbers" and not np.isfinite(labels).all():
         example = int(np.argmin(np.isfinite(labels).reshape(len(labels), -1).all(1)))
-        raise DataError(f"{where}.labels: example {example} is {labels[example]}; leave out what is no number")
+        raise DataError(f"{where}.labels: example {example} is {labels[example]}; leave out such examples")
     elif kind == "classes" and labels.size and not 0 <= labels.min() <= labels.max() < data.num_classes:
         raise DataError(
             f"{where}.labels go from {labels.min()} to {labels.max()}, but num_classes is "
@@ -90,13 +94,17 @@ def _check_tokens(labels: np.ndarray, where: str, data: Data) -> None:
     is_empty = (labels == IGNORED).all(1)
     if is_empty.any():
         raise DataError(
-            f"{where}.labels: no label of example {int(np.argmax(is_empty))} counts (all are {IGNORED}), and so it is "
-            f"with {np.count_nonzero(is_empty) - 1} others; leave such examples out"
+            f"{where}.labels: no label of example {int(np.argmax(is_empty))} counts (all are {IGNORED}), nor "
+            f"of {np.count_nonzero(is_empty) - 1} others; leave such examples out"
         )
 
 
 def check_network(trainer: Trainer) -> None:
-    """Refuse a network that cannot learn, or that fails on two training examples; it is left as it was."""
+    """Run the network on two training examples, without changing it.
+
+    Raises:
+        ConfigError: The network cannot learn, fails on the examples, or its outputs do not fit the labels.
+    """
     network = trainer.network
     if network.vector.dtype == torch.float16:
         raise ConfigError(
@@ -109,7 +117,7 @@ def check_network(trainer: Trainer) -> None:
     _check_padding(network.module, trainer.padding)
     before = network.read()
     is_training = network.module.training
-    network.module.eval()  # dropout draws nothing, and running statistics stay
+    network.module.eval()  # no dropout, and running statistics do not change
     try:
         with torch.random.fork_rng(devices=[]), torch.inference_mode():
             inputs, labels = trainer.batch(trainer.training.indices[:2], None)
@@ -127,7 +135,7 @@ def check_network(trainer: Trainer) -> None:
 
 
 def _check_vocabulary(module: torch.nn.Module, num_tokens: int | None) -> None:
-    """An embedding with too few rows would fail at the first rare token, perhaps in a late round."""
+    """Check the rows of the embedding: too few would fail at the first rare token, perhaps in a late round."""
     embeddings = [layer for layer in module.modules() if isinstance(layer, torch.nn.Embedding)]
     if num_tokens is not None and embeddings and embeddings[0].num_embeddings < num_tokens:
         raise ConfigError(
@@ -137,21 +145,21 @@ def _check_vocabulary(module: torch.nn.Module, num_tokens: int | None) -> None:
 
 
 def _check_padding(module: torch.nn.Module, padding: int | None) -> None:
-    """A network that looks for the end of a text must look for the token that stands there."""
-    looked_for = getattr(module, "padding", None)
-    if padding is not None and looked_for is not None and looked_for != padding:
-        told = f"texts are filled up with token {padding}" if padding >= 0 else "the tokenizer has no padding token"
+    """Require the padding token of the data, if the network uses one to find the end of a text."""
+    expected = getattr(module, "padding", None)
+    if padding is not None and expected is not None and expected != padding:
+        given = f"texts are filled up with token {padding}" if padding >= 0 else "the tokenizer has no padding token"
         raise ConfigError(
-            f"network: it takes token {looked_for} for padding, but {told}; take task.tokenizer and network.path that "
-            "belong together, give the tokenizer that padding token (save_pretrained keeps it), or, for a network of "
-            "ours, set network.output: tokens and task.target: sequence, which need none"
+            f"network: it takes token {expected} for padding, but {given}; choose task.tokenizer and network.path that "
+            "belong together, give the tokenizer that padding token (save_pretrained keeps it), or, for lstm and "
+            "transformer, set network.output: tokens and task.target: sequence, which need none"
         )
 
 
 def _check_outputs(outputs: Any, trainer: Trainer) -> None:
     if not isinstance(outputs, torch.Tensor) or outputs.dim() < 1 or outputs.shape[0] != 2:
-        told = f"of shape {tuple(outputs.shape)}" if isinstance(outputs, torch.Tensor) else _kind(outputs)
-        raise ConfigError(f"network: two examples give outputs {told}; a tensor with one row per example is needed")
+        given = f"of shape {tuple(outputs.shape)}" if isinstance(outputs, torch.Tensor) else _kind(outputs)
+        raise ConfigError(f"network: two examples give outputs {given}; a tensor with one row per example is needed")
     kind = trainer.label_kind
     if kind == "tokens" and outputs.dim() != 3:
         raise ConfigError(
@@ -172,5 +180,6 @@ def _check_outputs(outputs: Any, trainer: Trainer) -> None:
 
 
 def _kind(thing: object) -> str:
+    """Return the type of an object with its article."""
     name = type(thing).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -1,4 +1,4 @@
-"""What a dataset is once it is in memory: splits of examples, how to normalise them, how to augment them."""
+"""A dataset in memory: splits of examples, with their normalisation and augmentation."""
 
 from __future__ import annotations
 
@@ -25,11 +25,15 @@ __all__ = ["Data", "Dataset", "Examples", "Split", "datasets", "digest_of"]
 
 @dataclass(frozen=True)
 class Split:
-    """Examples: inputs and labels.
+    """Inputs and labels of examples.
 
-    Inputs are images (uint8, N x C x H x W), float32 of any shape, or int64 token numbers. Labels are classes (whole
-    numbers), one class per token (N x length, `IGNORED` where none counts), numbers (fractions) or flags (truth values,
-    N x labels).
+    Args:
+        inputs: Images (uint8, N x C x H x W), float32 of any shape, or int64 token numbers.
+        labels: Classes (whole numbers, N), one class per token (N x length, `IGNORED` for tokens that do not count),
+            numbers (fractions, N or N x outputs) or flags (truth values, N x labels).
+
+    Raises:
+        DataError: The numbers of inputs and labels differ.
     """
 
     inputs: np.ndarray
@@ -46,23 +50,23 @@ class Split:
 
     @property
     def strata(self) -> np.ndarray:
-        """What these examples are divided by in proportion: their classes, if labels are classes."""
+        """Group of each example for stratified draws: its class, or 0 if labels are not classes."""
         return strata_of(self.labels)
 
-    def at(self, places: np.ndarray) -> Split:
-        """The examples at some places."""
-        return Split(self.inputs[places], self.labels[places])
+    def at(self, positions: np.ndarray) -> Split:
+        """Return the examples at some positions."""
+        return Split(self.inputs[positions], self.labels[positions])
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What a partition may know of the training examples: never their inputs.
+    """The training examples as a partition sees them: without their inputs.
 
     Args:
-        labels: Class of each example; all 0 where labels are no classes.
-        clients: Natural client of each example, numbered from 0; None where the data have none.
-        times: When each example arose, in any unit that sorts; None where the data do not say.
-        names: What the data call each natural client, by its number.
+        labels: Class of each example; 0 for all if labels are not classes.
+        clients: Natural client of each example, numbered from 0; None: the data have none.
+        times: Time of each example, in any unit that sorts; None: the data have none.
+        names: Name of each natural client in the data, by its number.
 
     """
 
@@ -75,23 +79,30 @@ class Examples:
         """Number of examples."""
         return len(self.labels)
 
-    def at(self, places: np.ndarray) -> Examples:
-        """The same facts of some examples."""
-        clients = None if self.clients is None else self.clients[places]
-        times = None if self.times is None else self.times[places]
-        return Examples(self.labels[places], clients, times, self.names)
+    def at(self, positions: np.ndarray) -> Examples:
+        """Return the examples at some positions."""
+        clients = None if self.clients is None else self.clients[positions]
+        times = None if self.times is None else self.times[positions]
+        return Examples(self.labels[positions], clients, times, self.names)
 
     def name_of(self, client: int) -> str:
-        """A client as the user knows it."""
+        """Return number and name of a client, for messages."""
         return f"client {client}" if self.names is None else f"client {client} ('{self.names[client]}')"
 
 
 @dataclass(frozen=True)
 class Data:
-    """A dataset in memory, or mapped. Pixels are normalised as (x / 255 - mean) / std per channel when a batch is made.
+    """A dataset in memory, or memory-mapped. Pixels of a batch are normalised as (x / 255 - mean) / std per channel.
 
-    Where mean and std are None, they are those of the examples that a run trains on. `num_classes` is the number of
-    outputs that a network needs: classes, tokens, flags or numbers.
+    Args:
+        name: Name of the dataset.
+        num_classes: Number of outputs that a network needs: classes, tokens, flags or numbers.
+        train: Examples for training.
+        test: Examples for testing.
+        validation: Published validation split; None: clients hold out examples of their own.
+        mean: Mean per channel; None: that of the examples that a run trains on.
+        std: Standard deviation per channel, above 0; None: that of the examples that a run trains on.
+        is_augmented: Whether training crops and mirrors images.
     """
 
     name: str
@@ -103,32 +114,32 @@ class Data:
     std: tuple[float, ...] | None = (1.0,)
     is_augmented: bool = False
     is_scaled: bool = False
-    """Whether fractions are normalised too, as (x - mean) / std."""
+    """True if inputs that are fractions are normalised too, as (x - mean) / std."""
     clients: np.ndarray | None = None
     """Natural client of each training example, numbered from 0."""
     held_out_clients: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Natural client of each example for `test` and `validation`, -1 for one without training examples."""
+    """Natural client of each example of `test` and `validation`; -1 for a client without training examples."""
     client_names: np.ndarray | None = None
-    """What the data call each of these clients."""
+    """Name of each natural client in the data, by its number."""
     times: np.ndarray | None = None
-    """When each training example arose, in any unit that sorts."""
+    """Time of each training example, in any unit that sorts."""
     copies: np.ndarray | None = None
-    """A number per training example that exact copies at one client share, where there are any: they stay together."""
+    """A number per training example, equal for exact copies at one client, which stay in one split; None: no copies."""
     notes: tuple[str, ...] = ()
-    """What a user should know of the data."""
+    """Notes on the data for the user, such as dropped rows."""
     num_tokens: int | None = None
-    """Where inputs are token numbers: how many there are."""
+    """Number of token numbers, if inputs are tokens."""
     padding: int | None = None
-    """Which of them fills up short texts, where the data say so; negative if none of them does."""
+    """Token number that fills up short texts, if known; negative if there is none."""
 
     @property
     def kind(self) -> LabelKind:
-        """What labels are."""
+        """Kind of the labels."""
         return kind_of(self.train.labels)
 
     @property
     def examples(self) -> Examples:
-        """What a partition may know of the training examples."""
+        """The training examples without their inputs, for a partition."""
         return Examples(self.train.strata, self.clients, self.times, self.client_names)
 
     @property
@@ -144,18 +155,38 @@ class Data:
 
 
 class Dataset(ABC):
-    """A named source of data; building one reads nothing."""
+    """Base class of datasets: frozen dataclasses that read or generate data; making one reads nothing.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Parity(Dataset):
+        ...     examples: int = 100
+        ...     def load(self, folder):
+        ...         numbers = np.arange(self.examples)
+        ...         split = Split(numbers[:, None].astype(np.float32), numbers % 2)
+        ...         return Data("parity", 2, train=split, test=split)
+        >>> len(Parity(10).load(None).train)
+        10
+    """
 
     @abstractmethod
     def load(self, folder: Path | None) -> Data:
-        """Read and check the data; `folder` is where the user keeps datasets (None: the default place)."""
+        """Read and check the data.
+
+        Args:
+            folder: Folder of all datasets; None: the default ($FEDREUSE_DATA, else the user's cache).
+
+        Raises:
+            DataError: The data are absent or damaged.
+        """
 
 
 datasets: Registry[Dataset] = Registry("datasets", "fedreuse.learning.datasets", base=Dataset)
 
 
 def digest_of(*arrays: np.ndarray) -> str:
-    """SHA-256 over dtype, shape and bytes of arrays."""
+    """Return the SHA-256 over dtype, shape and bytes of arrays."""
     digest = sha256()
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())

@@ -1,12 +1,13 @@
 """A torch module whose parameters, gradients and buffers are views of flat vectors: loading and stepping are one pass.
 
-Convolution weights lie channels-last inside, because that is what the kernels want; at the border everything is in
-schema order, so the layout never leaks into Top-K ties or bitmaps.
+Convolution weights are stored channels-last, which is fast for the kernels; everything that is read or written is in
+schema order, so the layout does not affect Top-K ties or bitmaps.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,22 +18,30 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.model import Model
 from fedreuse.core.schema import ModelSchema, Role, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
-from fedreuse.learning.frozen import frozen_digest
 from fedreuse.learning.networks.head import declared_head
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-__all__ = ["FlatNetwork", "schema_of"]
+__all__ = ["FlatNetwork", "frozen_digest", "schema_of"]
 
 _HOST = torch.device("cpu")
 
 
 class FlatNetwork:
-    """Owns a module and the memory behind it."""
+    """A module and the flat vectors that hold its values.
+
+    Args:
+        module: A module on the device; its initial values are kept.
+        device: Device of the vectors.
+
+    Raises:
+        ConfigError: The module has no trainable parameter, parameters of several types, or a buffer of another type
+            than floating point or int64.
+    """
 
     def __init__(self, module: nn.Module, device: torch.device = _HOST) -> None:
-        """The module's own initial values are kept; it must be on the device already."""
+        """Move all values into flat vectors, and make the module's tensors views of them."""
         self.module = module
         self.schema = replace(schema_of(module), frozen=frozen_digest(module))
         self._device = device
@@ -45,25 +54,27 @@ class FlatNetwork:
             self._weights.views[name].copy_(parameter.data)
             parameter.data = self._weights.views[name]
             parameter.grad = self._gradient.views[name]
-        for name, held, _ in _buffers(module):
+        for name, buffer, _ in _buffers(module):
             flat = self._buffers if name in self._buffers.views else self._counters
-            flat.views[name].copy_(held)
-            _set_buffer(module, name, flat.views[name])
+            flat.views[name].copy_(buffer)
+            path, _, leaf = name.rpartition(".")
+            module.get_submodule(path)._buffers[leaf] = flat.views[name]
+        # one parameter for the optimizer: a step updates all weights at once
         self.vector = nn.Parameter(self._weights.vector)
         self.vector.grad = self.gradient = self._gradient.vector
 
     def on(self, device: torch.device) -> FlatNetwork:
-        """The same network there; this one is not to be used any more, unless it is there already."""
+        """Return the network on a device; this object must not be used afterwards if the device is another one."""
         return self if device == self._device else FlatNetwork(self.module.to(device), device)
 
     def load(self, model: Model) -> None:
-        """Take over a model's values."""
+        """Copy the values of a model into the network."""
         self._weights.write(to_dense(model.weights).values)
         self._buffers.write(to_dense(model.buffers).values)
         self._counters.write(to_dense(model.counters).values)
 
     def read(self) -> Model:
-        """A copy of the present values."""
+        """Return a copy of the current values."""
         return Model(
             Tensors(self.schema.weights, self._weights.read()),
             Tensors(self.schema.buffers, self._buffers.read()),
@@ -71,27 +82,27 @@ class FlatNetwork:
         )
 
     def read_gradient(self, names: Collection[str]) -> Tensors:
-        """A copy of the gradient with respect to some weights."""
+        """Return a copy of the gradient with respect to some weights."""
         part = self.schema.weights.subset(names)
         pieces = [self._gradient.views[spec.name].cpu().numpy().reshape(-1) for spec in part]
         return Tensors(part, np.concatenate(pieces) if pieces else np.empty(0, part.dtype))
 
     def place(self, tensors: Tensors) -> torch.Tensor:
-        """A weight-shaped vector in the order of `vector`."""
+        """Return tensors shaped like the weights as one vector, in the order of `vector`."""
         flat = _Flat(self.schema.weights, self._device)
         flat.write(to_dense(tensors).values)
         return flat.vector
 
     def differentiate(self, names: Collection[str] | None) -> None:
-        """Choose the weights whose gradient is wanted (None: all); the others cost no backward pass."""
+        """Select the weights to differentiate by (None: all); the others cost no backward pass."""
         for name, parameter in self._parameters.items():
             parameter.requires_grad_(names is None or name in names)
 
 
 class _Flat:
-    """One flat torch vector, a view per tensor, and the way to and from schema order.
+    """One flat torch vector, a view per tensor, and the conversion from and to schema order.
 
-    On another device than the host's the way leads through a second vector here; on the host both are the same.
+    `_here` is a staging vector in host memory; on the CPU it is `vector` itself.
     """
 
     def __init__(self, schema: Schema, device: torch.device) -> None:
@@ -123,7 +134,7 @@ class _Flat:
 
 
 def _view(piece: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    """A piece of a flat vector as a tensor; the weights of convolutions lie channels-last."""
+    """Return a piece of a flat vector as a tensor; convolution weights are stored channels-last."""
     if len(shape) != 4:
         return piece.view(shape)
     out, inner, height, width = shape
@@ -131,22 +142,26 @@ def _view(piece: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def schema_of(module: nn.Module) -> ModelSchema:
-    """Weights are the trainable parameters, float buffers are buffers, integers counters; frozen ones are nothing.
+    """Return the schema of a module: trainable parameters are weights, float buffers buffers, integers counters.
 
-    Both ends build frozen parameters, so they never travel; `FlatNetwork` notes their digest.
+    Frozen parameters are not part of it: both sides build them, so they are never sent; `FlatNetwork` records their
+    digest.
+
+    Raises:
+        ConfigError: There is no trainable parameter, or tensors have types that cannot be sent together.
     """
     weights = tuple(_spec(name, parameter, "weight") for name, parameter in _trainable(module))
     if not weights:
         raise ConfigError(f"network: {type(module).__name__} has no trainable parameter")
-    held = [
+    buffers = [
         (_spec(name, tensor, _role(name, tensor), is_variance), tensor)
         for name, tensor, is_variance in _buffers(module)
     ]
     try:
         schema = ModelSchema(
             Schema(weights),
-            Schema(tuple(spec for spec, tensor in held if tensor.is_floating_point())),
-            Schema(tuple(spec for spec, tensor in held if not tensor.is_floating_point())),
+            Schema(tuple(spec for spec, tensor in buffers if tensor.is_floating_point())),
+            Schema(tuple(spec for spec, tensor in buffers if not tensor.is_floating_point())),
         )
     except ValueError as error:
         raise ConfigError(
@@ -160,7 +175,20 @@ def _trainable(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     return ((name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad)
 
 
+def frozen_digest(module: nn.Module) -> str:
+    """Return the SHA-256 over names, types, shapes and bytes of the frozen parameters; empty if there are none."""
+    frozen = [(name, weight.detach()) for name, weight in module.named_parameters() if not weight.requires_grad]
+    if not frozen:
+        return ""
+    digest = sha256()
+    for name, weight in frozen:
+        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
+        digest.update(weight.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
 def _buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
+    """Yield name, tensor and whether it is a variance, which must stay positive, of every persistent buffer."""
     kept = module.state_dict().keys()  # a non-persistent buffer is not part of the model
     for name, tensor in module.named_buffers():
         if name in kept:
@@ -169,14 +197,9 @@ def _buffers(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
 
 def _role(name: str, tensor: torch.Tensor) -> Role:
     if not tensor.is_floating_point() and tensor.dtype != torch.int64:
-        raise ConfigError(f"network: buffer {name} is {tensor.dtype}; only floating point and int64 buffers can travel")
+        raise ConfigError(f"network: buffer {name} is {tensor.dtype}; only floating point and int64 can be sent")
     return "buffer" if tensor.is_floating_point() else "counter"
 
 
 def _spec(name: str, tensor: torch.Tensor, role: Role, is_positive: bool = False) -> TensorSpec:
     return TensorSpec(name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), role, is_positive)
-
-
-def _set_buffer(module: nn.Module, name: str, view: torch.Tensor) -> None:
-    path, _, leaf = name.rpartition(".")
-    module.get_submodule(path)._buffers[leaf] = view

@@ -1,4 +1,4 @@
-"""What a federation looks like before anything runs: sizes, labels per client, and how far clients differ."""
+"""Statistics of a federation before a run: sizes, labels per client, and distances between clients."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["Overview"]
 
 @dataclass(frozen=True, eq=False)
 class Overview:
-    """Numbers over the clients of a prepared task; a million clients are no burden.
+    """Statistics over the clients of a prepared task; fast enough for a million clients.
 
     Args:
-        prepared: A task with its data dealt; the test split stays sealed.
+        prepared: A task with assigned examples; the test split stays sealed.
     """
 
     prepared: PreparedTask
 
     @cached_property
     def sizes(self) -> np.ndarray:
-        """Examples of each client, those held out for validation included."""
+        """Number of examples of each client, including those held out for validation."""
         sizes: np.ndarray = self.prepared.training.sizes + self.prepared.validation.sizes
         return sizes
 
@@ -39,17 +39,17 @@ class Overview:
 
     @cached_property
     def _pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Client, class (or token, or flag) and how often it is there, for all that occur."""
+        """Client, class (or token, or flag) and its count, for all pairs that occur."""
         keys = []
         for index in (self.prepared.training, self.prepared.validation):
             examples, classes = class_entries(self.prepared.data.train.labels[index.indices])
             keys.append(index.owners[examples] * np.int64(self.num_classes) + classes)
-        found, counts = np.unique(np.concatenate(keys), return_counts=True)
-        return found // self.num_classes, found % self.num_classes, counts
+        pairs, counts = np.unique(np.concatenate(keys), return_counts=True)
+        return pairs // self.num_classes, pairs % self.num_classes, counts
 
     @cached_property
     def labels_per_client(self) -> np.ndarray:
-        """Labels of each client that count: one per example, or one per token, or flags that are set."""
+        """Number of labels of each client: one per example, one per token that counts, or flags that are set."""
         clients, _, counts = self._pairs
         return np.bincount(clients, counts, minlength=len(self.sizes)).astype(np.int64)
 
@@ -60,7 +60,7 @@ class Overview:
 
     @cached_property
     def label_distances(self) -> np.ndarray:
-        """Total variation distance of each client's labels from those of all: 0 alike, towards 1 nothing in common."""
+        """Total variation distance of each client's labels from those of all clients, in [0, 1]; 0 means alike."""
         clients, classes, counts = self._pairs
         overall = np.bincount(classes, counts, minlength=self.num_classes) / max(1, counts.sum())
         shared = np.minimum(counts / self.labels_per_client[clients], overall[classes])
@@ -69,26 +69,26 @@ class Overview:
 
     @property
     def size_gini(self) -> float:
-        """Gini coefficient of the sizes: 0 all alike, towards 1 one client has everything."""
+        """Gini coefficient of the sizes, in [0, 1); 0 means all alike, near 1 that one client has almost all."""
         ordered = np.sort(self.sizes)
         ranks = np.arange(1, len(ordered) + 1)
         return float((2 * ranks - len(ordered) - 1) @ ordered / (len(ordered) * ordered.sum()))
 
     def frequent(self, count: int) -> np.ndarray:
-        """So many classes that occur most often over all clients, in their order."""
+        """Return the `count` most frequent classes over all clients, in ascending order."""
         _, classes, counts = self._pairs
         overall = np.bincount(classes, counts, minlength=self.num_classes)
         chosen: np.ndarray = np.sort(np.argsort(-overall, kind="stable")[:count])
         return chosen
 
     def class_name(self, number: int) -> str:
-        """What a class stands for: a token as people know it, else its number."""
+        """Return a readable name of a class: the text of a token, else the number."""
         vocabulary = getattr(self.prepared.task.dataset, "vocabulary", None)
         is_token = vocabulary is not None and self.prepared.data.num_classes == self.prepared.data.num_tokens
         return str(vocabulary.name_of(number)) if vocabulary is not None and is_token else str(number)
 
     def class_counts(self, chosen: np.ndarray) -> np.ndarray:
-        """Labels of every class at these clients, one row each."""
+        """Return the number of labels of every class, one row per chosen client."""
         clients, classes, counts = self._pairs
         table = np.zeros((len(chosen), self.num_classes), np.int64)
         for row, client in enumerate(chosen.tolist()):
@@ -97,20 +97,20 @@ class Overview:
         return table
 
     def spread(self, count: int) -> np.ndarray:
-        """So many clients, evenly spaced from the largest to the smallest."""
+        """Return `count` clients, evenly spaced from the largest to the smallest."""
         order = np.argsort(-self.sizes, kind="stable")
-        places = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(np.int64)
-        chosen: np.ndarray = order[places]
+        ranks = np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(np.int64)
+        chosen: np.ndarray = order[ranks]
         return chosen
 
     def name_of(self, client: int) -> str:
-        """A client's number, and the name that the data give it where all natural clients take part."""
+        """Return the number of a client, with its name in the data if all natural clients take part."""
         names = self.prepared.data.client_names
         has_names = names is not None and self.prepared.data.clients is not None and len(names) == len(self.sizes)
         return f"{client} ({names[client]})" if has_names and names is not None else str(client)
 
     def to_plain(self) -> dict[str, Any]:
-        """Everything as numbers, for tables and machines."""
+        """Return all statistics as JSON values."""
         prepared, data = self.prepared, self.prepared.data
         official = prepared.official_validation
         return {
@@ -138,7 +138,7 @@ class Overview:
 
 
 def _quantiles(values: np.ndarray) -> dict[str, float]:
-    """Smallest, median, mean and largest."""
+    """Return minimum, median, mean and maximum."""
     return {
         "min": float(values.min()),
         "median": float(np.median(values)),

@@ -1,4 +1,4 @@
-"""A user's own function, named `package.module:name` in a configuration, with its options."""
+"""A custom loss or metric function, named `package.module:name` in a configuration, with its options."""
 
 from __future__ import annotations
 
@@ -16,21 +16,30 @@ __all__ = ["OwnFunction"]
 
 @dataclass(frozen=True)
 class OwnFunction:
-    """A function of outputs and labels under its own name."""
+    """A custom function of outputs and labels.
+
+    Args:
+        target: The function.
+        name: Its name in the configuration.
+        options: Further keyword arguments.
+
+    Raises:
+        ConfigError: The target is not a function.
+    """
 
     target: Callable[..., Any]
     name: str
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check that it is a function."""
+        """Check that the target is a function."""
         if isinstance(self.target, type) or not callable(self.target):
             raise ConfigError(f"{self.name} must be a function of (outputs, labels), or a frozen dataclass")
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> Any:
-        """The user's function with the configured options."""
+        """Call the function with the configured options."""
         return self.target(outputs, labels, **self.options)
 
     def to_plain(self) -> dict[str, Any]:
-        """The options alone; the registry writes the name."""
+        """Return the options; the registry adds the name."""
         return dict(self.options)

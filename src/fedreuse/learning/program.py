@@ -1,4 +1,4 @@
-"""A trained network as a program of `torch.export`, which plain torch runs without the classes that built it."""
+"""A trained network as a program of `torch.export`, which torch runs without the classes that built it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["as_program", "example_input", "with_values"]
 
 
 def with_values(module: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
-    """The module with trained values, ready to be used; what was frozen keeps the values it was built with."""
+    """Load trained values into a module and set it to evaluation; frozen weights keep their initial values."""
     module.load_state_dict(
         {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}, strict=False, assign=True
     )
@@ -28,38 +28,38 @@ def with_values(module: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Modul
 
 
 def example_input(module: nn.Module, shape: tuple[int, ...]) -> torch.Tensor:
-    """A batch of two inputs that the module takes: numbers, or token numbers where it refuses those.
+    """Return a batch of two inputs that the module accepts: float32, or else int64 token numbers.
 
     Raises:
-        UserError: It takes neither.
+        UserError: The module accepts neither.
     """
-    told = ""
+    reason = ""
     for kind in (torch.float32, torch.int64):
         inputs = torch.zeros((2, *shape), dtype=kind)
         try:
             with torch.no_grad():
                 module(inputs)
         except (RuntimeError, TypeError, ValueError, IndexError) as error:
-            told = told or str(error).splitlines()[0]
+            reason = reason or str(error).splitlines()[0]
         else:
             return inputs
-    raise UserError(f"the network takes no batch of the shape {(2, *shape)} ({told})")
+    raise UserError(f"the network accepts no batch of the shape {(2, *shape)} ({reason})")
 
 
 def as_program(module: nn.Module, inputs: torch.Tensor) -> bytes:
-    """The content of a `.pt2` file that scores batches of any size.
+    """Return the bytes of a `.pt2` file that scores batches of any size.
 
     Raises:
-        UserError: torch cannot turn the network into a program, because what it computes depends on values.
+        UserError: torch cannot export the network, because its control flow depends on values.
     """
     batch = torch.export.Dim("batch", min=1)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # torch's own LSTM keeps a second list of its weights
+            warnings.simplefilter("ignore", UserWarning)  # torch's LSTM keeps a second list of its weights
             program = torch.export.export(module, (inputs,), dynamic_shapes=({0: batch},))
     except Exception as error:  # torch raises errors of many kinds here, and the network is the user's
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"torch.export cannot make a program of this network ({reason})") from None
+        raise UserError(f"torch.export cannot export this network ({reason})") from None
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
     return buffer.getvalue()

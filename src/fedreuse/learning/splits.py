@@ -1,4 +1,4 @@
-"""What is held out: a validation share of every client's examples, and a test split that opens once."""
+"""Held-out examples: a validation share of every client, and a test split that opens once per run."""
 
 from __future__ import annotations
 
@@ -32,19 +32,28 @@ def hold_out(
     numbers_of: Callable[[Sequence[int], np.ndarray], np.ndarray],
     copies: np.ndarray | None = None,
 ) -> tuple[ClientIndex, ClientIndex]:
-    """Train and validation examples of every client, stratified by label.
+    """Divide the examples of every client into training and validation, stratified by label.
 
-    A client with n examples holds out round(share * n), halves up, but never its last training example; so a
-    client with one example holds out nothing, and with share 0.1 neither does a client with four or fewer. Of
-    that number, a class with n_c examples provides floor(share * n_c); what is still missing comes one each
-    from the classes with the largest fractional parts, and among equal ones from a class drawn at random, so
-    that tiny clients do not all hold out the lowest label. Which examples of a class go is drawn too.
+    A client with n examples holds out round(share * n), halves up, but never its last training example; so a client
+    with one example holds out nothing, and with share 0.1 neither does a client with four or fewer. Of that number, a
+    class with n_c examples provides floor(share * n_c); the rest comes one each from the classes with the largest
+    fractional parts, and among equal ones from a class drawn at random, so that small clients do not all hold out the
+    lowest label. The examples within a class are drawn at random too.
 
-    `numbers_of(clients, counts)` gives the first so many numbers of each client's own stream, one client after
-    the other; it is asked for those alone that hold out anything. The share is taken as the nearest
-    fraction with a denominator of at most a million, and counted exactly.
+    Args:
+        index: Examples of every client.
+        labels: Class of every training example.
+        share: Share to hold out, in [0, 1); rounded to a fraction with a denominator of at most a million, so that
+            counts are exact.
+        numbers_of: `numbers_of(clients, counts)` returns the first `counts[i]` random numbers of the stream of
+            `clients[i]`, concatenated; called only with the clients that hold out something.
+        copies: Number of each example, equal for exact copies, which are held out together or not at all.
 
-    Examples with the same number in `copies` are held out together or not at all.
+    Returns:
+        Training and validation examples.
+
+    Raises:
+        ConfigError: The share is out of range.
     """
     require(0 <= share < 1, "task.validation must be at least 0 and below 1", share)
     ratio = min(Fraction(str(share)).limit_denominator(10**6), Fraction(999_999, 10**6))
@@ -54,11 +63,11 @@ def hold_out(
     is_held_out = _choose(index, labels[index.indices], counts, ratio, _draw_keys(index, counts, numbers_of))
     if copies is not None:
         is_held_out = together(is_held_out, copies[index.indices])
-    return _where(index, ~is_held_out), _where(index, is_held_out)
+    return _subset(index, ~is_held_out), _subset(index, is_held_out)
 
 
 def together(is_held_out: np.ndarray, copies: np.ndarray) -> np.ndarray:
-    """What is still held out if an example stays for training as soon as one of its copies does."""
+    """Return the selection without examples of which a copy is not selected."""
     num_all = np.bincount(copies)
     num_held_out = np.bincount(copies[is_held_out], minlength=len(num_all))
     whole: np.ndarray = is_held_out & (num_all == num_held_out)[copies]
@@ -68,16 +77,16 @@ def together(is_held_out: np.ndarray, copies: np.ndarray) -> np.ndarray:
 def local_test(
     index: ClientIndex, labels: np.ndarray, test_labels: np.ndarray, rng_of: Callable[[int], np.random.Generator]
 ) -> ClientIndex:
-    """Examples of a test split for every client, with the label proportions of its training examples.
+    """Draw examples of a test split for every client, with the label proportions of its training examples.
 
-    A client with n of all N training examples gets round(n T / N) of the T test examples, halves up, at least one.
-    They are shared among its classes by largest remainder, equal ones in random order; a class gives at most what
-    it has. No example comes twice to a client, but two clients may have the same. `rng_of(client)` is the
-    client's own stream; clients without training examples get nothing.
+    A client with n of all N training examples gets round(n T / N) of the T test examples, halves up, at least one. They
+    are divided among its classes by largest remainder, equal ones in random order; a class gives at most all its
+    examples. A client has no example twice, but two clients may have the same. Clients without training examples get
+    none. `rng_of(client)` is the client's random stream.
     """
     classes, class_of = np.unique(np.concatenate([labels, test_labels]), return_inverse=True)
-    own, there = class_of[: len(labels)], class_of[len(labels) :]
-    members = [np.flatnonzero(there == number) for number in range(len(classes))]
+    own, tested = class_of[: len(labels)], class_of[len(labels) :]
+    members = [np.flatnonzero(tested == number) for number in range(len(classes))]
     total = int(index.sizes.sum())
     chosen = []
     for client in range(index.num_clients):
@@ -87,18 +96,21 @@ def local_test(
             chosen.append(np.empty(0, dtype=np.int64))
             continue
         rng = rng_of(client)
-        wanted = max(1, (2 * num_own * len(there) + total) // (2 * total))
-        shares, remainders = np.divmod(counts * wanted, num_own)
-        first = np.lexsort((rng.random(len(classes)), -remainders))[: wanted - int(shares.sum())]
+        num_test = max(1, (2 * num_own * len(tested) + total) // (2 * total))
+        shares, remainders = np.divmod(counts * num_test, num_own)
+        first = np.lexsort((rng.random(len(classes)), -remainders))[: num_test - int(shares.sum())]
         shares[first] += 1
         drawn = [rng.permutation(of_class)[:share] for of_class, share in zip(members, shares, strict=True) if share]
         chosen.append(np.sort(np.concatenate(drawn)))
-    sizes = [len(places) for places in chosen]
+    sizes = [len(positions) for positions in chosen]
     return ClientIndex(np.concatenate([[0], np.cumsum(sizes)]), np.concatenate(chosen))
 
 
 def draw(labels: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
-    """So many places, ascending, in the proportions of the labels: by largest remainder, equal ones in random order."""
+    """Draw `count` positions in the proportions of the labels, by largest remainder, equal ones in random order.
+
+    The positions are returned in ascending order.
+    """
     _, class_of, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     shares, remainders = np.divmod(sizes * count, len(labels))
     first = np.lexsort((rng.random(len(sizes)), -remainders))[: count - int(shares.sum())]
@@ -108,7 +120,7 @@ def draw(labels: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray
 
 
 class SealedSplit:
-    """A test split that can be opened once per run; until then only its number of examples is known."""
+    """A test split that can be opened once per run; before that only its size is accessible."""
 
     __slots__ = ("__num_examples", "__split")
 
@@ -122,15 +134,23 @@ class SealedSplit:
         return self.__num_examples
 
     def __repr__(self) -> str:
-        """The count and nothing else."""
+        """Return the number of examples."""
         return f"SealedSplit({len(self)} examples)"
 
     def open(self, record: Path, model_digest: str, note: Callable[[str], object] = str) -> Opening:
-        """Record the opening, for one model, and hand out the split; a second opening is refused.
+        """Record the opening for one model and return the split; a second opening is refused.
 
-        A run that crashed between the opening and its result comes back with the same model, bit for bit, and may
-        finish the same look: nothing can be learnt from it that the first look did not show. `note` is told the digest
-        of the examples before anything is opened, to count openings elsewhere; if it fails the split stays closed.
+        A run that crashed between the opening and its result resumes with the same model, bit for bit, and may finish
+        the same evaluation, because it shows nothing that the first one did not.
+
+        Args:
+            record: File that records the opening.
+            model_digest: Digest of the model to evaluate.
+            note: Called with the digest of the examples before the split is opened, to count openings elsewhere; if it
+                raises, the split stays closed.
+
+        Raises:
+            RunDirectoryError: The split was opened before for another model, or the record cannot be written.
         """
         if self.__split is None:
             raise RunDirectoryError(f"{record}: this test split is open already; one run evaluates on it once")
@@ -144,16 +164,16 @@ class SealedSplit:
             }
         )
         note(str(content["digest"]))
-        found = _write_record(record, content)
+        earlier = _write_record(record, content)
         self.__split = None
-        return Opening(split, record, found or content)
+        return Opening(split, record, earlier or content)
 
 
 class Opening:
-    """The one look at a test split: the examples, and the result once it is recorded."""
+    """The only evaluation on a test split: the examples, and the result once it is recorded."""
 
     def __init__(self, split: Split, record: Path, content: dict[str, Any]) -> None:
-        """Made by `SealedSplit.open` alone."""
+        """Only `SealedSplit.open` makes an opening."""
         self._split = split
         self._path = record
         self._content = content
@@ -167,17 +187,17 @@ class Opening:
 
     @property
     def result(self) -> dict[str, Any] | None:
-        """What was found, if it was recorded."""
+        """The recorded result, or None."""
         return self._content.get("result")
 
     def record(self, result: dict[str, Any]) -> None:
-        """Write the result beside the opening."""
+        """Write the result into the record of the opening."""
         self._content = with_check({**self._content, "result": result})
         write_whole(self._path, json.dumps(self._content).encode())
 
 
 def _counts(sizes: np.ndarray, ratio: Fraction) -> np.ndarray:
-    """How many examples each client holds out."""
+    """Return the number of examples that each client holds out."""
     nearest = (2 * sizes * ratio.numerator + ratio.denominator) // (2 * ratio.denominator)
     counts: np.ndarray = np.minimum(nearest, np.maximum(sizes - 1, 0))
     return counts
@@ -186,7 +206,7 @@ def _counts(sizes: np.ndarray, ratio: Fraction) -> np.ndarray:
 def _draw_keys(
     index: ClientIndex, counts: np.ndarray, numbers_of: Callable[[Sequence[int], np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """A random number for every example of the clients that hold out something."""
+    """Draw a random number for every example of the clients that hold out something."""
     keys = np.zeros(len(index.indices))
     holders = np.flatnonzero(counts)
     keys[np.repeat(counts > 0, index.sizes)] = numbers_of(holders.tolist(), index.sizes[holders])
@@ -196,7 +216,7 @@ def _draw_keys(
 def _choose(
     index: ClientIndex, labels: np.ndarray, counts: np.ndarray, ratio: Fraction, keys: np.ndarray
 ) -> np.ndarray:
-    """Which places of the index are held out, for all clients at once; a group is one class at one client."""
+    """Select the held-out entries of the index, for all clients at once; a group is one class at one client."""
     client_of = np.repeat(np.arange(index.num_clients), index.sizes)
     order = np.lexsort((keys, labels, client_of))
     is_first = np.ones(len(order), dtype=bool)
@@ -208,8 +228,9 @@ def _choose(
     taken, remainder = np.divmod(np.bincount(group_of) * ratio.numerator, ratio.denominator)
     missing = counts.copy()
     np.subtract.at(missing, client_of_group, taken)
+    # each client's missing examples come from its groups with the largest remainders, one each
     ranked = np.lexsort((keys[order[starts]], -remainder, client_of_group))
-    groups_before = np.searchsorted(client_of_group, client_of_group)  # groups lie in the order of clients
+    groups_before = np.searchsorted(client_of_group, client_of_group)  # groups are sorted by client
     rank = np.empty_like(ranked)
     rank[ranked] = np.arange(len(ranked)) - groups_before
     taken += rank < missing[client_of_group]
@@ -219,45 +240,41 @@ def _choose(
     return is_held_out
 
 
-def _where(index: ClientIndex, is_kept: np.ndarray) -> ClientIndex:
-    """The part of an index whose places are kept."""
+def _subset(index: ClientIndex, is_kept: np.ndarray) -> ClientIndex:
+    """Return the index with only the kept entries."""
     kept_before = np.concatenate([[0], np.cumsum(is_kept)])
     return ClientIndex(kept_before[index.offsets], index.indices[is_kept], index.redraws)
 
 
 def _write_record(record: Path, content: dict[str, Any]) -> dict[str, Any] | None:
-    """Create the record exclusively: of two processes one succeeds; the record of the same model is handed back."""
-    mine = record.with_suffix(f".{os.getpid()}")
+    """Create the record exclusively, or return an earlier record of the same model; of two processes one succeeds."""
+    own = record.with_suffix(f".{os.getpid()}")
     try:
-        write_whole(mine, json.dumps(content).encode())
-        os.link(mine, record)  # fails if the record exists, and is whole if it does not
+        write_whole(own, json.dumps(content).encode())
+        os.link(own, record)  # atomic: fails if the record exists, else the record is complete
     except FileExistsError:
-        known = _read_record(record)
-        if all(known.get(key) == content[key] for key in ("model", "digest")):
-            return known
+        earlier = _read_record(record)
+        if all(earlier.get(key) == content[key] for key in ("model", "digest")):
+            return earlier
+        opened = earlier.get("opened")
+        when = f"at {opened}" if opened else "the record is incomplete or damaged"
         raise RunDirectoryError(
-            f"{record}: the test split of this run was opened before ({_told(record)}), and a run may do "
-            "so once; start a new run in a new directory"
+            f"{record}: the test split of this run was opened before ({when}), and a run may open it once; start a new "
+            "run in a new directory"
         ) from None
     except OSError as error:
         raise RunDirectoryError(
-            f"{record}: the opening of the test split cannot be recorded ({error}), so it stays closed; make room or "
-            "give the right to write there, and go on with --resume"
+            f"{record}: the opening of the test split cannot be recorded ({error}), so it stays closed; free space or "
+            "allow writing there, and continue with --resume"
         ) from None
     finally:
-        mine.unlink(missing_ok=True)
+        own.unlink(missing_ok=True)
     return None
 
 
 def _read_record(record: Path) -> dict[str, Any]:
-    """What a record says; an unreadable one, or one that was changed, says nothing."""
+    """Return the content of a record; empty if it is unreadable or was changed."""
     try:
-        return parse_checked(record.read_bytes(), is_required=False)
+        return parse_checked(record.read_bytes())
     except (OSError, ValueError):
         return {}
-
-
-def _told(record: Path) -> str:
-    """When the record says it was opened."""
-    opened = _read_record(record).get("opened")
-    return f"at {opened}" if opened else "the record is incomplete or damaged"

@@ -1,4 +1,4 @@
-"""What labels are: one class per example, one per token with padding between, numbers, or flags; and which count."""
+"""Kinds of labels: one class per example, one class per token, numbers, or flags; and the labels that count."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 __all__ = ["IGNORED", "LabelKind", "aligned", "class_entries", "counted", "kind_of", "num_counted", "strata_of"]
 
 LabelKind = Literal["classes", "tokens", "numbers", "flags"]
-"""Whole numbers (N), whole numbers (N x length), fractions (N or N x outputs), truth values (N x labels)."""
+"""Kind of labels, by type and shape: classes are integers (N), tokens integers (N x length), numbers floats (N or
+N x outputs), flags truth values (N x labels)."""
 IGNORED = -100
-"""The label of a token that does not count, such as padding; torch's losses leave it out by default."""
+"""Label of a token that does not count, such as padding; torch's losses ignore it by default."""
 
 
 def kind_of(labels: np.ndarray | torch.Tensor) -> LabelKind:
-    """What labels are, by their type and shape.
+    """Return the kind of labels, by their type and shape.
 
     Example:
         >>> kind_of(np.array([0, 2])), kind_of(np.array([[5, 7], [3, IGNORED]])), kind_of(np.array([0.5, 2.0]))
@@ -35,12 +36,12 @@ def kind_of(labels: np.ndarray | torch.Tensor) -> LabelKind:
 
 
 def strata_of(labels: np.ndarray) -> np.ndarray:
-    """What examples are divided by in proportion: their classes, or one stratum where labels are no classes."""
+    """Return the group of each example for stratified draws: its class, or 0 if labels are not classes."""
     return labels if kind_of(labels) == "classes" else np.zeros(len(labels), np.int64)
 
 
 def class_entries(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Example and class of every label that counts: no padding, no flag that is not set; none where they are numbers.
+    """Return example and class of every label that counts: no padding, only flags that are set, no numbers.
 
     Example:
         >>> [part.tolist() for part in class_entries(np.array([[5, 7], [3, IGNORED]]))]
@@ -51,17 +52,17 @@ def class_entries(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.arange(len(labels)), labels.astype(np.int64)
     if kind == "numbers":
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    examples, places = np.nonzero(labels if kind == "flags" else labels != IGNORED)
-    return examples, places if kind == "flags" else labels[examples, places]
+    examples, columns = np.nonzero(labels if kind == "flags" else labels != IGNORED)
+    return examples, columns if kind == "flags" else labels[examples, columns]
 
 
 def num_counted(labels: torch.Tensor) -> int:
-    """How many labels a mean is over: every example, or every token that is no padding."""
+    """Return the number of labels in a mean: every example, or every token but padding."""
     return int((labels != IGNORED).sum()) if kind_of(labels) == "tokens" else len(labels)
 
 
 def counted(outputs: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Outputs and labels row by row, without the tokens that are padding."""
+    """Return outputs and labels as rows, without tokens that are padding."""
     if kind_of(labels) != "tokens":
         return outputs, labels
     is_counted = labels != IGNORED
@@ -69,16 +70,15 @@ def counted(outputs: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, 
 
 
 def aligned(outputs: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Both as examples x outputs.
+    """Return outputs and labels as examples x outputs.
 
     Raises:
-        ConfigError: A network gives another number of outputs than there are numbers to predict.
+        ConfigError: The number of outputs is not the number of labels per example.
     """
-    wanted = labels.reshape(len(labels), -1)
-    found = outputs.reshape(len(outputs), -1)
-    if found.shape != wanted.shape:
+    outputs, labels = outputs.reshape(len(outputs), -1), labels.reshape(len(labels), -1)
+    if outputs.shape != labels.shape:
         raise ConfigError(
-            f"network: it gives {found.shape[1]} outputs per example, but there are {wanted.shape[1]} numbers to "
+            f"network: it gives {outputs.shape[1]} outputs per example, but there are {labels.shape[1]} numbers to "
             "predict; build its last layer from `num_classes`"
         )
-    return found, wanted
+    return outputs, labels

@@ -1,4 +1,4 @@
-"""What is learnt: a dataset, how it is dealt to clients, what is held out, what is minimised and reported."""
+"""The learning task: a dataset, its partition over clients, held-out examples, the loss and the metrics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,25 @@ __all__ = ["TASK_KEYS", "PreparedTask", "Task", "parse_task"]
 
 @dataclass(frozen=True)
 class Task:
-    """A dataset and how it becomes a federation; in a configuration the dataset's own keys stand beside these."""
+    """A dataset and its division among clients; in a configuration the keys of the dataset are given beside these.
+
+    Args:
+        dataset: The dataset; in a configuration `name` selects it.
+        clients: Number of clients, at least 1.
+        limit: Number of training examples to use, drawn in the proportions of the labels; not smaller than `clients`.
+            Default: all.
+        partition: Assignment of the training examples to clients.
+        validation: Share of each client's examples held out for validation, in [0, 1); with 0 no model is selected.
+        loss: Loss that training minimises.
+        metric: Metric that selects models; higher is better.
+        metrics: Further metrics that are reported, by name or as a list.
+
+    Raises:
+        ConfigError: A value is out of range, the metric cannot select, or `limit` is set with a partition that selects
+            examples itself.
+
+    Example: `task: {name: digits, clients: 30, partition: {name: dirichlet, alpha: 0.5}, metric: accuracy}`.
+    """
 
     dataset: Dataset = part(datasets)
     clients: int = 50
@@ -56,26 +74,26 @@ class Task:
         )
         require(
             self.limit is None or not self.partition.chooses_examples,
-            f"limit and an {partitions.name_of(self.partition)} would both say which examples are used; drop one of "
+            f"limit and the partition {partitions.name_of(self.partition)} would both select examples; drop one of "
             "them, limit",
             self.limit,
         )
         require(0 <= self.validation < 1, "validation must be in [0, 1)", self.validation)
         require(
             self.metric.can_select,
-            f"metric must be one of which more is better, because it selects; {self.metric.instead}, metric",
+            f"metric must be one where higher is better, because it selects models; {self.metric.instead}, metric",
             metrics.name_of(self.metric),
         )
 
     @property
     def scoring(self) -> Scoring:
-        """The metric that selects, and the others, each once."""
-        return Scoring(self.metric, {name: one for name, one in self.metrics.items() if one != self.metric})
+        """The metric that selects models, and the others without it."""
+        return Scoring(self.metric, {name: metric for name, metric in self.metrics.items() if metric != self.metric})
 
     def to_plain(self) -> dict[str, Any]:
-        """The mapping of a configuration file: the dataset's name and keys beside ours.
+        """Return the mapping of a configuration file: the dataset's name and keys, and those of the task.
 
-        Without other metrics there is no such key, as in configurations from before there could be: run ids stay.
+        The key `metrics` is left out if there are no other metrics.
         """
         own = {
             field.name: named_plain(field.metadata["registry"], getattr(self, field.name))
@@ -84,53 +102,60 @@ class Task:
             for field in dataclasses.fields(self)
             if field.name in TASK_KEYS and field.name != "metrics"
         }
-        others = {name: named_plain(metrics, one) for name, one in self.scoring.others.items()}
+        others = {name: named_plain(metrics, metric) for name, metric in self.scoring.others.items()}
         return {**named_plain(datasets, self.dataset), **own, **({"metrics": others} if others else {})}
 
     def prepare(self, seed: int) -> PreparedTask:
-        """Read the data, deal it (or as much as `limit` lets), hold out validation, seal the test split."""
+        """Read the data, assign examples to clients, hold out validation, and seal the test split.
+
+        Args:
+            seed: Seed of the run.
+
+        Raises:
+            ConfigError: Partition, loss or metric do not fit the labels, or there are too few examples.
+            DataError: The data are absent or damaged.
+        """
         data = check_data(self.dataset.load(None), self.dataset)
         self._check_kind(data.kind)
         strata = data.train.strata
         used = self._used(strata, seed)
-        dealt = self.partition.split(data.examples.at(used), self.clients, stream(seed, "partition"))
-        index = dataclasses.replace(dealt, indices=used[dealt.indices])
+        assigned = self.partition.split(data.examples.at(used), self.clients, stream(seed, "partition"))
+        index = dataclasses.replace(assigned, indices=used[assigned.indices])
         inputs = self.partition.shift(data.train.inputs, index, stream(seed, "feature shift"))
         share = 0.0 if data.validation is not None else self.validation
         numbers = partial(first_numbers, seed, "validation")
         training, validation = hold_out(index, strata, share, numbers, data.copies)
         official = data.validation if self.validation else None
         sealed = SealedSplit(data.test)
-        seen = dataclasses.replace(data.train, inputs=inputs)
+        shifted = dataclasses.replace(data.train, inputs=inputs)
         mean, std = data.mean, data.std
         if mean is None or std is None:
             mean, std = statistics_of(inputs, training.indices)
-        open_data = dataclasses.replace(
-            data, train=seen, test=_no_examples(data.test), validation=None, mean=mean, std=std
-        )
+        no_test = data.test.at(np.arange(0))
+        open_data = dataclasses.replace(data, train=shifted, test=no_test, validation=None, mean=mean, std=std)
         owners = _owners(data, index)
         return PreparedTask(self, open_data, data.digest, training, validation, official, sealed, owners)
 
     def _check_kind(self, kind: LabelKind) -> None:
-        """Refuse a partition, loss or metric that is for other labels than the data have."""
+        """Refuse a partition, loss or metric that is not for this kind of labels."""
         if kind != "classes" and self.partition.deals_by_class:
             raise ConfigError(
-                f"task.partition: {partitions.name_of(self.partition)} deals by class, but labels here are {kind}; "
+                f"task.partition: {partitions.name_of(self.partition)} uses classes, but labels here are {kind}; "
                 "choose iid, natural, quantity or time_ordered"
             )
-        where = {"task.loss": self.loss, "task.metric": self.metric}
-        where |= {f"task.metrics.{name}": metric for name, metric in self.metrics.items()}
-        for place, chosen in where.items():
-            fits: Collection[LabelKind] | None = getattr(chosen, "label_kinds", None)  # one's own may take all
-            if fits is not None and kind not in fits:
-                registry: Registry[Any] = losses if place == "task.loss" else metrics
+        parts = {"task.loss": self.loss, "task.metric": self.metric}
+        parts |= {f"task.metrics.{name}": metric for name, metric in self.metrics.items()}
+        for key, chosen in parts.items():
+            kinds: Collection[LabelKind] | None = getattr(chosen, "label_kinds", None)  # custom parts may not have it
+            if kinds is not None and kind not in kinds:
+                registry: Registry[Any] = losses if key == "task.loss" else metrics
                 raise ConfigError(
-                    f"{place}: {registry.name_of(chosen)} is for labels that are {' or '.join(fits)}, but here they "
+                    f"{key}: {registry.name_of(chosen)} is for labels that are {' or '.join(kinds)}, but here they "
                     f"are {kind}; {_REMEDIES[kind]}"
                 )
 
     def _used(self, labels: np.ndarray, seed: int) -> np.ndarray:
-        """The training examples that are dealt at all."""
+        """Return the positions of the training examples that are used."""
         if self.limit is not None and self.limit > len(labels):
             raise ConfigError(
                 f"task.limit is {self.limit:,}, but there are {len(labels):,} training examples; "
@@ -146,12 +171,22 @@ _REMEDIES: dict[LabelKind, str] = {
     "flags": "set task.loss: binary_cross_entropy and task.metric: macro_f1",
 }
 TASK_KEYS = tuple(field.name for field in dataclasses.fields(Task) if field.name != "dataset")
-"""Keys of a task in a configuration that belong to no dataset, and so stay when another dataset is chosen."""
+"""Keys of a task that belong to no dataset, and so remain when another dataset is chosen."""
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedTask:
-    """The data in memory; the test examples are reachable through the sealed split alone."""
+    """A task with its data in memory; test examples are accessible only through the sealed split.
+
+    Args:
+        task: The task.
+        data: The data, without the test examples and the published validation split.
+        digest: SHA-256 of all arrays of the data.
+        training: Training examples of every client.
+        validation: Held-out training examples of every client.
+        official_validation: Published validation split, if there is one and validation is not switched off.
+        test: Test split.
+    """
 
     task: Task
     data: Data
@@ -161,20 +196,24 @@ class PreparedTask:
     official_validation: Split | None
     test: SealedSplit
     owners: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
-    """Client of each example for `test` and official `validation`, where clients are natural; -1 for nobody's."""
+    """Client of each example of `test` and the published `validation`, if clients are natural; -1: none of them."""
     is_at_home: bool = False
-    """Whether the clients alone have examples, and this is the server's side."""
+    """True if only the clients have examples, and this is the server's side."""
 
     @property
     def has_validation(self) -> bool:
-        """Whether anything may be selected; who keeps data at home is asked."""
+        """True if models can be selected by validation; nodes that keep their data evaluate themselves."""
         if self.is_at_home:
             return self.task.validation > 0
         return self.official_validation is not None or len(self.validation.indices) > 0
 
 
 def parse_task(value: object, where: str) -> Task:
-    """Keys of the task are the task's, the others belong to the dataset that `name` selects."""
+    """Parse a task: its own keys, and the other keys as those of the dataset that `name` selects.
+
+    Raises:
+        ConfigError: The dataset or a key is unknown, or a value is out of range.
+    """
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where}: a mapping expected, for example {{name: digits, clients: 20}}; got {value!r}")
     own = set(TASK_KEYS)
@@ -192,9 +231,9 @@ def parse_task(value: object, where: str) -> Task:
 
 
 def _owners(data: Data, index: ClientIndex) -> dict[str, np.ndarray]:
-    """Whose held out examples are whose, if every natural client is one client of the federation.
+    """Return the client of each held-out example, if every natural client is one client of the federation.
 
-    A split of which nobody owns anything is there for all of them.
+    A split without any example of a client is common to all of them, and left out.
     """
     if data.clients is None or not data.held_out_clients:
         return {}
@@ -205,8 +244,4 @@ def _owners(data: Data, index: ClientIndex) -> dict[str, np.ndarray]:
     if not pairs == len(np.unique(natural)) == index.num_clients:
         return {}
     owners = {split: owner_of[clients] for split, clients in data.held_out_clients.items()}
-    return {split: found for split, found in owners.items() if (found >= 0).any()}
-
-
-def _no_examples(split: Split) -> Split:
-    return dataclasses.replace(split, inputs=split.inputs[:0], labels=split.labels[:0])
+    return {split: numbers for split, numbers in owners.items() if (numbers >= 0).any()}

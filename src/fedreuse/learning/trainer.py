@@ -1,4 +1,4 @@
-"""Local training, proxies and evaluation in torch: one network, one thread, every draw from a named stream."""
+"""Local training, gradients and evaluation in torch: one network, one thread, every draw from a named stream."""
 
 from __future__ import annotations
 
@@ -41,13 +41,27 @@ if TYPE_CHECKING:
 
 __all__ = ["Local", "TorchLocalTrainer", "Trainer", "device_of", "initial_network"]
 
-_EVALUATION_BATCH = 1000
+_EVALUATION_BATCH = 1000  # examples
 _EVALUATION_TOKENS = 4096
 
 
 @dataclass(frozen=True)
 class Local:
-    """How a client trains: epochs, batch size, optimiser, learning rate over rounds, clipping, on which device."""
+    """Settings of local training.
+
+    Args:
+        epochs: Passes over the client's examples per round, at least 1.
+        batch: Examples of a batch, at least 2; batch normalisation has no variance over one example.
+        optimizer: Optimizer, with its learning rate.
+        lr_schedule: Factor on the learning rate by round.
+        clip_norm: Largest L2 norm of the gradient of a batch, positive; default: no clipping.
+        device: Torch device, such as `cpu`, `cuda` (workers are spread over all CUDA devices) or `cuda:1`.
+
+    Raises:
+        ConfigError: A value is out of range, or torch does not know the device.
+
+    Example: `local: {epochs: 3, batch: 64, optimizer: {name: sgd, lr: 0.05}}`.
+    """
 
     epochs: int = 3
     batch: int = 128
@@ -69,13 +83,22 @@ class Local:
 
 
 def initial_network(network: Network, shape: tuple[int, ...], num_classes: int, seed: int) -> FlatNetwork:
-    """A network with the initial weights of a seed: the same for every method."""
+    """Return a network with the initial weights of a seed, which are the same for every method."""
     _seed_torch(seed, "init", 0, -1)
     return FlatNetwork(network.build(shape, num_classes))
 
 
 class Trainer:
-    """What all clients of one process share: the network, the data, the rules of training."""
+    """Resources that all clients of one process share: the network, the data, and the settings of training.
+
+    Args:
+        network: The network; its current values are the initial model.
+        data: The data; the test split is not used.
+        clients: Training and validation examples of every client.
+        local: Settings of local training.
+        objective: Loss, and the metrics of the run.
+        seed: Seed of the run.
+    """
 
     def __init__(
         self,
@@ -86,7 +109,7 @@ class Trainer:
         objective: tuple[Loss, Scoring],
         seed: int,
     ) -> None:
-        """`clients` are the training and validation indices; one torch thread, for speed and for equal bits."""
+        """Set up one torch thread, for speed and for bit-identical results."""
         torch.set_num_threads(1)
         keep_freed_memory()
         self._device = device_of(local.device)
@@ -96,18 +119,22 @@ class Trainer:
         self.loss, self._scoring = objective
         self.training, self.validation = clients
         self._data = data
-        self._inputs, self._labels = _in_place(data.train.inputs), _in_place(_whole_numbers(data.train.labels))
+        self._inputs, self._labels = _shared(data.train.inputs), _shared(_as_int64(data.train.labels))
         self._dtype: torch.dtype = self.network.vector.dtype
         self._flops: dict[tuple[str, ...] | None, int] = {}
         self.initial = self.network.read()
         self._local: dict[SplitName, tuple[Split, ClientIndex]] = {}
 
     def deal(self, name: SplitName, split: Split, index: ClientIndex) -> None:
-        """Give every client examples of its own of a split, for `TorchLocalTrainer.evaluate`."""
+        """Assign examples of a split to every client, for `TorchLocalTrainer.evaluate`."""
         self._local[name] = split, index
 
     def local_examples(self, name: SplitName, client: int) -> Split:
-        """A client's own examples of a split: as dealt, or those it holds out for validation."""
+        """Return the examples of a split that a client has: as assigned, or those it holds out for validation.
+
+        Raises:
+            RunError: The test split is still sealed.
+        """
         if name in self._local:
             split, index = self._local[name]
             return split.at(index.of(client))
@@ -116,11 +143,11 @@ class Trainer:
         return self._data.train.at(self.validation.of(client))
 
     def for_client(self, client: int, round_number: int) -> TorchLocalTrainer:
-        """One client in one round."""
+        """Return the trainer of one client in one round."""
         return TorchLocalTrainer(self, client, round_number)
 
     def batch(self, index: np.ndarray, augment: np.random.Generator | None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Examples by position, augmented and normalised."""
+        """Return inputs, augmented and normalised, and labels of the examples at some positions."""
         at = _tensor(index)
         inputs = self._inputs[at]
         if augment is not None:
@@ -128,9 +155,10 @@ class Trainer:
         return self.normalise(inputs), self._labels[at].to(self._device)
 
     def normalise(self, inputs: torch.Tensor) -> torch.Tensor:
-        """uint8 images become (x / 255 - mean) / std, channels last; fractions (x - mean) / std if the data say so.
+        """Normalise a batch of inputs.
 
-        Floating point takes the network's precision; other inputs stay as they are.
+        uint8 images become (x / 255 - mean) / std, in channels-last memory; floats become (x - mean) / std if the data
+        are scaled. Floats are converted to the network's precision; token numbers are returned unchanged.
         """
         inputs = inputs.to(self._device)
         per_channel = (1, -1, *[1] * (inputs.dim() - 2))
@@ -147,22 +175,22 @@ class Trainer:
 
     @property
     def num_classes(self) -> int:
-        """How many classes the data have."""
+        """Number of classes of the data."""
         return self._data.num_classes
 
     @property
     def num_tokens(self) -> int | None:
-        """How many token numbers inputs are made of, if they are tokens."""
+        """Number of token numbers, if inputs are tokens."""
         return self._data.num_tokens
 
     @property
     def padding(self) -> int | None:
-        """The token that fills up short texts, where the data say so."""
+        """Token number that fills up short texts, if known; negative if there is none."""
         return self._data.padding
 
     @property
     def label_kind(self) -> LabelKind:
-        """What labels are."""
+        """Kind of the labels."""
         return self._data.kind
 
     @property
@@ -172,7 +200,7 @@ class Trainer:
 
     @property
     def is_augmented(self) -> bool:
-        """Whether training sees cropped and mirrored images."""
+        """True if training crops and mirrors images."""
         return self._data.is_augmented
 
     def evaluate(
@@ -182,31 +210,44 @@ class Trainer:
         index: np.ndarray | None = None,
         scoring: Scoring | None = None,
     ) -> Metrics:
-        """Sums of loss and states of metrics, the run's or others, over a split or training examples by position."""
+        """Evaluate a model on a split, or on training examples.
+
+        Args:
+            model: The model.
+            split: Examples; None: the training examples.
+            index: Positions of the examples to use; None: all.
+            scoring: Metrics; None: those of the run.
+
+        Returns:
+            Sum of the loss and states of the metrics.
+        """
         scoring = scoring or self._scoring
         self.network.load(model)
         self.network.module.eval()
-        inputs = self._inputs if split is None else _in_place(split.inputs)
-        labels = self._labels if split is None else _in_place(_whole_numbers(split.labels))
+        inputs = self._inputs if split is None else _shared(split.inputs)
+        labels = self._labels if split is None else _shared(_as_int64(split.labels))
         at = _tensor(np.arange(len(labels)) if index is None else index)
-        found, size = Metrics(0, 0.0, 0.0), _evaluation_batch(labels)
+        total, size = Metrics(0, 0.0, 0.0), _evaluation_batch(labels)
         with torch.inference_mode(), self.precision():
             for start in range(0, len(at), size):
-                some = at[start : start + size]  # batch by batch: data may be mapped from disk
-                wanted = labels[some].to(self._device)
-                outputs = self.network.module(self.normalise(inputs[some]))
-                found += scoring.measure(outputs, wanted, float(self.loss(outputs, wanted)) * num_counted(wanted))
-        return found
+                batch = at[start : start + size]  # batch by batch: data may be mapped from disk
+                true = labels[batch].to(self._device)
+                outputs = self.network.module(self.normalise(inputs[batch]))
+                total += scoring.measure(outputs, true, float(self.loss(outputs, true)) * num_counted(true))
+        return total
 
     def precision(self) -> AbstractContextManager[object]:
-        """Mixed precision on CUDA, as in the paper; on a CPU everything is computed in the network's own."""
+        """Return the context of mixed precision, which is used on devices other than the CPU, as in the paper."""
         return nullcontext() if self._device.type == "cpu" else torch.autocast(self._device.type, torch.bfloat16)
 
     def flops_per_example(self, names: Collection[str] | None) -> int:
-        """FLOPs of one forward and backward pass (None: all weights), counted once on two examples."""
+        """Return the FLOPs per example of a forward and backward pass by the named weights (None: all).
+
+        They are counted once, on two examples.
+        """
         key = None if names is None else tuple(sorted(names))
         if key not in self._flops:
-            before = self.network.read()
+            before = self.network.read()  # the pass changes running statistics
             inputs, labels = self.batch(np.zeros(2, np.int64), None)
             self.network.differentiate(names)
             self.network.module.train()
@@ -219,10 +260,10 @@ class Trainer:
 
 
 class TorchLocalTrainer:
-    """One client in one round: its data, its streams, and a meter."""
+    """One client in one round: its examples, its random streams, and a record of the work done."""
 
     def __init__(self, trainer: Trainer, client: int, round_number: int) -> None:
-        """Cheap to make: everything heavy is shared."""
+        """Refer to the shared trainer, so that an instance costs little."""
         self._trainer = trainer
         self.client = client
         self._round = round_number
@@ -232,13 +273,20 @@ class TorchLocalTrainer:
         self.work = Work()
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """The stream of a purpose for this client and round."""
+        """Return the random stream of a purpose for this client and round."""
         return stream(self._trainer.seed, purpose, self._round, self.client)
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
     ) -> Trained:
-        """Local training from a model: the configured epochs, or a number of steps."""
+        """Train locally.
+
+        Args:
+            start: Model to start from.
+            correction: Correction of every step; None: plain training.
+            steps: Number of steps; None: the configured epochs.
+            purpose: Name of the random stream of the batches.
+        """
         trainer = self._trainer
         network, local = trainer.network, trainer.local
         network.load(start)
@@ -259,8 +307,10 @@ class TorchLocalTrainer:
                 loss = trainer.loss(network.module(inputs), labels)
             loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             if local.clip_norm is not None:
-                _clip(network.gradient, local.clip_norm)
-            correct.before_step()
+                norm = float(torch.linalg.vector_norm(network.gradient))
+                if norm > local.clip_norm:
+                    network.gradient.mul_(local.clip_norm / norm)
+            correct.before_step()  # after clipping: the correction is not part of the client's gradient
             step()
             correct.after_step()
             num_steps += 1
@@ -276,17 +326,22 @@ class TorchLocalTrainer:
         plan: BatchPlan,
         purpose: str,
     ) -> Tensors:
-        """Sum, or mean, over batches of the mean loss gradient with respect to the named weights.
+        """Return the gradient of the mean loss with respect to the named weights, summed or averaged over batches.
 
-        The network is loaded afresh for whatever comes next, so the running statistics that training mode changes here
-        are thrown away.
+        Running statistics that change here are lost, because every other operation loads its own model first.
+
+        Args:
+            at: Model to differentiate at.
+            names: Names of the weights.
+            plan: Number and size of the batches, whether they are averaged, and whether they are the same every round.
+            purpose: Name of the random stream of the batches.
         """
         trainer, began = self._trainer, perf_counter()
         network = trainer.network
         network.load(at)
         network.differentiate(names)
         network.module.train(not plan.is_deterministic)
-        round_number = 0 if plan.is_deterministic else self._round
+        round_number = 0 if plan.is_deterministic else self._round  # the same batches in every round
         _seed_torch(trainer.seed, f"torch {purpose}", round_number, self.client)
         rng = stream(trainer.seed, purpose, round_number, self.client)
         augment = self.rng(f"augment {purpose}") if trainer.is_augmented and not plan.is_deterministic else None
@@ -308,19 +363,19 @@ class TorchLocalTrainer:
         return gradient
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
-        """The model on this client's own examples of a split."""
+        """Evaluate a model on this client's examples of a split."""
         return self._trainer.evaluate(model, self._trainer.local_examples(split, self.client))
 
     def _batches(
         self, rng: np.random.Generator, size: int, epochs: int | None, limit: int | None
     ) -> Iterator[np.ndarray]:
-        """Shuffled batches, epoch after epoch (None: without end), up to a limit.
+        """Yield shuffled batches, epoch after epoch (None: endlessly), up to a limit.
 
-        A trailing batch of one is dropped: BatchNorm cannot train on it.
+        A last batch of one example is dropped, because batch normalisation cannot train on it.
         """
         starts = range(0, len(self._index) - 1, size)
         if not len(starts):
-            return iter(())  # a single example would be shuffled without end
+            return iter(())  # with endless epochs a single example would be shuffled forever
         epoch_numbers = range(epochs) if epochs is not None else count()
         shuffled = (self._index[rng.permutation(len(self._index))] for _ in epoch_numbers)
         batches = (order[start : start + size] for order in shuffled for start in starts)
@@ -328,7 +383,7 @@ class TorchLocalTrainer:
 
 
 class _Corrector:
-    """Adds a correction to every step: gradient + shift + pull * (w - anchor)."""
+    """Correction of every step: adds shift + pull * (w - anchor) to the gradient, before or after momentum."""
 
     def __init__(self, network: FlatNetwork, correction: Correction | None, lr: float) -> None:
         self._vector = network.vector.data
@@ -339,7 +394,8 @@ class _Corrector:
         self._pull = 0.0 if correction is None else correction.pull
         has_anchor = correction is not None and correction.anchor is not None and self._pull
         self._anchor = network.place(correction.anchor) if has_anchor else None  # type: ignore[union-attr,arg-type]
-        self._away = torch.empty_like(self._vector) if has_anchor else self._vector
+        # memory for w - anchor, allocated once
+        self._difference = torch.empty_like(self._vector) if has_anchor else self._vector
         has_shift = correction is not None and correction.shift is not None
         self._shift = network.place(correction.shift) if has_shift else None  # type: ignore[union-attr,arg-type]
 
@@ -349,18 +405,23 @@ class _Corrector:
 
     def after_step(self) -> None:
         if self._is_after:
+            # a plain step along the correction, which the momentum buffer never sees
             self._add_to(self._vector, -self._lr)
 
     def _add_to(self, target: torch.Tensor, factor: float) -> None:
         if self._anchor is not None:
-            torch.sub(self._vector, self._anchor, out=self._away)
-            target.add_(self._away, alpha=factor * self._pull)
+            torch.sub(self._vector, self._anchor, out=self._difference)
+            target.add_(self._difference, alpha=factor * self._pull)
         if self._shift is not None:
             target.add_(self._shift, alpha=factor)
 
 
 def device_of(name: str) -> torch.device:
-    """Where a process computes; workers are spread over the CUDA devices by their process numbers."""
+    """Return the device of this process; `cuda` spreads workers over the CUDA devices by process id.
+
+    Raises:
+        ConfigError: Torch does not know the device, or there is none.
+    """
     device = _named_device(name)
     if name == "cuda" and torch.cuda.is_available():
         return torch.device("cuda", os.getpid() % torch.cuda.device_count())
@@ -376,7 +437,7 @@ def device_of(name: str) -> torch.device:
 
 
 def _named_device(name: str) -> torch.device:
-    """What torch understands by a name."""
+    """Return the torch device of a name, which need not exist here."""
     try:
         return torch.device(name)
     except RuntimeError:
@@ -386,40 +447,34 @@ def _named_device(name: str) -> torch.device:
 
 
 def _tensor(array: np.ndarray) -> torch.Tensor:
-    """An array as a tensor; one that is read-only is copied, because torch cannot promise not to write."""
+    """Convert an array to a tensor; a read-only array is copied, because torch has no read-only tensors."""
     whole = np.ascontiguousarray(array)
     return torch.from_numpy(whole if whole.flags.writeable else whole.copy())
 
 
-def _in_place(array: np.ndarray) -> torch.Tensor:
-    """The data of a task, which are many and never written to: not copied, though others may only let us read them."""
+def _shared(array: np.ndarray) -> torch.Tensor:
+    """Convert the data of a task to a tensor without a copy: they are large, perhaps read-only, and never written."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", UserWarning)  # torch warns of read-only arrays
         return torch.from_numpy(np.ascontiguousarray(array))
 
 
-def _whole_numbers(labels: np.ndarray) -> np.ndarray:
-    """Labels as torch's losses want them: whole numbers of 64 bits."""
+def _as_int64(labels: np.ndarray) -> np.ndarray:
+    """Convert integer labels to int64, which torch's losses need; others stay."""
     return labels.astype(np.int64, copy=False) if np.issubdtype(labels.dtype, np.integer) else labels
 
 
 def _evaluation_batch(labels: torch.Tensor) -> int:
-    """How many examples are evaluated at once: of tokens fewer, because each has scores of a whole vocabulary."""
+    """Return the number of examples of an evaluation batch; smaller for tokens, each of which has many scores."""
     if kind_of(labels) != "tokens":
         return _EVALUATION_BATCH
     return max(1, _EVALUATION_TOKENS // labels[0].numel()) if len(labels) else 1
 
 
-def _clip(gradient: torch.Tensor, norm: float) -> None:
-    length = float(torch.linalg.vector_norm(gradient))
-    if length > norm:
-        gradient.mul_(norm / length)
-
-
 def _seed_torch(seed: int, purpose: str, round_number: int, client: int) -> None:
-    """Seed torch's own generator from a stream: initial weights and dropout draw from it."""
+    """Seed torch's generator, which initial weights and dropout draw from, by a named stream."""
     number = stream_seed(seed, purpose, round_number, client) >> 65
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # torch leaves it untyped
         torch.cuda.manual_seed_all(number)
-    # torch.manual_seed would also keep a stack trace per call for devices that are not there: milliseconds per client
+    # not torch.manual_seed, which keeps a stack trace per call for absent devices: milliseconds per client
     torch.default_generator.manual_seed(number)

@@ -185,7 +185,7 @@ def test_a_run_predicts_numbers_or_flags(tmp_path: Path, labels: str, values: An
 def test_defaults_that_are_for_classes_are_refused_with_those_that_fit(tmp_path: Path) -> None:
     content = write(tmp_path / "v.parquet", pa.table({"x": np.arange(40.0), "label": np.linspace(0, 1, 40)}))
     spec: dict[str, Any] = {"name": "files", "path": str(content), "labels": "numbers", "clients": 2}
-    with pytest.raises(ConfigError, match=r"task\.partition: dirichlet deals by class, but labels here are numbers"):
+    with pytest.raises(ConfigError, match=r"task\.partition: dirichlet uses classes, but labels here are numbers"):
         parse_task(spec, "task").prepare(1)
     spec["partition"] = "iid"
     with pytest.raises(ConfigError, match=r"task\.loss: cross_entropy is for labels that are classes or tokens, .*r2"):

@@ -26,5 +26,5 @@ def test_the_ends() -> None:
 
 
 def test_it_is_reported_and_does_not_select() -> None:
-    with pytest.raises(ConfigError, match=r"more is better, because it selects; take log_likelihood, .*'perplexity'"):
+    with pytest.raises(ConfigError, match=r"higher is better.*; take log_likelihood, .*'perplexity'"):
         parse_task({"name": "digits", "metric": "perplexity"}, "task")

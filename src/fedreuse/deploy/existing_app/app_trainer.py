@@ -108,7 +108,7 @@ class AppTrainer:
 
     def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
         """Of the app's own loss, over batches of its own."""
-        from fedreuse.learning.own_network import gradient  # torch, only where the app brings it
+        from fedreuse.learning.user_loop import gradient  # torch, only where the app brings it
 
         del purpose
         assert self._own.network is not None
@@ -131,7 +131,7 @@ class AppTrainer:
     def _watched(self, start: Model, correction: Correction | None) -> Any:
         if self._own.network is None:
             return nullcontext(_Unseen())
-        from fedreuse.learning.own_network import corrected  # torch, only where the app brings it
+        from fedreuse.learning.user_loop import corrected  # torch, only where the app brings it
 
         return corrected(self._own.network(), start, correction)
 

@@ -44,7 +44,7 @@ class Facts:
 
     @property
     def has_met_published_files(self) -> bool:
-        """Whether the reader was tried on the published files, and not only on files made by tests."""
+        """True if the reader was tried on the published files, and not only on files made by tests."""
         return self.digest is not None
 
 

@@ -66,7 +66,7 @@ class Pool:
         """Write all inputs, and a digest of each with its label and client.
 
         Returns:
-            Whether each example lacks a number or its label.
+            A truth value per example: True if it lacks a number or its label.
 
         Raises:
             DataError: A source has another number of inputs than of labels.

@@ -47,7 +47,7 @@ class Vocabulary:
 
     @property
     def has_padding(self) -> bool:
-        """Whether padding is a token that an embedding has."""
+        """True if padding is a token that an embedding has."""
         return self.padding < self.size
 
 

@@ -60,12 +60,12 @@ class FeatureShift(Partition):
 
     @property
     def deals_by_class(self) -> bool:
-        """Whether the inner partition uses the classes."""
+        """True if the inner partition uses the classes."""
         return self.partition.deals_by_class
 
     @property
     def chooses_examples(self) -> bool:  # type: ignore[override]  # that of the inner partition
-        """Whether the inner partition selects the examples that are used."""
+        """True if the inner partition selects the examples that are used."""
         return self.partition.chooses_examples
 
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:

@@ -45,7 +45,7 @@ class Natural(Partition):
 
     @property
     def deals_by_class(self) -> bool:
-        """Whether the classes of a client are counted."""
+        """True if the classes of a client are counted."""
         return self.min_classes > 1
 
     def __post_init__(self) -> None:

@@ -33,11 +33,11 @@ class Partition(ABC):
     """
 
     chooses_examples: bool = False
-    """Whether the partition selects the examples that are used, so that `task.limit` cannot be set."""
+    """True if the partition selects the examples that are used, so that `task.limit` cannot be set."""
 
     @property
     def deals_by_class(self) -> bool:
-        """Whether the partition uses the classes of examples; it is refused for labels that are not classes."""
+        """True if the partition uses the classes of examples; it is refused for labels that are not classes."""
         return False
 
     @abstractmethod

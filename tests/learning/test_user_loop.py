@@ -16,7 +16,7 @@ from fedreuse.core.local_trainer import BatchPlan
 from fedreuse.core.model import Model
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, zeros
-from fedreuse.learning.own_network import corrected, gradient
+from fedreuse.learning.user_loop import corrected, gradient
 
 SCHEMA = Schema((TensorSpec("a", (1,), "float64"), TensorSpec("b", (1,), "float64")))
 NOTHING = zeros(Schema())
@@ -130,7 +130,7 @@ def test_frozen_weights_are_left_alone() -> None:
 
 def test_a_loop_that_starts_elsewhere_is_refused() -> None:
     with (
-        pytest.raises(RunError, match="does not start from the received model: its tensor in the place of b differs"),
+        pytest.raises(RunError, match="does not start from the received model: its tensor for b differs"),
         corrected(Two(), model(1.0, 5.0), None),
     ):
         loop(Two(), lr=0.1)
@@ -138,7 +138,7 @@ def test_a_loop_that_starts_elsewhere_is_refused() -> None:
 
 def test_an_optimizer_with_other_weights_is_refused() -> None:
     with (
-        pytest.raises(RunError, match="holds 1 tensors, but the network handed over trains 2"),
+        pytest.raises(RunError, match="holds 1 tensors, but the given network trains 2"),
         corrected(Two(), model(1.0, 2.0), None),
     ):
         loop(Two(is_frozen=True), lr=0.1)

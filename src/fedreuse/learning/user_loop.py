@@ -1,4 +1,4 @@
-"""A network and a training loop that are somebody else's: gradients of the one, corrected steps in the other."""
+"""Support for a training loop written by the user: gradients of its network, and corrected optimizer steps."""
 
 from __future__ import annotations
 
@@ -25,37 +25,38 @@ if TYPE_CHECKING:
 __all__ = ["Losses", "Steps", "corrected", "gradient"]
 
 Losses = Callable[["nn.Module"], Iterable[torch.Tensor]]
-"""The loss of one batch after another, for a network."""
+"""Function of a network that yields the loss of one batch after another."""
 
 
 def gradient(
     network: nn.Module, losses: Losses, at: Mapping[str, np.ndarray], names: Collection[str], plan: BatchPlan
 ) -> tuple[dict[str, np.ndarray], int]:
-    """Sum, or mean, over batches of the loss gradient with respect to the named weights; and the number of batches.
+    """Return the loss gradient with respect to the named weights, summed or averaged over batches, and their number.
 
-    The batches are the app's own: the plan's number of them counts, not its batch size.
+    The app makes the batches: the plan decides their number, not their size.
     """
     network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in at.items()})
     network.train(not plan.is_deterministic)
-    wanted = {name: weight for name, weight in network.named_parameters() if name in names}
+    chosen = {name: weight for name, weight in network.named_parameters() if name in names}
     for weight in network.parameters():
         weight.requires_grad_(False)
         weight.grad = None
-    for weight in wanted.values():
+    for weight in chosen.values():
         weight.requires_grad_(True)
     num_batches = 0
     for loss in islice(losses(network), plan.num_batches):
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         num_batches += 1
     divisor = num_batches if plan.is_mean and num_batches else 1
-    sums = {name: weight.grad if weight.grad is not None else weight.new_zeros(()) for name, weight in wanted.items()}
-    found = {name: (total / divisor).expand(wanted[name].shape).cpu().numpy() for name, total in sums.items()}
-    return found, num_batches
+    # a weight that the loss does not depend on has no gradient: zero
+    sums = {name: weight.grad if weight.grad is not None else weight.new_zeros(()) for name, weight in chosen.items()}
+    gradients = {name: (total / divisor).expand(chosen[name].shape).cpu().numpy() for name, total in sums.items()}
+    return gradients, num_batches
 
 
 @dataclass
 class Steps:
-    """What was seen of a training loop: its optimizer's steps, learning rate and momentum."""
+    """Observations of a training loop: number of optimizer steps, last learning rate and momentum."""
 
     count: int = 0
     lr: float = 0.0
@@ -64,9 +65,15 @@ class Steps:
 
 @contextmanager
 def corrected(network: nn.Module, start: Model, correction: Correction | None) -> Iterator[Steps]:
-    """While this is open, every step of a torch optimizer in this process is corrected, and counted.
+    """Correct and count every step of a torch optimizer in this process while the context is open.
 
-    `network` tells which weights are trained, and in which order.
+    Args:
+        network: Network with the same trained weights, in the same order, as that of the training loop.
+        start: Received model, from which training must start.
+        correction: Correction of every step; None: steps are only counted.
+
+    Raises:
+        RunError: The optimizer holds other weights, does not start from the received model, or is not the only one.
     """
     watch = _Watch(network, start, correction)
     hooks = register_optimizer_step_pre_hook(watch.before), register_optimizer_step_post_hook(watch.after)
@@ -78,7 +85,7 @@ def corrected(network: nn.Module, start: Model, correction: Correction | None) -
 
 
 class _Watch:
-    """The hooks. gradient + shift + pull * (w - anchor), before or after the momentum buffer."""
+    """Optimizer hooks that add shift + pull * (w - anchor) to the gradient, before or after the momentum buffer."""
 
     def __init__(self, network: nn.Module, start: Model, correction: Correction | None) -> None:
         self.steps = Steps()
@@ -94,36 +101,37 @@ class _Watch:
         self.steps.lr, self.steps.momentum = float(group["lr"]), float(group.get("momentum", 0.0))
         self._recognise([weight for group in optimizer.param_groups for weight in group["params"]])
         if self._correction.place == "before_momentum":
-            for one in self._trained:
-                if one.weight.grad is None:
-                    one.weight.grad = torch.zeros_like(one.weight)
-                one.add_to(one.weight.grad, 1.0, self._correction.pull)
+            for trained in self._trained:
+                if trained.weight.grad is None:
+                    trained.weight.grad = torch.zeros_like(trained.weight)
+                trained.add_to(trained.weight.grad, 1.0, self._correction.pull)
 
     def after(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         del optimizer, args, kwargs
         if self._correction.place == "after_momentum":
-            for one in self._trained:
-                one.add_to(one.weight.data, -self.steps.lr, self._correction.pull)
+            # the step is done: the correction is a step of its own, which momentum never sees
+            for trained in self._trained:
+                trained.add_to(trained.weight.data, -self.steps.lr, self._correction.pull)
 
-    def _recognise(self, held: list[torch.Tensor]) -> None:
-        """At the first step the optimizer's weights must be the received model's, one by one; later, the same ones."""
-        weights = [weight for weight in held if weight.requires_grad]
+    def _recognise(self, parameters: list[torch.Tensor]) -> None:
+        """Require the weights of the received model at the first step, and the same tensors at later steps."""
+        weights = [weight for weight in parameters if weight.requires_grad]
         if self._trained:
-            if [id(weight) for weight in weights] != [id(one.weight) for one in self._trained]:
-                raise RunError("the train function uses a second optimizer; a method that corrects steps knows one")
+            if [id(weight) for weight in weights] != [id(trained.weight) for trained in self._trained]:
+                raise RunError("the train function uses a second optimizer; a method that corrects steps supports one")
             return
         if len(weights) != len(self._names):
             raise RunError(
-                f"the train function's optimizer holds {len(weights)} tensors, but the network handed over trains "
-                f"{len(self._names)}; hand over the network that is trained, with the same layers frozen"
+                f"the train function's optimizer holds {len(weights)} tensors, but the given network trains "
+                f"{len(self._names)}; give the network that is trained, with the same layers frozen"
             )
         for weight, name in zip(weights, self._names, strict=True):
             received = _like(self._start, name, weight)
             if received is None or weight.shape != received.shape or not torch.equal(weight.detach(), received):
                 raise RunError(
-                    f"the train function's optimizer does not start from the received model: its tensor in the place "
-                    f"of {name} differs; load the received arrays before the first step, and give the optimizer "
-                    "network.parameters() in their own order"
+                    f"the train function's optimizer does not start from the received model: its tensor for "
+                    f"{name} differs; load the received arrays before the first step, and give the optimizer "
+                    "network.parameters() in their order"
                 )
         correction = self._correction
         self._trained = [
@@ -134,7 +142,7 @@ class _Watch:
 
 @dataclass(frozen=True, eq=False)
 class _Trained:
-    """One trained weight and what is added to its gradient."""
+    """A trained weight, and the correction of its gradient."""
 
     weight: torch.Tensor
     shift: torch.Tensor | None
@@ -149,7 +157,7 @@ class _Trained:
 
 
 def _like(tensors: Tensors | None, name: str, weight: torch.Tensor) -> torch.Tensor | None:
-    """One tensor where the weight lies; a copy, because torch may not write to ours."""
+    """Return a tensor on the weight's device and of its type; a copy, because stored tensors are read-only."""
     if tensors is None or name not in tensors.schema.positions:
         return None
     return torch.from_numpy(np.array(tensors[name])).to(weight)
