@@ -31,10 +31,10 @@ def test_twenty_names_are_aliases() -> None:
 @pytest.mark.parametrize("name", ALIASES)
 @pytest.mark.parametrize("key", ["aggregate", "step", "prox"])
 def test_a_part_of_an_alias_is_changed_by_writing_it_out(name: str, key: str) -> None:
-    with pytest.raises(ConfigError, match=rf"method\.{key}: refused, because {name} is a name for parts"):
+    with pytest.raises(ConfigError, match=rf"method\.{key}: refused, because {name} is an alias .*describe {name}"):
         methods.parse({"name": name, key: "mean"}, "method")
 
 
 def test_an_alias_says_what_it_stands_for() -> None:
-    with pytest.raises(TypeError, match=r"Alias does not say what it stands for: define expand\(\)"):
+    with pytest.raises(TypeError, match="abstract method expand"):
         Alias().expand()

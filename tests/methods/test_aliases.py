@@ -77,7 +77,7 @@ def test_mifa_with_a_yogi_step() -> None:
         ({"name": "proxskip", "step": "adam"}, r"method\.step: refused, because the shifts of all clients sum to zero"),
         ({"name": "gradskip", "aggregate": "mean"}, r"method\.aggregate: refused, because the shifts"),
         ({"name": "fedstale", "aggregate": "mean"}, r"method\.aggregate: refused, because its direction is a sum"),
-        ({"name": "mifa", "aggregate": "mean"}, r"method\.aggregate: refused, because it keeps the mean"),
+        ({"name": "mifa", "aggregate": "mean"}, r"method\.aggregate: refused, because it maintains a running mean"),
         ({"name": "docofl", "step": "adam"}, r"method\.step: refused, because .* method\.inner"),
         ({"name": "scaffold", "step": "adam", "server_lr": 0.5}, r"server_lr must stay 1 beside method\.step"),
         (

@@ -1,1 +1,1 @@
-"""Methods: one file each, two halves that share only messages."""
+"""Methods: one file each, with a server half and a client half that communicate only by messages."""

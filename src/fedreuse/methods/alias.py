@@ -1,4 +1,4 @@
-"""What an alias is: a name of the literature for a conversation with its parts filled in."""
+"""Aliases: names of the literature for a method with given parts."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _RANGES: Mapping[str, Check] = {
     "max_lag": (lambda number: number is None or number >= 1, "must be at least 1 (or null)"),
     "threshold": (lambda number: not isnan(number), "must be a number"),
 }
-"""Fields of aliases by name: the parts that they fill check them too, but under the parts' own names."""
+"""Checks of alias fields; the parts check their values, too, but their messages name the parts' own keys."""
 
 
 class Alias(MethodConfig):
-    """A name for a conversation whose parts are filled in; its fields are the numbers that the literature names.
+    """A name for a method with given parts; its fields are the hyperparameters that the literature names.
 
-    An alias is a frozen dataclass that defines `expand`, and `default_uplink` or `default_downlink` if links belong
-    to the method.
+    An alias is a frozen dataclass that defines `expand`, and `default_uplink` or `default_downlink` if links belong to
+    the method.
     """
 
     def __post_init__(self) -> None:
@@ -58,29 +58,29 @@ class Alias(MethodConfig):
             if field.name in _RANGES:
                 is_fine, text = _RANGES[field.name]
                 require(is_fine(getattr(self, field.name)), f"method.{field.name} {text}", getattr(self, field.name))
-        self.expand()
+        self.expand()  # also checks the parts and, below, the links: errors appear when a configuration is read
         _ = self.default_uplink, self.default_downlink
 
     @abstractmethod
     def expand(self) -> MethodConfig:
-        """Return the conversation with its parts."""
+        """Return the method with its parts."""
 
     @property
     def needs(self) -> Needs:
-        """As what it expands to."""
+        """Needs of the expanded method."""
         return self.expand().needs
 
     @property
     def is_personal(self) -> bool:
-        """As what it expands to."""
+        """True if the expanded method evaluates personal models."""
         return self.expand().is_personal
 
     def halves(self, buffers: BufferPolicy) -> tuple[ServerHalf[Any], ClientHalf[Any]]:
-        """Those of what it expands to."""
+        """Return the halves of the expanded method."""
         return self.expand().halves(buffers)
 
 
 def alias(name: str) -> Callable[[type[MethodConfig]], type[MethodConfig]]:
-    """Register an alias; who wants to change one of its parts is told how."""
-    reason = f"{name} is a name for parts already put together; `fedreuse describe {name}` shows them, write them out"
+    """Register an alias; keys that would change one of its parts are refused with an explanation."""
+    reason = f"{name} is an alias with fixed parts; `fedreuse describe {name}` shows them, write them out"
     return methods.register(name, refuses=dict.fromkeys(("aggregate", "step", "prox"), reason))

@@ -1,6 +1,6 @@
-"""Named methods of the literature: each is a conversation with its parts filled in, and the links it is defined by.
+"""Named methods of the literature: each is a method with given parts, and the links that define it.
 
-`fedreuse describe NAME` shows what a name expands to. Equations, costs and traps are on the cards.
+`fedreuse describe NAME` shows what a name expands to. Equations, costs and pitfalls are on the method cards.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _averaging(server_lr: float, weighting: Weighting = "ratio", prox: float = 0
 
 
 def _estimates(agg: Estimates, server_lr: float) -> MethodConfig:
-    """The server averages the estimates of the cohort, as FedAvg does with updates; or everybody's, as MIFA does."""
+    """Return a method that averages the estimates of the cohort, as FedAvg does, or of all clients, as MIFA does."""
     return _averaging(server_lr) if agg == "participants" else Mifa(server_lr=server_lr)
 
 
@@ -65,12 +65,12 @@ def _estimates(agg: Estimates, server_lr: float) -> MethodConfig:
 @alias("fedavg")
 @dataclass(frozen=True)
 class FedAvg(Alias):
-    """Average the selected clients' updates, weighted by their examples, and add them to the model.
+    """FedAvg: the selected clients' updates, weighted by their examples, are averaged and added to the model.
 
     Args:
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
 
     Example: `method: fedavg`.
     """
@@ -79,20 +79,20 @@ class FedAvg(Alias):
     weighting: Literal["ratio", "ht"] = "ratio"
 
     def expand(self) -> Averaging:
-        """Averaging as it is."""
+        """Return averaging with its defaults."""
         return _averaging(self.server_lr, self.weighting)
 
 
 @alias("fedprox")
 @dataclass(frozen=True)
 class FedProx(Alias):
-    """FedAvg with a pull of strength mu towards the received model in every local step.
+    """FedProx: FedAvg with a proximal term mu, which pulls every local step towards the received model.
 
     Args:
-        mu: Strength of the pull towards the received model in every local step, not negative.
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
+        mu: Strength of the proximal term, which pulls every local step towards the received model; at least 0.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
 
     Example: `method: {name: fedprox, mu: 0.01}`.
     """
@@ -102,19 +102,19 @@ class FedProx(Alias):
     weighting: Literal["ratio", "ht"] = "ratio"
 
     def expand(self) -> Averaging:
-        """Averaging with a pull."""
+        """Return averaging with a proximal term."""
         return _averaging(self.server_lr, self.weighting, self.mu)
 
 
 @alias("fedavgm")
 @dataclass(frozen=True)
 class FedAvgM(Alias):
-    """FedAvg whose average update passes through momentum at the server.
+    """FedAvg with server momentum.
 
     Args:
-        server_lr: Factor on the direction that the server adds, not negative.
-        beta: Momentum at the server, in [0, 1).
-        nesterov: Nesterov's form of it.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        beta: Server momentum, in [0, 1).
+        nesterov: Use Nesterov momentum.
 
     Example: `method: {name: fedavgm, beta: 0.9}`.
     """
@@ -124,7 +124,7 @@ class FedAvgM(Alias):
     nesterov: bool = False
 
     def expand(self) -> Averaging:
-        """Averaging with a momentum step."""
+        """Return averaging with a momentum step."""
         return Averaging(step=MomentumStep(self.server_lr, self.beta, self.nesterov))
 
 
@@ -133,12 +133,12 @@ class _AdaptiveServer(Alias):
     """FedAvg with an adaptive server optimizer (Reddi et al., 2021).
 
     Args:
-        server_lr: The server's learning rate, not negative.
-        beta1: Decay of the mean of directions, in [0, 1).
-        beta2: Decay of the mean of squares, in [0, 1).
-        tau: Added to the root of the mean of squares, positive.
-        v0: First value of the mean of squares; null is tau squared.
-        bias_correction: Divide both means by what the decays leave of a constant, as Adam does.
+        server_lr: Server learning rate, at least 0.
+        beta1: Decay of the first moment, in [0, 1).
+        beta2: Decay of the second moment, in [0, 1).
+        tau: Added to the root of the second moment, above 0; the larger, the less adaptive.
+        v0: Initial second moment, at least 0; null is tau squared.
+        bias_correction: Divide m by 1 - beta1^t and v by 1 - beta2^t, as Adam does.
     """
 
     server_lr: float = 0.01
@@ -159,7 +159,7 @@ class _AdaptiveServer(Alias):
 @alias("fedadam")
 @dataclass(frozen=True)
 class FedAdam(_AdaptiveServer):
-    """FedAvg whose average update passes through Adam at the server.
+    """FedAvg with Adam as the server optimizer.
 
     Example: `method: {name: fedadam, server_lr: 0.01}`.
     """
@@ -170,7 +170,7 @@ class FedAdam(_AdaptiveServer):
 @alias("fedyogi")
 @dataclass(frozen=True)
 class FedYogi(_AdaptiveServer):
-    """FedAvg whose average update passes through Yogi at the server.
+    """FedAvg with Yogi as the server optimizer.
 
     Example: `method: {name: fedyogi, server_lr: 0.01}`.
     """
@@ -181,7 +181,7 @@ class FedYogi(_AdaptiveServer):
 @alias("fedadagrad")
 @dataclass(frozen=True)
 class FedAdagrad(_AdaptiveServer):
-    """FedAvg whose average update passes through Adagrad at the server.
+    """FedAvg with Adagrad as the server optimizer.
 
     Example: `method: {name: fedadagrad, server_lr: 0.01}`.
     """
@@ -194,12 +194,12 @@ class FedAdagrad(_AdaptiveServer):
 @alias("fedexp")
 @dataclass(frozen=True)
 class FedExp(Alias):
-    """FedAvg whose step grows with how much the updates differ from each other; nothing else to tune at the server.
+    """FedExP: FedAvg whose server step grows with the diversity of the updates, without a server learning rate.
 
     Args:
-        eps: Added to the squared norm of the mean update, positive: larger steps less far.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
+        eps: Added to the squared norm of the mean update, above 0; larger values give smaller steps.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
 
     Example: `method: {name: fedexp, eps: 0.01}`.
     """
@@ -208,7 +208,7 @@ class FedExp(Alias):
     weighting: Literal["ratio", "ht"] = "ratio"
 
     def expand(self) -> Averaging:
-        """Averaging with an extrapolation step."""
+        """Return averaging with an extrapolation step."""
         return Averaging(aggregate=Mean(self.weighting), step=ExtrapolationStep(self.eps))
 
 
@@ -218,14 +218,14 @@ class FedExp(Alias):
 @alias("fedpaq")
 @dataclass(frozen=True)
 class FedPaq(Alias):
-    """FedAvg with updates rounded at random to a few levels per bucket: unbiased, no memory at either end.
+    """FedPAQ: FedAvg with updates rounded at random to a few levels per bucket; unbiased, without memory.
 
     Args:
         bits: Bits per coordinate with the sign, from 2 to 8.
         bucket: Coordinates that share one scale, at least 1.
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
 
     Example: `method: {name: fedpaq, bits: 4}`.
     """
@@ -241,21 +241,21 @@ class FedPaq(Alias):
         return {"update": Plain(Qsgd(self.bits, self.bucket))}
 
     def expand(self) -> Averaging:
-        """FedAvg."""
+        """Return FedAvg's averaging."""
         return _averaging(self.server_lr, self.weighting)
 
 
 @alias("fed_ef")
 @dataclass(frozen=True)
 class FedEf(Alias):
-    """FedAvg on compressed updates; what the codec drops is added to the client's next update.
+    """Fed-EF: FedAvg on compressed updates with error feedback; dropped parts are added to the next update.
 
     Args:
-        codec: What is sent; anything that drops or rounds, as long as it contracts.
-        decay: Share of the residual that is kept at each participation, in (0, 1].
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
+        codec: Codec of the update; any codec that contracts.
+        decay: Factor on the residual at each participation, in (0, 1].
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
 
     Example: `method: {name: fed_ef, codec: {name: top_k, ratio: 0.1}}`.
     """
@@ -271,20 +271,20 @@ class FedEf(Alias):
         return {"update": ErrorFeedback(self.codec, self.decay)}
 
     def expand(self) -> Averaging:
-        """FedAvg; the link does the rest."""
+        """Return FedAvg's averaging; the link does the rest."""
         return _averaging(self.server_lr, self.weighting)
 
 
 @alias("stc_up")
 @dataclass(frozen=True)
 class StcUp(Alias):
-    """FedAvg with sparse ternary updates; what is dropped waits at the client. The model travels dense.
+    """STC on the uplink: FedAvg with sparse ternary updates and error feedback. The model is sent dense.
 
     Args:
         ratio: Share of the coordinates that is sent, in (0, 1].
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
 
     Example: `method: {name: stc_up, ratio: 0.05}`.
     """
@@ -299,21 +299,21 @@ class StcUp(Alias):
         return {"update": ErrorFeedback(Ternary(self.ratio))}
 
     def expand(self) -> Averaging:
-        """FedAvg."""
+        """Return FedAvg's averaging."""
         return _averaging(self.server_lr, self.weighting)
 
 
 @alias("stc_updown")
 @dataclass(frozen=True)
 class StcUpDown(Alias):
-    """Sparse ternary updates up and sparse ternary steps of the model, with error feedback at both ends.
+    """STC in both directions: sparse ternary updates and sparse ternary server steps, both with error feedback.
 
     Args:
         ratio: Share of the coordinates that a client sends, in (0, 1].
-        server_ratio: Share of the coordinates that the server moves in a round, in (0, 1].
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
+        server_ratio: Share of the coordinates that the server changes in a round, in (0, 1].
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
 
     Example: `method: {name: stc_updown, ratio: 0.05}`.
     """
@@ -330,27 +330,26 @@ class StcUpDown(Alias):
 
     @property
     def default_downlink(self) -> Mapping[str, Link]:
-        """What changed since the client was last there, to the bit: a rounded copy would soon differ everywhere."""
+        """Coordinates changed since the client's last round, bit-exact: a rounded copy would soon differ everywhere."""
         return {"model": Delta(Nonzero(), arithmetic="bits")}
 
     def expand(self) -> Averaging:
-        """Averaging with a server step that is itself ternary."""
+        """Return averaging with a ternary server step."""
         return Averaging(aggregate=Mean(self.weighting), step=TernaryStep(self.server_ratio, self.server_lr))
 
 
 @alias("lbgm")
 @dataclass(frozen=True)
 class Lbgm(Alias):
-    """FedAvg; a tensor whose update has hardly turned since it was last sent travels as one number.
+    """LBGM: FedAvg in which a tensor whose update has kept its direction is sent as one number.
 
     Args:
-        threshold: The largest squared sine between two directions at which one number stands for a tensor.
+        threshold: Largest squared sine of the angle between two directions at which one number is sent for a tensor.
         granularity: Decide for each `tensor`, or once for the whole `model`.
-        codec: How a tensor is sent when it is sent.
-        residual: Remember what did not get through and add it to the next update; `separate` keeps what the codec
-            dropped and what the projection left out apart, and adds the latter after the codec, as the authors'
-            steps do.
-        server_lr: Factor on the direction that the server adds, not negative.
+        codec: Codec of the tensors that are sent.
+        residual: Add the part that was not sent to the next update; `separate` keeps the errors of codec and
+            projection apart, and adds the latter after the codec, as in the authors' algorithm.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
 
     Example: `method: {name: lbgm, threshold: 0.2}`.
     """
@@ -363,11 +362,11 @@ class Lbgm(Alias):
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
-        """The link that makes it LBGM."""
+        """The LBGM link."""
         return {"update": LbgmLink(self.threshold, self.granularity, self.codec, self.residual)}
 
     def expand(self) -> Averaging:
-        """FedAvg."""
+        """Return FedAvg's averaging."""
         return _averaging(self.server_lr)
 
 
@@ -377,13 +376,13 @@ class Lbgm(Alias):
 @alias("ef21")
 @dataclass(frozen=True)
 class Ef21(Alias):
-    """Average estimates of the clients' updates, which compressed differences keep up to date.
+    """EF21: the average of estimates of the clients' updates, which compressed differences keep up to date.
 
     Args:
-        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+        agg: `all` averages the estimates of all clients, as published; `participants` only those of the cohort, which
             does not converge at partial participation.
-        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
-        server_lr: Factor on the direction that the server adds, not negative.
+        codec: Codec of the difference; it must contract (`top_k`, `ternary`, ...).
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
 
     Example: `method: {name: ef21, codec: {name: top_k, ratio: 0.1}}`.
     """
@@ -398,21 +397,21 @@ class Ef21(Alias):
         return {"update": Ef21Link(self.codec)}
 
     def expand(self) -> MethodConfig:
-        """FedAvg, or MIFA."""
+        """Return FedAvg's averaging, or MIFA for `agg: all`."""
         return _estimates(self.agg, self.server_lr)
 
 
 @alias("ef21_sgdm")
 @dataclass(frozen=True)
 class Ef21Sgdm(Alias):
-    """EF21 whose clients compress a moving average of their updates, so that noise is averaged out beforehand.
+    """EF21-SGDM: EF21 whose clients compress a moving average of their updates, which reduces gradient noise.
 
     Args:
         eta: Share of the new update in the average, in (0, 1]; 1 is EF21.
-        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+        agg: `all` averages the estimates of all clients, as published; `participants` only those of the cohort, which
             does not converge at partial participation.
-        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
-        server_lr: Factor on the direction that the server adds, not negative.
+        codec: Codec of the difference; it must contract (`top_k`, `ternary`, ...).
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
 
     Example: `method: {name: ef21_sgdm, eta: 0.1, codec: {name: top_k, ratio: 0.1}}`.
     """
@@ -424,25 +423,25 @@ class Ef21Sgdm(Alias):
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
-        """Momentum before the link that keeps the estimates."""
+        """Momentum, followed by the link that keeps the estimates."""
         return {"update": Momentum(Ef21Link(self.codec), self.eta)}
 
     def expand(self) -> MethodConfig:
-        """FedAvg, or MIFA."""
+        """Return FedAvg's averaging, or MIFA for `agg: all`."""
         return _estimates(self.agg, self.server_lr)
 
 
 @alias("econtrol")
 @dataclass(frozen=True)
 class EControl(Alias):
-    """EF21 whose clients also send a share of all that their estimates have lacked so far.
+    """EControl: EF21 whose clients also send a share of the accumulated error of their estimates.
 
     Args:
         eta: Share of the accumulated error in every message, in [0, 1]; 0 is EF21.
-        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+        agg: `all` averages the estimates of all clients, as published; `participants` only those of the cohort, which
             does not converge at partial participation.
-        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
-        server_lr: Factor on the direction that the server adds, not negative.
+        codec: Codec of the difference; it must contract (`top_k`, `ternary`, ...).
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
 
     Example: `method: {name: econtrol, codec: {name: top_k, ratio: 0.1}}`.
     """
@@ -458,22 +457,22 @@ class EControl(Alias):
         return {"update": EControlLink(self.codec, self.eta)}
 
     def expand(self) -> MethodConfig:
-        """FedAvg, or MIFA."""
+        """Return FedAvg's averaging, or MIFA for `agg: all`."""
         return _estimates(self.agg, self.server_lr)
 
 
 @alias("clag")
 @dataclass(frozen=True)
 class Clag(Alias):
-    """Average estimates that clients correct only when they are off by more than zeta times the update's movement.
+    """CLAG: the average of estimates that clients correct only if the error exceeds zeta times the update's change.
 
     Args:
-        zeta: How much an estimate may be off before anything is sent, not negative.
-        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
-        max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
-        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+        zeta: Tolerance of an estimate's error, relative to the change of the update; at least 0.
+        codec: Codec of the difference; it must contract (`top_k`, `ternary`, ...).
+        max_lag: Number of participations of which at least one sends a message, at least 1; null: no limit.
+        agg: `all` averages the estimates of all clients, as published; `participants` only those of the cohort, which
             does not converge at partial participation.
-        server_lr: Factor on the direction that the server adds, not negative.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
 
     Example: `method: {name: clag, zeta: 4}`.
     """
@@ -486,30 +485,30 @@ class Clag(Alias):
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
-        """The link that keeps the estimates, and its silence."""
+        """The link that keeps the estimates and decides when to send."""
         return {"update": ClagLink(self.zeta, self.codec, self.max_lag)}
 
     def expand(self) -> MethodConfig:
-        """FedAvg, or MIFA."""
+        """Return FedAvg's averaging, or MIFA for `agg: all`."""
         return _estimates(self.agg, self.server_lr)
 
 
 @alias("laq")
 @dataclass(frozen=True)
 class Laq(Alias):
-    """Average estimates that clients correct by quantised innovations, and not at all while these are small.
+    """LAQ: the average of estimates that clients correct by quantised innovations, skipped while they are small.
 
     The paper steps by a sum, theta <- theta - a sum_m Q_m, and compares gradients with moves / (a M)^2. In updates,
     delta_m = -(a M / server_lr) g_m, that is moves / server_lr^2.
 
     Args:
         bits: Bits per coordinate, from 1 to 32.
-        depth: How many of the model's last moves count, at least 1.
-        xi: Their weight in all, not negative.
-        max_lag: Send at least in every so many participations, at least 1; the number of rounds means never.
-        agg: `all` averages the estimates of every client, as published; `participants` those of the cohort alone, which
+        depth: Number of the model's last moves that count, at least 0.
+        xi: Total weight of these moves, at least 0.
+        max_lag: Number of participations of which at least one sends a message, at least 1; null: no limit.
+        agg: `all` averages the estimates of all clients, as published; `participants` only those of the cohort, which
             does not converge at partial participation.
-        server_lr: Factor on the direction that the server adds, not negative.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
 
     Example: `method: {name: laq, bits: 4}`.
     """
@@ -528,12 +527,12 @@ class Laq(Alias):
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
-        """The link that quantises and stays silent."""
+        """The link that quantises and skips."""
         return {"update": LaqLink(self.bits, self.max_lag)}
 
     def expand(self) -> Movement:
-        """FedAvg, or MIFA, which also tells how far the model moved."""
-        xi = self.xi / self.server_lr**2 if self.server_lr else 0.0  # without a step nothing moves
+        """Return FedAvg's averaging, or MIFA for `agg: all`, with the model's movement in every request."""
+        xi = self.xi / self.server_lr**2 if self.server_lr else 0.0  # the model never moves with server_lr 0
         return Movement(_estimates(self.agg, self.server_lr), self.depth, xi)
 
 
@@ -543,12 +542,12 @@ class Laq(Alias):
 @alias("fedvarp")
 @dataclass(frozen=True)
 class FedVarp(Alias):
-    """Fresh updates corrected by what absent clients last sent, as SAGA does with gradients.
+    """FedVARP: fresh updates corrected by the last updates of absent clients, as SAGA does with gradients.
 
     Args:
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
 
     Example: `method: fedvarp`.
     """
@@ -557,5 +556,5 @@ class FedVarp(Alias):
     weighting: Literal["ratio", "ht"] = "ratio"
 
     def expand(self) -> FedStale:
-        """FedStale with beta 1."""
+        """Return FedStale with beta 1."""
         return FedStale(1.0, self.server_lr, self.weighting)

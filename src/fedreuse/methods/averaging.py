@@ -1,7 +1,7 @@
-"""The averaging conversation: send the model, train, aggregate the updates, move.
+"""Averaging: send the model, train, aggregate the updates, step.
 
-D_t   = aggregate(delta_i, i in S)               the weighted mean, unless another aggregator is named
-w_t+1 = w_t + step(D_t)                          the direction itself, unless another server step is named
+D_t   = aggregate(delta_i, i in S)               by default the weighted mean
+w_t+1 = w_t + step(D_t)                          by default D_t itself
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["Averaging", "AveragingServer", "AveragingState", "TrainingClient", "
 
 @value
 class AveragingState:
-    """The model, and what the server step remembers."""
+    """The model, and the state of the server step."""
 
     model: Model
     step: Any = None
@@ -46,12 +46,13 @@ class AveragingState:
 @methods.register("averaging")
 @dataclass(frozen=True)
 class Averaging(MethodConfig):
-    """Train, aggregate and step, as FedAvg does, with every part free to choose.
+    """FedAvg's round with a configurable proximal term, aggregator and server step.
 
     Args:
-        prox: Strength of the pull towards the received model in every local step, at least 0; FedProx's mu.
-        aggregate: How the updates of a round become one direction.
-        step: How the server moves along it.
+        prox: Strength of the proximal term, which pulls every local step towards the received model; at least 0
+            (FedProx's mu).
+        aggregate: Aggregator that turns the updates of a round into one direction.
+        step: Server optimizer that moves the model along it.
 
     Example: `method: {name: averaging, prox: 0.01, aggregate: {name: mean}, step: {name: adam, lr: 0.01}}`.
     """
@@ -66,34 +67,34 @@ class Averaging(MethodConfig):
 
     @property
     def needs(self) -> Needs:
-        """A pull enters every step."""
+        """Corrections of local steps, for the proximal term."""
         return Needs(corrections=self.prox > 0)
 
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
-        """Both halves; every client is fresh, so both buffer policies are the same arithmetic."""
+        """Return both halves; every client is fresh, so both buffer policies are the same arithmetic."""
         del buffers
         return AveragingServer(self.step, self.aggregate), TrainingClient(self.prox)
 
 
 @dataclass(frozen=True)
 class AveragingServer(SteppingServer[AveragingState]):
-    """One exchange: everybody selected trains, whoever answers is averaged."""
+    """The server half: one exchange, in which the cohort trains and the replies are aggregated."""
 
     step: ServerStep = field(default_factory=SgdStep)
     aggregate: Aggregator = field(default_factory=Mean)
 
     def init(self, model: Model, population: Population) -> AveragingState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         del population
         return AveragingState(model, self.step.init(model.weights))
 
     def round(self, state: AveragingState, cohort: Cohort) -> Conversation[AveragingState]:
-        """Ask everybody to train; aggregate the replies that come."""
+        """Send the model to the cohort; aggregate the replies that arrive."""
         request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         replies = yield dict.fromkeys(cohort.clients, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
-            return state, Events(events)  # nobody answered: the model stands still
+            return state, Events(events)  # no reply arrived: the model is unchanged
         contributions = fresh_contributions(updates_of(replies, state.model), cohort)
         made = self.aggregate.aggregate(contributions, cohort, state.model.schema)
         model, step, num_kept = advance(self.step, state.model, made.direction, state.step, made.statistics)
@@ -102,33 +103,33 @@ class AveragingServer(SteppingServer[AveragingState]):
 
 @dataclass(frozen=True)
 class TrainingClient(ClientHalf[None]):
-    """Trains from the received model, with a pull of strength `mu` back to it; sends the update, remembers nothing."""
+    """The client half: trains from the received model with a proximal term `mu`, sends the update, keeps no state."""
 
     mu: float = 0.0
 
     def init(self) -> None:
-        """Nothing to remember."""
+        """Return None: the client keeps no state."""
 
     def answer(self, request: Message, state: None, trainer: LocalTrainer) -> tuple[Message, None]:
-        """Train and reply with trained minus received."""
+        """Train and reply with the difference of trained and received model."""
         received = from_groups(request.groups, "model", trainer.schema)
         trained = trainer.train(received, proximal(received.weights, self.mu))
         return Message("update", to_groups(difference(trained.model, received), "update")), state
 
     def settle(self, state: None, delivered: Message) -> None:
-        """Nothing depends on what arrived."""
+        """Return None: the client keeps no state."""
 
 
 def average(updates: Mapping[int, Model], cohort: Cohort, weighting: Weighting, like: Model) -> Model:
-    """Weighted mean of updates; buffers and counters always by ratio, for their weights must sum to one."""
+    """Return the weighted mean of updates; buffers and counters always by ratio: their weights must sum to one."""
     return Mean(weighting).aggregate(fresh_contributions(updates, cohort), cohort, like.schema).direction
 
 
 def update_of(model: Model) -> Answer:
-    """The answer of a client that trained: an update of all that the model is made of."""
+    """Return the expected reply of a client that trained: an update of weights, buffers and counters."""
     return Answer("update", {group: tensors.schema for group, tensors in to_groups(model, "update").items()})
 
 
 def updates_of(replies: Replies, model: Model) -> dict[int, Model]:
-    """The updates that replies carry, in client order."""
+    """Return the updates of replies, in client order."""
     return {client: from_groups(replies[client].groups, "update", model.schema) for client in sorted(replies)}

@@ -1,4 +1,4 @@
-"""DG-FedReuse: selected clients whose head gradient still points the old way let the server reuse their cached update.
+"""DG-FedReuse: the server reuses the cached update of selected clients whose head gradient has kept its direction.
 
     D_i   = 1 - clip(<p_i, h_i> / (|p_i| |h_i| + 1e-12), -1, 1)       score of client i: proxy against signature
     A_t   = no cache, or D_i >= tau_t, or age a_i >= max_age; filled up to the quota by decreasing D_i
@@ -6,8 +6,8 @@
     x_i   = rho^a_i * cached update                                   otherwise
     w_t+1 = w_t + server_lr * sum_S omega_i x_i                       omega_i = n_i / sum_S n_j
 
-Clients that are certain to train (no cache, too old) train in the first exchange; only the others are scored. A gate
-that asks for it is given another score, which the server computes alone:
+Clients that are certain to train (no cache, or a cache that is too old) train in the first exchange; only the others
+are scored. A gate with `scores_drift` gets another score, which the server computes without contacting clients:
 
     D_i   = |w_t - w_{t_i}| / |x_i|                                   t_i: round of the cache; infinity if x_i = 0
 """
@@ -53,19 +53,19 @@ __all__ = ["DgClient", "DgFedReuse", "DgServer", "DgState", "Signature", "drift"
 @methods.register("dg_fedreuse")
 @dataclass(frozen=True)
 class DgFedReuse(MethodConfig):
-    """Reuse a client's cached update, decayed by age, while its head gradient keeps its direction.
+    """Reuse of a client's cached update, decayed by age, while its head gradient keeps its direction.
 
     Args:
-        gate: Decides who trains, and when a cached update is too old.
+        gate: Decides which clients train, and when a cached update is too old.
         rho: Factor on a cached update for each round of its age, in [0, 1].
-        mu: Strength of the pull towards the received model in every local step, not negative.
-        server_lr: Factor on the direction that the server adds, not negative.
+        mu: Strength of the proximal term, which pulls every local step towards the received model; at least 0.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
         renormalise: Divide by the sum of the decayed weights, so that reuse does not shrink the step.
         reused: `contribute` adds the cached update; `drop` leaves reused clients out of the mean.
-        cover_lost: Use the cache of a client whose reply did not come, unless it is too old.
-        signature_ema: Share of the old signature that is kept at each training, in [0, 1).
-        aggregate: Another rule for the updates of a round; null is the weighted mean.
-        step: Another server step; null is `sgd` with `server_lr`.
+        cover_lost: Use the cache of a client whose reply was lost, unless it is too old.
+        signature_ema: Weight of the old signature at each training, in [0, 1).
+        aggregate: Aggregator of the round's updates; null is the weighted mean.
+        step: Server step; null is `sgd` with `server_lr`.
 
     Example: `method: {name: dg_fedreuse, rho: 0.8, gate: {name: proxy, quota: 0.5}}`.
     """
@@ -95,20 +95,21 @@ class DgFedReuse(MethodConfig):
 
     @property
     def needs(self) -> Needs:
-        """A head gradient, if the gate looks at one; a pull in every step, if there is one."""
+        """Head gradients, if the gate scores clients by them; corrections of local steps for the proximal term."""
         return Needs(gradients=self.gate.plan is not None, corrections=self.mu > 0)
 
     def halves(self, buffers: BufferPolicy) -> tuple[DgServer, DgClient]:
-        """Both halves read this configuration; under `as_weights` the server caches buffers too."""
+        """Return both halves; with buffer policy `as_weights` the server caches buffers, too."""
         return DgServer(self, caches_buffers=buffers == "as_weights"), DgClient(self)
 
 
 @value
 class DgState:
-    """The model; by client, the update as the server decoded it and the round it came in; by round, who sent then.
+    """The model, the cached updates as the server decoded them, and their rounds.
 
-    An update that is too old to be used again is gone from the cache; its round stays, for the age is still told.
-    `starts` holds, by round, the weights that the updates in the cache were trained from, if the gate scores drift.
+    `cache` and `rounds` are by client, `senders` lists by round the clients that sent an update then. An update that is
+    too old to be used again is removed from the cache; its round stays, because events still report the age. `starts`
+    holds, by round, the weights that cached updates were trained from, if the gate scores drift.
     """
 
     model: Model
@@ -128,33 +129,34 @@ class Signature:
 
 @dataclass(frozen=True)
 class DgServer(SteppingServer[DgState]):
-    """Asks, decides, merges."""
+    """The server half: score, choose, train, aggregate, cache."""
 
     config: DgFedReuse
     caches_buffers: bool
 
     def init(self, model: Model, population: Population) -> DgState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         del population
         return DgState(model, IntMap(), IntMap(), IntMap(), self.step.init(model.weights))
 
     @property
     def step(self) -> ServerStep:
-        """The step that moves the model."""
+        """The server step that moves the model."""
         return chosen_step(self.config.step, self.config.server_lr)
 
     def forget(self, state: DgState, client: int) -> DgState:
-        """The client lost its memory: its cached update goes too."""
+        """Drop the cached update of a client that lost its memory, and with it the signature for its scores."""
         return replace(state, cache=state.cache.without([client]), rounds=state.rounds.without([client]))
 
     def round(self, state: DgState, cohort: Cohort) -> Conversation[DgState]:
-        """Train the certain and score the doubtful; then train whom the gate chooses; then merge."""
+        """Train the certain clients and score the doubtful ones; train those that the gate chooses; aggregate."""
         gate = self.config.gate
         now = cohort.round_number
         ages = {client: now - state.rounds[client] for client in cohort.clients if client in state.rounds}
         fresh = gate.certain(ages, cohort)
         doubtful = {client: age for client, age in ages.items() if client not in fresh}
         train = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
+        # Without a plan no client computes a score: the decision is made here, and one exchange is enough.
         if gate.plan is None:
             scores = self._drifts(state, doubtful, now) if gate.scores_drift else {}
             fresh |= gate.choose(scores, doubtful, fresh, cohort)
@@ -164,6 +166,7 @@ class DgServer(SteppingServer[DgState]):
             scores = {client: _as_score(replies[client].values["score"]) for client in doubtful if client in replies}
             chosen = gate.choose(scores, doubtful, fresh, cohort)
             replies = {client: reply for client, reply in replies.items() if client in fresh}
+            # Chosen clients kept the model from the scoring request, so the second request carries no groups.
             if chosen:
                 replies = replies | dict((yield dict.fromkeys(sorted(chosen), replace(train, groups={}))))
             fresh |= chosen
@@ -171,6 +174,7 @@ class DgServer(SteppingServer[DgState]):
         return self._merge(state, cohort, updates_of(replies, state.model), events)
 
     def _drifts(self, state: DgState, ages: Mapping[int, int], now: int) -> dict[int, float]:
+        # Clients of the same age share a starting point: one difference per age, not per client.
         moved = {age: sub(state.model.weights, state.starts[now - age]) for age in set(ages.values())}
         return {client: drift(moved[age], state.cache[client].weights) for client, age in ages.items()}
 
@@ -189,7 +193,7 @@ class DgServer(SteppingServer[DgState]):
             if client in replies:
                 event = replace(event, outcome="fresh")
             elif client in fresh or is_silent:
-                # too old to be reused is too old to cover a loss
+                # A cache that is too old to be reused is too old to cover a loss.
                 if self.config.cover_lost and client in ages and fresh.get(client) != "age":
                     event = replace(event, outcome="reused", reason="covered")
             else:
@@ -202,7 +206,7 @@ class DgServer(SteppingServer[DgState]):
     ) -> tuple[DgState, Events]:
         ages = {event.client: event.age or 0 for event in events if event.outcome == "reused"}
         if not updates and not ages:
-            return state, Events(tuple(events))  # nobody contributes: the model stands still
+            return state, Events(tuple(events))  # no contribution: the model is unchanged
         contributions = self._contributions(state, cohort, updates, ages)
         made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
         moved, step, num_kept = advance(self.step, state.model, made.direction, state.step, made.statistics)
@@ -210,17 +214,21 @@ class DgServer(SteppingServer[DgState]):
             state = replace(state, starts=state.starts.with_({cohort.round_number: state.model.weights}))
         after = self._remember(replace(state, model=moved, step=step), updates, cohort.round_number)
         for client in sorted(contributions.keys() - made.statistics.weights.keys()):
-            after = self.forget(after, client)  # what a rule left out must not come back from the cache
+            after = self.forget(after, client)  # an update that the aggregator left out must not be reused later
         return after, Events(judged(events, made.verdicts), {"kept variances": num_kept})
 
     def _contributions(
         self, state: DgState, cohort: Cohort, updates: Mapping[int, Model], ages: Mapping[int, int]
     ) -> dict[int, Contribution]:
-        """Fresh updates, and cached ones that count less by their age; statistics of those who trained, or all."""
+        """Return fresh updates with full weight and cached ones decayed by age.
+
+        Running statistics count for the clients that trained; if they are cached, for all.
+        """
         population = cohort.population
         decays = {client: self.config.rho**age for client, age in ages.items()}
         shares = population.ratio_weights(sorted([*updates, *ages]))
         if self.config.renormalise:
+            # With rho = 0 and no fresh update the total is zero; the weights then stay as they are.
             total = sum(share * decays.get(client, 1.0) for client, share in shares.items())
             shares = {client: share / total for client, share in shares.items()} if total else shares
         trained: Mapping[int, float] = population.ratio_weights(updates) if updates else {}
@@ -238,15 +246,16 @@ class DgServer(SteppingServer[DgState]):
         }
 
     def _remember(self, state: DgState, updates: Mapping[int, Model], now: int) -> DgState:
-        """Cache what came; let go of what will be too old in the next round."""
+        """Cache new updates and drop those that will be too old in the next round."""
         cache = state.cache.with_({client: self._to_cache(update) for client, update in updates.items()})
         rounds = state.rounds.with_(dict.fromkeys(updates, now))
         expiry = self.config.gate.expiry
         if expiry is None:
             return replace(state, cache=cache, rounds=rounds)
+        # `senders` finds expired entries by round, so a round costs the cohort's size, not a scan of all clients.
         senders = state.senders.with_({now: tuple(updates)})
         expired = list(takewhile(lambda sent: now + 1 - sent >= expiry, senders))
-        gone = [client for sent in expired for client in senders[sent] if rounds.get(client) == sent]
+        gone = [client for sent in expired for client in senders[sent] if rounds.get(client) == sent]  # not sent since
         unused = [sent for sent in state.starts if all(rounds.get(client) != sent for client in senders[sent])]
         starts = state.starts.without([*expired, *unused])
         return replace(state, cache=cache.without(gone), rounds=rounds, senders=senders.without(expired), starts=starts)
@@ -259,16 +268,16 @@ class DgServer(SteppingServer[DgState]):
 
 @dataclass(frozen=True)
 class DgClient(ClientHalf[Signature]):
-    """Scores its head gradient against the signature, or trains and renews the signature."""
+    """The client half: scores its head gradient against the signature, or trains and updates the signature."""
 
     config: DgFedReuse
 
     def init(self) -> Signature:
-        """No signature before the first training."""
+        """Return the state before the first training, without a signature."""
         return Signature(None)
 
     def answer(self, request: Message, state: Signature, trainer: LocalTrainer) -> tuple[Message, Signature]:
-        """A score for a score, an update for a training request."""
+        """Return a score or an update, as requested."""
         received = from_groups(request.groups, "model", trainer.schema)
         if request.kind == "score":
             distance = 1.0 if state.head is None else score(self._proxy(received, trainer, "gate proxy"), state.head)
@@ -276,7 +285,9 @@ class DgClient(ClientHalf[Signature]):
         trained = trainer.train(received, proximal(received.weights, self.config.mu))
         reply = Message("update", to_groups(difference(trained.model, received), "update"))
         if self.config.gate.plan is None:
-            return reply, state  # nobody will ask for a score
+            return reply, state  # the gate never requests a score, so no signature is needed
+        # At the received model, like the later scores, not at the trained one. The batches have a stream of their own,
+        # independent of those that a score uses.
         reference = self._proxy(received, trainer, "refresh proxy")
         if state.head is None:
             return reply, Signature(reference)
@@ -284,7 +295,7 @@ class DgClient(ClientHalf[Signature]):
         return reply, Signature(add(scale(state.head, ema), scale(reference, 1 - ema)))
 
     def settle(self, state: Signature, delivered: Message) -> Signature:
-        """Nothing depends on what arrived."""
+        """Return the state unchanged: it does not depend on the delivered tensors."""
         del delivered
         return state
 
@@ -297,13 +308,13 @@ class DgClient(ClientHalf[Signature]):
 
 
 def score(proxy: Tensors, signature: Tensors) -> float:
-    """Clipped cosine distance, in [0, 2]; a zero vector is at distance 1."""
+    """Return the cosine distance, clipped to [0, 2]; a zero vector is at distance 1."""
     norms = np.sqrt(dot(proxy, proxy)) * np.sqrt(dot(signature, signature))
     return float(1 - np.clip(dot(proxy, signature) / (norms + 1e-12), -1, 1))
 
 
 def drift(moved: Tensors, cached: Tensors) -> float:
-    """Norm of a move over the norm of a cached update, at least 0; infinity for an update of zeros."""
+    """Return the norm of a move over the norm of a cached update, at least 0; infinity for an update of zeros."""
     length = np.sqrt(dot(cached, cached))
     return float(np.sqrt(dot(moved, moved)) / length) if length else inf
 
@@ -314,10 +325,10 @@ def _ask(certain: Mapping[int, str], doubtful: Mapping[int, int], train: Message
 
 
 def _as_score(number: object) -> float:
-    """A score that is none, being no number or outside [0, 2], counts as a turned gradient: the client trains."""
+    """Return the score, or 1 (an orthogonal gradient, so that the client trains) for one that is not in [0, 2]."""
     return float(number) if isinstance(number, float) and 0 <= number <= 2 else 1.0
 
 
 def _nothing(tensors: Tensors) -> Tensors:
-    """The same tensors with no coordinate kept."""
+    """Return sparse tensors of the same schema without any coordinate."""
     return Tensors(tensors.schema, np.empty(0, tensors.schema.dtype), np.empty(0, np.int32))

@@ -1,10 +1,10 @@
-"""Ditto (Li et al., 2021): FedAvg for everybody, and beside it a model of its own for every client.
+"""Ditto (Li et al., 2021): FedAvg, and in addition a personal model for every client.
 
     shared      w_t+1 = w_t + server_lr * sum_S omega_i delta_i                          exactly FedAvg
     personal    v_i <- v_i - lr (grad F_i(v_i) + pull (v_i - w_t))                       i in S_t, the same epochs
 
-v_i starts at w_1, never leaves its client, and has running statistics of its own. Its batches come from a stream of
-their own, so that the shared model is FedAvg's bit for bit.
+v_i starts at w_1, never leaves its client, and has its own running statistics. Its batches come from a separate random
+stream, so that the shared model is bit-identical to FedAvg's.
 """
 
 from __future__ import annotations
@@ -37,18 +37,16 @@ __all__ = ["Ditto", "DittoClient", "Personal"]
 @methods.register("ditto")
 @dataclass(frozen=True)
 class Ditto(MethodConfig):
-    """FedAvg, and a personal model at every client that is pulled towards the shared one.
-
-    `pull` is the paper's lambda: 0 trains alone, more stays closer to the shared model.
+    """Ditto: FedAvg, and a personal model at every client that is pulled towards the shared one.
 
     Args:
-        pull: The paper's lambda, not negative: 0 trains the personal model alone, more stays closer to the
+        pull: The paper's lambda, at least 0: 0 trains the personal model alone, larger values keep it closer to the
             shared one.
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
-        aggregate: Another rule for the updates of a round; null is the weighted mean.
-        step: Another server step; null is `sgd` with `server_lr`.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
+        aggregate: Aggregator of the round's updates; null is the weighted mean.
+        step: Server step; null is `sgd` with `server_lr`.
 
     Example: `method: {name: ditto, pull: 0.5}`.
     """
@@ -67,16 +65,16 @@ class Ditto(MethodConfig):
 
     @property
     def needs(self) -> Needs:
-        """The pull enters every step of the personal model."""
+        """Corrections of local steps, for the pull on the personal model."""
         return Needs(corrections=self.pull > 0)
 
     @property
     def is_personal(self) -> bool:
-        """What counts is each client's own model."""
+        """True: each client's own model is evaluated."""
         return True
 
     def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, DittoClient]:
-        """FedAvg's server; it never hears of personal models."""
+        """Return FedAvg's server half, which never sees personal models, and Ditto's client half."""
         del buffers
         step, aggregate = chosen_step(self.step, self.server_lr), chosen_aggregator(self.aggregate, self.weighting)
         return AveragingServer(step, aggregate), DittoClient(self.pull)
@@ -84,32 +82,33 @@ class Ditto(MethodConfig):
 
 @value
 class Personal:
-    """The client's own model v_i; None before its first training, which stands for the initial model."""
+    """The client's own model v_i; None before its first training means the initial model."""
 
     model: Model | None
 
 
 @dataclass(frozen=True)
 class DittoClient(ClientHalf[Personal]):
-    """Trains as FedAvg's client does and replies as it does; then trains its own model."""
+    """The client half: trains and replies as FedAvg's, then trains its own model."""
 
     pull: float
 
     def init(self) -> Personal:
-        """v_i = w_1."""
+        """Return v_i = w_1, as None."""
         return Personal(None)
 
     def own_model(self, state: Personal, received: Model, trainer: LocalTrainer) -> Model:
-        """v_i."""
+        """Return v_i."""
         del received
         return trainer.initial if state.model is None else state.model
 
     def answer(self, request: Message, state: Personal, trainer: LocalTrainer) -> tuple[Message, Personal]:
-        """FedAvg's answer; v_i moves on, pulled towards the received model."""
+        """Return FedAvg's reply; train v_i with a pull towards the received model."""
         reply, _ = TrainingClient().answer(request, None, trainer)
         received = from_groups(request.groups, "model", trainer.schema)
         own = self.own_model(state, received, trainer)
         personal = trainer.train(own, proximal(received.weights, self.pull), purpose="personal batches")
+        # If the shared update is not finite either, the server reports the divergence with a better reason.
         if is_finite(reply.groups["update"]) and not is_finite(personal.model.weights):
             raise RunError(
                 f"a personal model is no longer finite: method.pull {self.pull} is too large for the learning rate "
@@ -118,6 +117,6 @@ class DittoClient(ClientHalf[Personal]):
         return reply, Personal(personal.model)
 
     def settle(self, state: Personal, delivered: Message) -> Personal:
-        """Nothing depends on what arrived."""
+        """Return the state unchanged: it does not depend on the delivered tensors."""
         del delivered
         return state

@@ -1,8 +1,8 @@
-"""DoCoFL (Dorfman et al., 2023): a wrapper that compresses the way down for clients that are seldom there.
+"""DoCoFL (Dorfman et al., 2023): a wrapper that compresses the downlink for clients that take part rarely.
 
 every Kd rounds:       y <- C_w(w_t), the newest of at most V anchors
 before it takes part:  a client fetches the newest anchor, outside of training           message `prefetch`
-when it takes part:    c_i = C_c(w_t - y_i) travels instead of w_t                        group `correction`
+when it takes part:    c_i = C_c(w_t - y_i) is sent instead of w_t                        group `correction`
 at the client:         what_i = y_i + c_i; the inner method trains from it, so its update is w_i - what_i
 at the server:         the inner method adds the updates to w_t
 
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 __all__ = ["Anchor", "DoCoFl", "DoCoFlClient", "DoCoFlServer", "DoCoFlState", "Fetched"]
 
 Fetching = Generator[Requests, Replies, dict[int, int]]
-"""The last exchange of a round: who fetched the anchor of which round."""
+"""The last exchange of a round; returns the round of the anchor that each client fetched."""
 
 
 @methods.register("docofl", refuses=dict.fromkeys(("aggregate", "step", "prox"), OF_INNER))
 @dataclass(frozen=True)
 class DoCoFl(Wrapper):
-    """Any method, whose clients fetch a compressed anchor beforehand and then receive only a low-bit correction.
+    """Any method whose clients fetch a compressed anchor in advance and then receive only a low-bit correction.
 
     Args:
-        inner: The method whose model is sent this way.
+        inner: The method whose downlink is compressed.
         anchor: Codec of the anchors.
         correction: Codec of the difference between model and anchor.
         anchor_every: Rounds between two anchors, at least 1.
@@ -76,29 +76,29 @@ class DoCoFl(Wrapper):
 
     @property
     def needs(self) -> Needs:
-        """What the inner method assumes, and the schedule of the next rounds."""
+        """Needs of the inner method, and the cohorts of the next rounds."""
         inner = self.inner.needs
         return replace(inner, look_ahead=max(inner.look_ahead, self.look_ahead))
 
     @property
     def downlink_groups(self) -> tuple[str, ...]:
-        """Those of the inner method, the anchor and the correction."""
+        """Groups of the inner method, the anchor and the correction."""
         return (*self.inner.downlink_groups, "anchor", "correction")
 
     @property
     def default_downlink(self) -> Mapping[str, Link]:
-        """C_w and C_c."""
+        """The codecs C_w and C_c."""
         return {"anchor": Plain(self.anchor), "correction": Plain(self.correction)}
 
     def halves(self, buffers: BufferPolicy) -> tuple[DoCoFlServer, DoCoFlClient]:
-        """The inner halves, each in its wrapper."""
+        """Return the wrapped inner halves."""
         server, client = self.inner.halves(buffers)
         return DoCoFlServer(server, self), DoCoFlClient(client)
 
 
 @value
 class Anchor:
-    """A compressed model of the past, as clients decode it, and the round at whose start it was made."""
+    """A compressed former model, as clients decode it, and the round at whose start it was made."""
 
     weights: Tensors
     round_number: int
@@ -106,7 +106,7 @@ class Anchor:
 
 @value
 class DoCoFlState:
-    """The inner state; anchors, newest first, and what the newest was made of; who holds the anchor of which round."""
+    """The inner state; anchors, newest first; the model of the newest one; the anchor's round by client."""
 
     inner: Any
     anchors: tuple[Anchor, ...]
@@ -116,7 +116,7 @@ class DoCoFlState:
 
 @value
 class Fetched:
-    """The inner state, and the anchor the client fetched last."""
+    """The inner state, and the anchor that the client fetched last."""
 
     inner: Any
     anchor: Tensors | None
@@ -124,16 +124,16 @@ class Fetched:
 
 @dataclass(frozen=True)
 class DoCoFlServer(WrapperServer):
-    """Publishes anchors, replaces the model by a correction where it can, and lets clients fetch in time."""
+    """The server half: publishes anchors, sends corrections instead of models, and lets clients fetch in advance."""
 
     config: DoCoFl
 
     def init(self, model: Model, population: Population) -> DoCoFlState:
-        """No anchor yet."""
+        """Return the state without an anchor."""
         return DoCoFlState(self.inner.init(model, population), (), model.weights, {})
 
     def round(self, state: DoCoFlState, cohort: Cohort) -> Conversation[DoCoFlState]:
-        """The inner conversation with corrections for models; then those who come soon fetch the newest anchor."""
+        """Run the inner round with corrections for models; then let the next cohorts fetch the newest anchor."""
         state = self._publish(state, cohort)
         anchors = {anchor.round_number: anchor.weights for anchor in state.anchors}
         holders = {client: made for client, made in state.holders.items() if made in anchors}
@@ -141,7 +141,7 @@ class DoCoFlServer(WrapperServer):
         requests = next(conversation)
         while True:
             replies = yield _corrected(requests, anchors, holders)
-            # a client that did not answer may have lost its memory: it is not trusted to hold an anchor
+            # A client that did not answer may have lost its memory and its anchor: it gets the model next time.
             holders = {client: made for client, made in holders.items() if client in replies or client not in requests}
             try:
                 requests = conversation.send(replies)
@@ -172,7 +172,9 @@ class DoCoFlServer(WrapperServer):
             holders.pop(client, None)
         digest = _digest(newest.weights)
         agreed = [client for client, reply in replies.items() if reply.values["digest"] == digest]
-        is_common = newest.round_number in holders.values()  # then who errs now errs alone, and merely holds no anchor
+        # One client with another digest merely gets no anchor. If no client at all agrees, the codecs do not match,
+        # and DoCoFL would silently send dense models for the whole run.
+        is_common = newest.round_number in holders.values()
         if replies and not agreed and not is_common:
             raise RunError(
                 f"client {min(replies)} decodes another anchor than the server holds; downlink.anchor must be the "
@@ -183,14 +185,14 @@ class DoCoFlServer(WrapperServer):
 
 @dataclass(frozen=True)
 class DoCoFlClient(WrapperClient):
-    """Holds an anchor, and hands the inner half the model that anchor and correction make."""
+    """The client half: keeps an anchor, and passes anchor + correction to the inner half as the model."""
 
     def init(self) -> Fetched:
-        """No anchor yet."""
+        """Return the state without an anchor."""
         return Fetched(self.inner.init(), None)
 
     def answer(self, request: Message, state: Fetched, trainer: LocalTrainer) -> tuple[Message, Fetched]:
-        """Keep the anchor; or answer as the inner half does, from anchor plus correction."""
+        """Keep the anchor; or let the inner half answer, with anchor + correction as the model."""
         if request.kind == "prefetch":
             anchor = to_dense(request.groups["anchor"])
             return Message("prefetch", values={"digest": _digest(anchor)}), Fetched(state.inner, anchor)
@@ -198,14 +200,14 @@ class DoCoFlClient(WrapperClient):
         return reply, Fetched(inner, state.anchor)
 
     def settle(self, state: Fetched, delivered: Message) -> Fetched:
-        """As the inner half, which knows nothing of anchors."""
+        """Delegate to the inner half, except for the fetching of anchors."""
         if delivered.kind == "prefetch":
             return state
         return Fetched(self.inner.settle(state.inner, delivered), state.anchor)
 
 
 def _corrected(requests: Requests, anchors: Mapping[int, Tensors], holders: Mapping[int, int]) -> Requests:
-    """The same requests, with w_t - y_i for w_t where the client holds y_i; computed once per anchor."""
+    """Return the requests with w_t - y_i instead of w_t where the client holds y_i; computed once per anchor."""
     known: dict[tuple[int, int], Tensors] = {}
     corrected = {}
     for client, request in requests.items():
@@ -223,7 +225,7 @@ def _restored(request: Message, anchor: Tensors | None) -> Message:
     if "correction" not in request.groups:
         return request
     if anchor is None:
-        raise RunError("a correction came to a client that holds no anchor")
+        raise RunError("a client without an anchor received a correction")
     groups = dict(request.groups)
     model = add(anchor, groups.pop("correction"))
     return replace(request, groups={"model": model, **groups})

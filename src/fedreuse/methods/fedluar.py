@@ -1,4 +1,4 @@
-"""FedLUAR (Kim, Kang, Lee, 2025): in every round some layers are not sent; the server repeats their last update.
+"""FedLUAR (Kim, Kang, Lee, 2025): in every round some layers are not sent, and the server repeats their last update.
 
     D_l     = mean of the clients' updates of layer l         l not in R_t       U_l <- D_l
     D_l     = U_l, the last direction of layer l              l in R_t           clients send nothing, U_l stays
@@ -47,14 +47,14 @@ __all__ = ["FedLuar", "Layer", "LuarClient", "LuarServer", "LuarState", "layers_
 @methods.register("fedluar")
 @dataclass(frozen=True)
 class FedLuar(MethodConfig):
-    """Leave out the layers that change least and repeat their last update at the server.
+    """FedLUAR: layers that change least are not sent; the server repeats their last update.
 
     Args:
         delta_layers: Layers that are recycled in each round, at least 0.
         blocks: Blocks into which the rows of the largest layer are split, at least 1; 1 is the paper's method.
-        server_lr: Factor on the direction that the server adds, not negative.
-        aggregate: Another rule for the updates of a round; null is the weighted mean.
-        step: Another server step; null is `sgd` with `server_lr`.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        aggregate: Aggregator of the round's updates; null is the weighted mean.
+        step: Server step; null is `sgd` with `server_lr`.
 
     Example: `method: {name: fedluar, delta_layers: 2}`.
     """
@@ -72,7 +72,7 @@ class FedLuar(MethodConfig):
         chosen_step(self.step, self.server_lr, mixes="its direction repeats layers of the last one")
 
     def halves(self, buffers: BufferPolicy) -> tuple[LuarServer, LuarClient]:
-        """A server that recycles, clients that leave out; buffers are always sent and averaged."""
+        """Return both halves; buffers are always sent and averaged."""
         del buffers
         return LuarServer(self), LuarClient(self.blocks)
 
@@ -89,10 +89,10 @@ class LuarState:
 
 @dataclass(frozen=True)
 class Layer:
-    """What is recycled as one: a tensor, or some of its rows.
+    """A unit of recycling: a tensor, or some of its rows.
 
-    `number` is the tensor's position in the schema; blocks count on from the end of the schema. `place`: where it lies
-    in the flat vector.
+    `number` is the tensor's position in the schema; blocks are numbered from the end of the schema on. `place` is its
+    slice of the flat vector.
     """
 
     number: int
@@ -103,12 +103,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class LuarServer(SteppingServer[LuarState]):
-    """Draws what is recycled, averages the rest."""
+    """The server half: draws the recycled layers and averages the rest."""
 
     config: FedLuar
 
     def init(self, model: Model, population: Population) -> LuarState:
-        """No update to repeat yet."""
+        """Return the state before the first round, with no update to repeat."""
         del population
         num_layers = len(layers_of(model.weights.schema, self.config.blocks))
         if self.config.delta_layers > num_layers:
@@ -120,18 +120,18 @@ class LuarServer(SteppingServer[LuarState]):
 
     @property
     def step(self) -> ServerStep:
-        """The step that moves the model."""
+        """The server step that moves the model."""
         return chosen_step(self.config.step, self.config.server_lr)
 
     def round(self, state: LuarState, cohort: Cohort) -> Conversation[LuarState]:
-        """Say what is left out; average what comes, and repeat what does not."""
+        """Name the layers to leave out; average the others, and repeat the last direction of those."""
         recycled = self._draw(state, cohort)
         values = {"recycled": recycled} if recycled else {}
         request = Message("train", to_groups(state.model, "model"), values, answers=(self._answer(state, recycled),))
         replies = yield dict.fromkeys(cohort.clients, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
-            return state, Events(events)  # nobody answered: the model stands still
+            return state, Events(events)  # no reply arrived: the model is unchanged
         contributions = fresh_contributions(updates_of(replies, state.model), cohort)
         made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
         direction, scores = self._merge(state, made.direction.weights, recycled)
@@ -141,13 +141,13 @@ class LuarServer(SteppingServer[LuarState]):
         return LuarState(model, direction, scores, step), Events(judged(events, made.verdicts), counts)
 
     def _answer(self, state: LuarState, recycled: Collection[int]) -> Answer:
-        """An update without what is left out."""
+        """Return the expected reply: an update without the recycled layers."""
         whole = update_of(state.model)
         layers = [layer for layer in layers_of(state.last.schema, self.config.blocks) if layer.number in recycled]
         return replace(whole, groups={**whole.groups, "update": without(state.model.weights, layers).schema})
 
     def _draw(self, state: LuarState, cohort: Cohort) -> tuple[int, ...]:
-        """R_t, by number."""
+        """Draw R_t, the numbers of the recycled layers."""
         if state.scores is None or not self.config.delta_layers:
             return ()
         numbers = [layer.number for layer in layers_of(state.last.schema, self.config.blocks)]
@@ -156,7 +156,7 @@ class LuarServer(SteppingServer[LuarState]):
         return tuple(sorted(drawn.tolist()))
 
     def _merge(self, state: LuarState, mean: Tensors, recycled: Collection[int]) -> tuple[Tensors, tuple[float, ...]]:
-        """D and the scores: the mean and its own, or what was there before."""
+        """Return D and the scores: new ones for the layers that were sent, the last ones for recycled layers."""
         layers = layers_of(mean.schema, self.config.blocks)
         direction, scores = mean.values.copy(), []
         for layer, score in zip(layers, state.scores or (0.0,) * len(layers), strict=True):
@@ -170,28 +170,28 @@ class LuarServer(SteppingServer[LuarState]):
 
 @dataclass(frozen=True)
 class LuarClient(ClientHalf[None]):
-    """Trains everything, sends what is not recycled, remembers nothing."""
+    """The client half: trains all layers, sends those that are not recycled, and keeps no state."""
 
     blocks: int
 
     def init(self) -> None:
-        """Nothing to remember."""
+        """Return None: the client keeps no state."""
 
     def answer(self, request: Message, state: None, trainer: LocalTrainer) -> tuple[Message, None]:
-        """Train; leave out what the request names."""
+        """Train; leave out the layers that the request names."""
         received = from_groups(request.groups, "model", trainer.schema)
         update = difference(trainer.train(received).model, received)
-        recycled: tuple[int, ...] = request.values.get("recycled", ())  # type: ignore[assignment]  # the server's word
+        recycled: tuple[int, ...] = request.values.get("recycled", ())  # type: ignore[assignment]  # set by the server
         layers = layers_of(trainer.schema.weights, self.blocks)
         sent = without(update.weights, [layer for layer in layers if layer.number in recycled])
         return Message("update", {**to_groups(update, "update"), "update": sent}), state
 
     def settle(self, state: None, delivered: Message) -> None:
-        """Nothing depends on what arrived."""
+        """Return None: the client keeps no state."""
 
 
 def layers_of(schema: Schema, blocks: int) -> tuple[Layer, ...]:
-    """All that can be recycled, in schema order; the largest tensor (the first of equals) in blocks of rows."""
+    """Return all units of recycling, in schema order; the largest tensor (the first of equals) in blocks of rows."""
     kernels = [spec for spec in schema if len(spec.shape) > 1]
     largest = max(kernels, key=lambda spec: spec.size, default=None)
     layers = []
@@ -207,7 +207,7 @@ def layers_of(schema: Schema, blocks: int) -> tuple[Layer, ...]:
 
 
 def without(weights: Tensors, layers: Sequence[Layer]) -> Tensors:
-    """What is sent: tensors without the rows of these layers, and no tensor that is left without rows."""
+    """Return the weights without the rows of these layers; a tensor without any row left is absent."""
     rows: dict[str, set[int]] = {}
     for layer in layers:
         rows.setdefault(layer.name, set()).update(layer.rows)
@@ -215,7 +215,7 @@ def without(weights: Tensors, layers: Sequence[Layer]) -> Tensors:
 
 
 def probabilities(scores: Sequence[float]) -> np.ndarray:
-    """p_l = (1/s_l) / sum_k (1/s_k); a layer that stood still has a large chance, not an infinite one."""
+    """Return p_l = (1/s_l) / sum_k (1/s_k); the small term keeps the chance of an unchanged layer finite."""
     inverse = 1 / (np.array(scores) + 1e-12)
     chances: np.ndarray = inverse / inverse.sum()
     return chances

@@ -1,4 +1,4 @@
-"""FedStale (Rodio and Neglia, 2024): fresh updates plus a share beta of what absent clients last sent.
+"""FedStale (Rodio and Neglia, 2024): fresh updates plus a share beta of the last updates of absent clients.
 
     D_t   = sum_S w_i (d_i - beta h_i) + beta * sum_all alpha_j h_j           h before this round
     w_t+1 = w_t + server_lr * D_t                                             h_i <- d_i for i in S
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["FedStale", "Stale"]
 
 
-@methods.register("fedstale", refuses={"aggregate": "its direction is a sum of corrections to what was sent before"})
+@methods.register("fedstale", refuses={"aggregate": "its direction is a sum of corrections to earlier updates"})
 @dataclass(frozen=True)
 class FedStale(MethodConfig):
-    """Fresh updates plus a share beta of what absent clients last sent.
+    """FedStale: fresh updates plus a share beta of the last updates of absent clients.
 
     Args:
-        beta: Share of what absent clients last sent, in [0, 1]; 0 is FedAvg, 1 is FedVARP.
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the
-            cohort.
-        step: Another server step; null is `sgd` with `server_lr`.
+        beta: Weight of the last updates of absent clients, in [0, 1]; 0 is FedAvg, 1 is FedVARP.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
+        step: Server step; null is `sgd` with `server_lr`.
 
     Example: `method: {name: fedstale, beta: 0.5}`.
     """
@@ -53,17 +53,17 @@ class FedStale(MethodConfig):
     def __post_init__(self) -> None:
         """Check the ranges."""
         require(0 <= self.beta <= 1, "method.beta must be in [0, 1]", self.beta)
-        chosen_step(self.step, self.server_lr, mixes="its direction also holds what clients sent in earlier rounds")
+        chosen_step(self.step, self.server_lr, mixes="its direction also contains updates of earlier rounds")
 
     def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
-        """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""
+        """Return a server half with memory and FedAvg's client half; buffers are averaged over the fresh clients."""
         del buffers
         return MemoryServer(Stale(self.beta, self.weighting), chosen_step(self.step, self.server_lr)), TrainingClient()
 
 
 @dataclass(frozen=True)
 class Stale:
-    """The direction of FedStale; beta multiplies both sums of history, or it would be biased."""
+    """The direction of FedStale; beta multiplies both sums of history, since otherwise it would be biased."""
 
     beta: float
     weighting: Weighting
@@ -71,7 +71,7 @@ class Stale:
     def __call__(
         self, fresh: Mapping[int, Tensors], before: MemoryState, after: MemoryState, cohort: Cohort
     ) -> Tensors:
-        """sum_S w_i (d_i - beta h_i) + beta * mean, with h and mean as they were before this round."""
+        """Return sum_S w_i (d_i - beta h_i) + beta * mean, with h and mean from before this round."""
         del after
         weights = cohort.population.weights(self.weighting, fresh, len(cohort.clients))
         history = self.beta * cohort.lr_factor

@@ -29,16 +29,17 @@ __all__ = ["Flasc"]
 @alias("flasc")
 @dataclass(frozen=True)
 class Flasc(Alias):
-    """Sparse adapters (FLASC): the largest coordinates of the model down, of the update up, dense training between.
+    """FLASC: only the largest coordinates of model (down) and update (up) are sent; training is dense.
 
-    Made for networks of which adapters alone are trained (`network: {name: lora, ...}`). A client starts from the model
-    with its small coordinates set to zero, which harms a network that is trained whole.
+    Made for networks of which only adapters are trained (`network: {name: lora, ...}`). A client starts from the model
+    with its small coordinates set to zero, which harms a network whose weights are all trained.
 
     Args:
         ratio: Share of the coordinates that a client sends, in (0, 1].
         server_ratio: Share of the coordinates that the server sends, in (0, 1].
-        server_lr: Factor on the direction that the server adds, not negative.
-        weighting: `ratio`: by examples among those who answered; `ht`: unbiased over uniform draws of the cohort.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        weighting: `ratio`: by examples, normalised over the replies; `ht` (Horvitz-Thompson): unbiased for cohorts
+            that are drawn uniformly.
 
     Example: `method: {name: flasc, ratio: 0.25, server_ratio: 0.25}`.
     """
@@ -59,5 +60,5 @@ class Flasc(Alias):
         return {"model": Plain(TopK(self.server_ratio))}
 
     def expand(self) -> Averaging:
-        """FedAvg."""
+        """Return FedAvg's averaging."""
         return Averaging(0.0, Mean(self.weighting), SgdStep(self.server_lr))

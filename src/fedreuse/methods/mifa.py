@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 __all__ = ["Mifa", "Remembered"]
 
 
-@methods.register("mifa", refuses={"aggregate": "it keeps the mean of all last updates and never sees them together"})
+@methods.register("mifa", refuses={"aggregate": "it maintains a running mean and never has all last updates at once"})
 @dataclass(frozen=True)
 class Mifa(MethodConfig):
-    """Apply the mean of every client's last update, in every round.
+    """MIFA: every round applies the mean of all clients' last updates.
 
     Args:
-        start: `zero`: clients not yet seen count as zero; `full`: everybody is asked in the first round;
-            `seen`: divide by the examples of those seen so far.
-        server_lr: Factor on the direction that the server adds, not negative.
-        step: Another server step; null is `sgd` with `server_lr`.
+        start: `zero`: clients not yet seen count as zero; `full`: all clients take part in the first round;
+            `seen`: divide by the examples of the clients seen so far.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        step: Server step; null is `sgd` with `server_lr`.
 
     Example: `method: {name: mifa, start: full}`.
     """
@@ -46,10 +46,10 @@ class Mifa(MethodConfig):
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        chosen_step(self.step, self.server_lr, mixes="its direction also holds what clients sent in earlier rounds")
+        chosen_step(self.step, self.server_lr, mixes="its direction also contains updates of earlier rounds")
 
     def halves(self, buffers: BufferPolicy) -> tuple[MemoryServer, TrainingClient]:
-        """A server with memory; clients as in FedAvg. Buffers are averaged over those who trained."""
+        """Return a server half with memory and FedAvg's client half; buffers are averaged over the fresh clients."""
         del buffers
         combine = Remembered(divides_by_seen=self.start == "seen")
         step = chosen_step(self.step, self.server_lr)
@@ -58,14 +58,14 @@ class Mifa(MethodConfig):
 
 @dataclass(frozen=True)
 class Remembered:
-    """The mean of the memory after this round's updates are in it."""
+    """The mean of the memory, with this round's updates."""
 
     divides_by_seen: bool = False
 
     def __call__(
         self, fresh: Mapping[int, Tensors], before: MemoryState, after: MemoryState, cohort: Cohort
     ) -> Tensors:
-        """sum_all alpha_j h_j, rescaled to this round's learning rate."""
+        """Return sum_all alpha_j h_j, rescaled to this round's learning rate."""
         del fresh, before
         seen = sum(cohort.population.share(client) for client in after.memory) if self.divides_by_seen else 1.0
         factor = cohort.lr_factor / seen if cohort.lr_factor else 0.0

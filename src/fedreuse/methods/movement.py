@@ -1,4 +1,4 @@
-"""A wrapper around any method: every request also says how far the model moved lately, which LAQ's clients must know.
+"""A wrapper that adds the model's recent movement to every request; LAQ's clients need this number.
 
 movement_t = sum_{d = 1 .. depth} xi / depth * |w_{t+1-d} - w_{t-d}|^2                     one number
 """
@@ -27,14 +27,14 @@ __all__ = ["Movement", "MovementServer", "MovementState"]
 @methods.register("movement", refuses=dict.fromkeys(("aggregate", "step", "prox"), OF_INNER))
 @dataclass(frozen=True)
 class Movement(Wrapper):
-    """Any method, whose requests also say how far the model moved in the last `depth` rounds.
+    """Any method whose requests also carry the model's movement in the last `depth` rounds.
 
     Each squared move counts xi / depth.
 
     Args:
-        inner: The method whose requests say more.
-        depth: How many of the model's last moves count, at least 1.
-        xi: Their weight in all, not negative.
+        inner: The method whose requests get the additional value.
+        depth: Number of the model's last moves that count, at least 0.
+        xi: Total weight of these moves, at least 0.
 
     Example: `method: {name: movement, inner: fedavg}`.
     """
@@ -48,7 +48,7 @@ class Movement(Wrapper):
         require(self.xi >= 0, "method.xi must not be negative", self.xi)
 
     def halves(self, buffers: BufferPolicy) -> tuple[MovementServer, ClientHalf[Any]]:
-        """The inner method's; only the server's requests say more."""
+        """Return the inner halves, with the server half wrapped."""
         server, client = self.inner.halves(buffers)
         return MovementServer(server, self.depth, self.xi), client
 
@@ -63,26 +63,26 @@ class MovementState:
 
 @dataclass(frozen=True)
 class MovementServer(WrapperServer):
-    """Adds the value `movement` to every request of the inner server half."""
+    """The server half: adds the value `movement` to every request of the inner server half."""
 
     depth: int
     xi: float
 
     def init(self, model: Model, population: Population) -> MovementState:
-        """The state before the first round: no moves are known."""
+        """Return the state before the first round, without moves."""
         return MovementState(self.inner.init(model, population), ())
 
     def round(self, state: MovementState, cohort: Cohort) -> Conversation[MovementState]:
-        """The inner conversation, with one more value in every request."""
+        """Run the inner round with one more value in every request."""
         movement = sum((self.xi / self.depth * move for move in state.moves), 0.0)
         conversation = self.inner.round(state.inner, cohort)
         requests = next(conversation)
         while True:
-            told = {
+            extended = {
                 client: replace(request, values={**request.values, "movement": movement})
                 for client, request in requests.items()
             }
-            replies = yield told
+            replies = yield extended
             try:
                 requests = conversation.send(replies)
             except StopIteration as finished:

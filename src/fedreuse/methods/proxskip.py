@@ -1,19 +1,19 @@
-"""ProxSkip for consensus, or Scaffnew (Mishchenko et al., 2022): local steps with shifts, and a coin for communication.
+"""ProxSkip for consensus, or Scaffnew (Mishchenko et al., 2022): shifted local steps and random communication.
 
     step        x_i <- x_i - lr (grad f_i(x_i) - h_i)                  until the shared coin of probability p falls
     then        w   <- sum alpha_i x_i;   h_i <- h_i + (p / lr) (w - x_i);   x_i <- w
 
-A round is what lies between two communications: K ~ Geom(p) steps, drawn from the cohort's stream and named in the
+A round here is the time between two communications: K ~ Geom(p) steps, drawn from the cohort's stream and sent in the
 request. With u_i = x_i - w_t, as the server decoded it, and move = w_t+1 - w_t, the shift is
 
     h_i <- h_i + rate * (move - u_i)
 
     mode        steps        rate               h_i is finished
-    faithful    K ~ Geom(p)  p / lr             by the next request, which brings w_t+1: everybody in every round
-    partial     round(1/p)   1 / (K_eff lr)     by a second exchange with those who trained: the others keep h_i
+    faithful    K ~ Geom(p)  p / lr             by the next request, which carries w_t+1; all clients in every round
+    partial     round(1/p)   1 / (K_eff lr)     by a second exchange with the clients that trained; others keep h_i
 
 Both keep sum alpha_i h_i = 0, because w_t+1 - w_t is the weighted mean of the u_i. A client that missed its broadcast
-knows only the sum of the moves since, and takes their mean for its own.
+knows only the sum of the moves since then, and uses their mean.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ __all__ = ["PLAIN_MEAN", "Mode", "ProxSkip", "ProxSkipClient", "ProxSkipServer",
 
 Mode = Literal["faithful", "partial"]
 
-PLAIN_MEAN = "the shifts of all clients sum to zero only if the model moves by the plain mean of what was sent"
-"""Why neither another aggregator nor another server step can be chosen."""
+PLAIN_MEAN = "the shifts of all clients sum to zero only if the model moves by the plain mean of the updates"
+"""Reason why neither the aggregator nor the server step can be changed."""
 
 
 @methods.register("proxskip", refuses=dict.fromkeys(("aggregate", "step"), PLAIN_MEAN))
 @dataclass(frozen=True)
 class ProxSkip(MethodConfig):
-    """Local steps with shifts that cancel the clients' drift; communication after every step with probability p.
+    """ProxSkip: shifted local steps that cancel client drift; communication after every step with probability p.
 
     Args:
         p: Probability of communicating after a step, in (0, 1].
-        mode: `faithful` is the paper's method; `partial` a heuristic for cohorts and for momentum, with
+        mode: `faithful` is the published method; `partial` is a heuristic for cohorts and for momentum, with
             round(1/p) steps.
 
     Example: `method: {name: proxskip, p: 0.04}`.
@@ -69,18 +69,18 @@ class ProxSkip(MethodConfig):
 
     @property
     def needs(self) -> Needs:
-        """Its theory needs everybody in every round; its coins say how many steps are taken, and each is shifted."""
+        """Full participation (for the theory), a given number of local steps, and a correction of each."""
         return Needs(full_participation=True, corrections=True, steps=True)
 
     def halves(self, buffers: BufferPolicy) -> tuple[ProxSkipServer, ProxSkipClient]:
-        """Both halves; buffers are averaged over those who trained."""
+        """Return both halves; buffers are averaged over the clients that trained."""
         del buffers
         return ProxSkipServer(self.p, self.mode), ProxSkipClient(self.p, self.mode)
 
 
 @value
 class ProxSkipState:
-    """The model, and how often it has moved."""
+    """The model, and the number of its moves."""
 
     model: Model
     num_moves: int
@@ -88,7 +88,10 @@ class ProxSkipState:
 
 @value
 class Shift:
-    """h_i; while it holds a model it waits: h_i = vector + rate * (mean move since that model, the `num_moves`-th)."""
+    """The shift h_i, which may wait for the model's next move.
+
+    With a `model`: h_i = vector + rate * (mean move since that model, which was the `num_moves`-th).
+    """
 
     vector: Tensors
     rate: float = 0.0
@@ -98,72 +101,74 @@ class Shift:
 
 @dataclass(frozen=True)
 class ProxSkipServer(ServerHalf[ProxSkipState]):
-    """Tosses the shared coin, averages the points."""
+    """The server half: draws the common number of steps and averages the updates."""
 
     p: float
     mode: Mode
 
     def init(self, model: Model, population: Population) -> ProxSkipState:
-        """The state before the first round."""
+        """Return the state before the first round."""
         del population
         return ProxSkipState(model, 0)
 
     def model(self, state: ProxSkipState) -> Model:
-        """What is evaluated and deployed."""
+        """Return the model that is evaluated and deployed."""
         return state.model
 
     def round(self, state: ProxSkipState, cohort: Cohort) -> Conversation[ProxSkipState]:
-        """All clients take the same number of steps; replies are averaged, and clients may be sent the result."""
+        """Let all clients take the same number of steps and average the replies; in partial mode, send the result."""
         steps = self._steps(cohort)
         request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         replies = yield {
-            client: replace(request, values={"steps": steps, "move": state.num_moves, **self.said_to(client)})
+            client: replace(request, values={"steps": steps, "move": state.num_moves, **self.values_for(client)})
             for client in cohort.clients
         }
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
-            return state, Events(events)  # nobody answered: the model stands still
+            return state, Events(events)  # no reply arrived: the model is unchanged
         direction = average(updates_of(replies, state.model), cohort, "ratio", state.model)
         model, num_kept = apply(state.model, direction)
         after = ProxSkipState(model, state.num_moves + 1)
         if self.mode == "partial":
+            # A client of a cohort may not be back for many rounds; it must learn this round's move now, because its
+            # shift would otherwise absorb the moves of rounds in which it took no part.
             moved = {"move": after.num_moves}
-            told = Message("finish", {"model": model.weights}, moved, answers=(Answer("finished"),))
-            yield dict.fromkeys(sorted(replies), told)
+            finish_request = Message("finish", {"model": model.weights}, moved, answers=(Answer("finished"),))
+            yield dict.fromkeys(sorted(replies), finish_request)
         return after, Events(events, {"kept variances": num_kept})
 
-    def said_to(self, client: int) -> dict[str, float]:
-        """What one client is told beside the others."""
+    def values_for(self, client: int) -> dict[str, float]:
+        """Return additional request values for one client."""
         del client
         return {}
 
     def _steps(self, cohort: Cohort) -> int:
         if self.mode == "partial":
             return round(1 / self.p)
-        here, everybody = len(cohort.clients), len(cohort.population)
-        if here < everybody:
+        here, population = len(cohort.clients), len(cohort.population)
+        if here < population:
             raise ConfigError(
                 f"method.mode is faithful, which needs every client, but round {cohort.round_number} has {here} of "
-                f"{everybody}; set method.mode: partial to run the heuristic for cohorts"
+                f"{population}; set method.mode: partial to run the heuristic for cohorts"
             )
         return int(cohort.rng("local steps").geometric(self.p))
 
 
 @dataclass(frozen=True)
 class ProxSkipClient(ClientHalf[Any]):
-    """Steps with its shift; finishes the shift when it hears where the model went."""
+    """The client half: takes shifted steps; updates the shift once it knows the model's move."""
 
     p: float
     mode: Mode
     wants_delivered: ClassVar[bool] = True
 
     def init(self) -> None:
-        """No shift before the first training, which stands for zero."""
+        """Return None, which means a shift of zero."""
 
     def answer(self, request: Message, state: Shift | None, trainer: LocalTrainer) -> tuple[Message, Shift]:
-        """Finish the shift; if that is not all, take the steps and send how far they led."""
+        """Finish the shift; for a training request, take the steps and send the update."""
         weights = request.groups["model"]
-        num_moves: int = request.values["move"]  # type: ignore[assignment]  # what the server half says
+        num_moves: int = request.values["move"]  # type: ignore[assignment]  # set by the server half
         shift = finish(state, weights, num_moves)
         if request.kind == "finish":
             return Message("finished"), Shift(shift)
@@ -171,19 +176,19 @@ class ProxSkipClient(ClientHalf[Any]):
         return Message("update", to_groups(update, "update")), Shift(shift, rate, weights, num_moves)
 
     def settle(self, state: Shift, delivered: Message) -> Shift:
-        """The own update counts as the server will see it, so that the weighted sum of all shifts stays zero."""
+        """Subtract the update as the server decodes it, so that the weighted sum of all shifts stays zero."""
         if delivered.kind == "finished":
             return state
         return replace(state, vector=sub(state.vector, scale(delivered.groups["update"], state.rate)))
 
     def train(self, received: Model, shift: Tensors, request: Message, trainer: LocalTrainer) -> tuple[Model, float]:
-        """The update after K steps of gradient minus shift, and the rate of the shift."""
-        steps: int = request.values["steps"]  # type: ignore[assignment]  # what the server half says
+        """Return the update after K steps of gradient minus shift, and the rate of the shift."""
+        steps: int = request.values["steps"]  # type: ignore[assignment]  # set by the server half
         trained = trainer.train(received, Correction(shift=scale(shift, -1)), steps)
         return difference(trained.model, received), self.rate(trained, steps)
 
     def rate(self, trained: Trained, steps: int) -> float:
-        """p / lr; in partial mode 1 / (K_eff lr); 0 where a learning rate of 0 moved nothing."""
+        """Return p / lr; in partial mode 1 / (K_eff lr); 0 if the learning rate is 0."""
         if self.mode == "partial":
             return 1 / (effective_steps(steps, trained.momentum) * trained.lr) if trained.lr else 0.0
         if trained.momentum:
@@ -195,7 +200,7 @@ class ProxSkipClient(ClientHalf[Any]):
 
 
 def finish(state: Shift | None, model: Tensors, num_moves: int) -> Tensors:
-    """h_i, now that the model has moved on; zero at first contact."""
+    """Return h_i after the model's move; zero at first contact."""
     if state is None:
         return zeros(model.schema)
     if state.model is None:

@@ -1,4 +1,4 @@
-"""SCAFCOM (Huang, Li, Li, 2024): SCAFFOLD with one vector up and local momentum, for codecs that contract.
+"""SCAFCOM (Huang, Li, Li, 2024): SCAFFOLD with one uplink vector and local momentum, for contractive codecs.
 
 v_i <- (1 - beta) v_i + beta g_i;  d_i = C(v_i - c_i);  c_i <- c_i + d_i         g_i: the mean gradient on the path
 """
@@ -22,14 +22,14 @@ __all__ = ["Scafcom"]
 @methods.register("scafcom")
 @dataclass(frozen=True)
 class Scafcom(IncrementMethod):
-    """SCAFFOLD whose clients send the difference of an averaged gradient and their control alone, compressed.
+    """SCAFFOLD whose clients send only the compressed difference of an averaged gradient and their control.
 
     Args:
-        codec: What is sent of the difference; it must contract (`top_k`, `ternary`, ...).
+        codec: Codec of the difference; it must contract (`top_k`, `ternary`, ...).
         beta: Share of the new gradient in the average, in (0, 1]. 1 with a lossless codec is SCAFFOLD.
-        server_lr: Factor on the direction that the server adds, not negative.
-        aggregate: Another rule for the updates of a round; null is the weighted mean.
-        step: Another server step; null is `sgd` with `server_lr`.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        aggregate: Aggregator of the round's updates; null is the weighted mean.
+        step: Server step; null is `sgd` with `server_lr`.
 
     Example: `method: {name: scafcom, codec: {name: top_k, ratio: 0.1}, beta: 0.2}`.
     """
@@ -48,5 +48,5 @@ class Scafcom(IncrementMethod):
 
     @property
     def client(self) -> IncrementClient:
-        """It averages its gradients and sends what its control lacks of them."""
+        """The client half, which averages its gradients and sends their difference from its control."""
         return IncrementClient(self.beta, has_average=True)

@@ -6,9 +6,9 @@
     sent           dy_i = y_i - w_t and dc_i = c_i+ - c_i
     server         w <- w + server_lr * sum_S omega_i dy_i;   c <- c + sum_S alpha_i dc_i  (c = sum_all alpha_i c_i)
 
-With heavy-ball momentum beta the displacement is lr * sum_j a_j (...), a_j = (1 - beta^(K-j)) / (1 - beta), hence
-K_eff = sum_j a_j when the correction enters before the momentum buffer (`inside`); dividing by K there diverges. When
-it enters after the buffer (`outside`), the plain K is right: the control then carries the momentum's amplification.
+With heavy-ball momentum beta the displacement is lr * sum_j a_j (...), a_j = (1 - beta^(K-j)) / (1 - beta). If the
+correction enters before the momentum buffer (`inside`), K_eff = sum_j a_j; dividing by K instead diverges. If it enters
+after the buffer (`outside`), K_eff = K: the control then includes the momentum's amplification.
 """
 
 from __future__ import annotations
@@ -45,22 +45,23 @@ __all__ = [
 ]  # fmt: skip
 
 _MOST_PER_STEP = 1e6
-"""The largest 1 / (steps x learning rate) that is believed: one step at a rate of 1e-6."""
+"""Largest accepted 1 / (steps x learning rate): one step at a rate of 1e-6."""
 
 
 @methods.register("scaffold")
 @dataclass(frozen=True)
 class Scaffold(MethodConfig):
-    """Control variates at server and clients correct the drift of local steps.
+    """SCAFFOLD: control variates at server and clients correct the drift of local steps.
 
     Args:
         option: `I`: the control is the gradient at the received model; `II`: it follows from the update.
         momentum: Where the correction enters: `inside` the momentum buffer, or `outside`, after it.
-        wire: `literal` sends update and change of the control; `derived` the update and one number (option II).
-        controls: The mean of controls `weighted` by examples, or `uniform` as printed.
-        server_lr: Factor on the direction that the server adds, not negative.
-        aggregate: Another rule for the updates of a round; null is the weighted mean.
-        step: Another server step; null is `sgd` with `server_lr`.
+        wire: `literal` sends the update and the change of the control; `derived` the update and one number, from which
+            the server computes the change (option II only).
+        controls: The mean of controls is `weighted` by examples, or `uniform` as published.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        aggregate: Aggregator of the round's updates; null is the weighted mean.
+        step: Server step; null is `sgd` with `server_lr`.
 
     Example: `method: {name: scaffold, wire: derived}`.
     """
@@ -74,7 +75,7 @@ class Scaffold(MethodConfig):
     step: ServerStep | None = optional_part(server_steps)
 
     def __post_init__(self) -> None:
-        """Check the ranges; refuse option I where its control must follow from the update, or momentum amplifies it."""
+        """Check the ranges; refuse option I with `wire: derived` or `momentum: outside`."""
         chosen_step(self.step, self.server_lr)
         is_path = self.option == "II"
         require(
@@ -90,28 +91,28 @@ class Scaffold(MethodConfig):
 
     @property
     def needs(self) -> Needs:
-        """Controls enter every step; option I takes a gradient at the received model."""
+        """Corrections of every local step; for option I, a gradient at the received model."""
         return Needs(gradients=self.option == "I", corrections=True)
 
     @property
     def uplink_groups(self) -> tuple[str, ...]:
-        """The change of the control travels too, unless it is derived."""
+        """Groups of a reply: the update, and the change of the control unless it is derived."""
         return ("update", "control_change") if self.wire == "literal" else ("update",)
 
     @property
     def downlink_groups(self) -> tuple[str, ...]:
-        """The server's control travels with the model."""
+        """Groups of a request: the model and the server's control."""
         return ("model", "control")
 
     def halves(self, buffers: BufferPolicy) -> tuple[ScaffoldServer, ScaffoldClient]:
-        """Both halves read this configuration; buffers are averaged over those who trained."""
+        """Return both halves; buffers are averaged over the clients that trained."""
         del buffers
         return ScaffoldServer(self), ScaffoldClient(self)
 
 
 @value
 class ScaffoldState:
-    """The model and the server's control c."""
+    """The model, the server's control c, and the state of the server step."""
 
     model: Model
     control: Tensors
@@ -120,25 +121,25 @@ class ScaffoldState:
 
 @value
 class Control:
-    """The client's control c_i; None before its first training, which stands for zero."""
+    """The client's control c_i; None before its first training means zero."""
 
     control: Tensors | None
 
 
 @dataclass(frozen=True)
 class ScaffoldServer(SteppingServer[ScaffoldState]):
-    """Averages updates, and keeps c the mean of all c_i."""
+    """The server half: averages updates, and keeps c equal to the mean of all c_i."""
 
     config: Scaffold
 
     def init(self, model: Model, population: Population) -> ScaffoldState:
-        """All controls start at zero."""
+        """Return the initial state; all controls are zero."""
         del population
         return ScaffoldState(model, zeros(model.weights.schema), self.step.init(model.weights))
 
     @property
     def step(self) -> ServerStep:
-        """The step that moves the model."""
+        """The server step that moves the model."""
         return chosen_step(self.config.step, self.config.server_lr)
 
     def round(self, state: ScaffoldState, cohort: Cohort) -> Conversation[ScaffoldState]:
@@ -148,7 +149,7 @@ class ScaffoldServer(SteppingServer[ScaffoldState]):
         replies = yield dict.fromkeys(cohort.clients, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
-            return state, Events(events)  # nobody answered: the model stands still
+            return state, Events(events)  # no reply arrived: the model is unchanged
         contributions = fresh_contributions(updates_of(replies, state.model), cohort)
         made = chosen_aggregator(self.config.aggregate).aggregate(contributions, cohort, state.model.schema)
         model, step, num_kept = advance(self.step, state.model, made.direction, state.step, made.statistics)
@@ -156,7 +157,7 @@ class ScaffoldServer(SteppingServer[ScaffoldState]):
         return after, Events(judged(events, made.verdicts), {"kept variances": num_kept})
 
     def _answer(self, state: ScaffoldState) -> Answer:
-        """An update, and the change of the control or the number it follows from."""
+        """Return the expected reply: an update, and the change of the control or the number it follows from."""
         update = update_of(state.model)
         if self.config.wire == "derived":
             return replace(update, values={"per_step": float})
@@ -166,6 +167,7 @@ class ScaffoldServer(SteppingServer[ScaffoldState]):
         population = cohort.population
         terms = [(1.0, state.control)]
         for client in sorted(replies):
+            # Shares of the whole population, not of the cohort: absent clients keep their c_i, which stay part of c.
             share = population.share(client) if self.config.controls == "weighted" else 1 / len(population)
             terms.append((share, self._change(state, replies[client])))
         return weighted_sum(terms, state.control.schema)
@@ -178,13 +180,13 @@ class ScaffoldServer(SteppingServer[ScaffoldState]):
 
 @dataclass(frozen=True)
 class ScaffoldClient(ClientHalf[Any]):
-    """Trains with the correction c - c_i; renews c_i from what the server will decode, so that c stays their mean."""
+    """The client half: trains with the correction c - c_i, and updates c_i as the server decodes the reply."""
 
     config: Scaffold
     wants_delivered: ClassVar[bool] = True
 
     def init(self) -> Control:
-        """c_i = 0."""
+        """Return c_i = 0."""
         return Control(None)
 
     def answer(self, request: Message, state: Control, trainer: LocalTrainer) -> tuple[Message, Any]:
@@ -208,7 +210,8 @@ class ScaffoldClient(ClientHalf[Any]):
         return Message("update", groups), _Pending(own, control, None)
 
     def settle(self, state: _Pending, delivered: Message) -> Control:
-        """c_i + dc_i, with dc_i as the server will see it."""
+        """Return c_i + dc_i, with dc_i as the server decodes it."""
+        # With a lossy codec the own dc_i would differ from the server's: c would drift away from the mean of the c_i.
         if state.per_step is None:
             return Control(add(state.own, delivered.groups["control_change"]))
         return Control(add(state.own, derived_change(delivered.groups["update"], state.control, state.per_step)))
@@ -220,7 +223,7 @@ class ScaffoldClient(ClientHalf[Any]):
 
 @dataclass(frozen=True, eq=False)
 class _Pending:
-    """What `settle` needs; never stored."""
+    """Values for `settle`; never stored."""
 
     own: Tensors
     control: Tensors
@@ -228,17 +231,17 @@ class _Pending:
 
 
 def derived_change(update: Tensors, control: Tensors, per_step: float) -> Tensors:
-    """dc_i = -c - dy_i / (K_eff lr): both ends can tell; a client that took no step changes nothing."""
+    """Return dc_i = -c - dy_i / (K_eff lr), which both ends can compute; zero for a client that took no step."""
     if not per_step:
         return zeros(control.schema)
     return sub(scale(update, -per_step), control)
 
 
 def effective_steps(steps: int, momentum: float) -> float:
-    """sum_j (1 - beta^(K-j)) / (1 - beta), j = 0 .. K-1; K when there is no momentum."""
+    """Return K_eff = sum_j (1 - beta^(K-j)) / (1 - beta), j = 0 .. K-1; K without momentum."""
     return sum((1 - momentum ** (steps - number)) / (1 - momentum) for number in range(steps))
 
 
 def as_per_step(number: object) -> float:
-    """A client's number as a finite, positive float; 0, which stands for no step, if it is none."""
+    """Return a client's 1 / (K_eff lr), or 0 (no step) for a value that is not a number in the accepted range."""
     return number if isinstance(number, float) and 0 <= number <= _MOST_PER_STEP else 0.0

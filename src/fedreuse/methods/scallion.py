@@ -1,4 +1,4 @@
-"""SCALLION (Huang, Li, Li, 2024): SCAFFOLD with one vector up, for codecs that are right on average.
+"""SCALLION (Huang, Li, Li, 2024): SCAFFOLD with one uplink vector, for unbiased codecs.
 
 d_i = C(alpha (g_i - c_i));  c_i <- c_i + d_i         g_i: the mean gradient on the local path
 """
@@ -22,15 +22,15 @@ __all__ = ["Scallion"]
 @methods.register("scallion")
 @dataclass(frozen=True)
 class Scallion(IncrementMethod):
-    """SCAFFOLD whose clients send the increment of their control alone, compressed without bias.
+    """SCAFFOLD whose clients send only the increment of their control, with an unbiased codec.
 
     Args:
-        codec: What is sent of the increment; right on average (`qsgd`, `rand_k`, `natural`, `drive`, `eden`).
-        alpha: Share of the increment that is sent, in (0, 1]; smaller is steadier under coarse codecs. 1 with a
-            lossless codec is SCAFFOLD.
-        server_lr: Factor on the direction that the server adds, not negative.
-        aggregate: Another rule for the updates of a round; null is the weighted mean.
-        step: Another server step; null is `sgd` with `server_lr`.
+        codec: Codec of the increment; it should be unbiased (`qsgd`, `rand_k`, `natural`, `drive`, `eden`).
+        alpha: Share of the increment that is sent, in (0, 1]; smaller values are more stable under coarse codecs. 1
+            with a lossless codec is SCAFFOLD.
+        server_lr: Server learning rate, the factor on the aggregated update; at least 0.
+        aggregate: Aggregator of the round's updates; null is the weighted mean.
+        step: Server step; null is `sgd` with `server_lr`.
 
     Example: `method: {name: scallion, codec: {name: qsgd, bits: 4}, alpha: 0.1}`.
     """
@@ -48,5 +48,5 @@ class Scallion(IncrementMethod):
 
     @property
     def client(self) -> IncrementClient:
-        """It sends a share of what its control lacks."""
+        """The client half, which sends a share of the difference between gradient and control."""
         return IncrementClient(self.alpha, has_average=False)

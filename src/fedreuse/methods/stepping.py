@@ -28,13 +28,13 @@ S = TypeVar("S", bound=_Stepped)
 
 
 class SteppingServer(ServerHalf[S]):
-    """Base class of server halves with a `step`: clients receive the state's model, the step says what is evaluated."""
+    """Base class of server halves with a `step`, which also decides the model that is evaluated."""
 
     if TYPE_CHECKING:  # a field in some subclasses, a property in others
 
         @property
         def step(self) -> ServerStep:
-            """The step that moves the model."""
+            """The server step that moves the model."""
 
     def model(self, state: S) -> Model:
         """Return the model that is evaluated and deployed."""

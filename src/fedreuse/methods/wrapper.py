@@ -1,4 +1,4 @@
-"""What every wrapper around a method passes through to the method inside."""
+"""Base classes of wrappers, which delegate to an inner method."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ if TYPE_CHECKING:
 
 __all__ = ["Wrapper", "WrapperClient", "WrapperServer"]
 
-OF_INNER = "a wrapper leaves that to the method inside; say it under method.inner"
-"""Why a wrapper has no aggregator and no server step of its own."""
+OF_INNER = "a wrapper leaves that to the inner method; set it under method.inner"
+"""Reason why a wrapper has no aggregator and no server step of its own."""
 
 
 @dataclass(frozen=True)
 class Wrapper(MethodConfig):
-    """A method that changes another one's messages; whatever it does not say is as the inner method says."""
+    """A method that changes the messages of an inner method and delegates the rest to it."""
 
     inner: MethodConfig = part(methods, "fedavg")
 
     @property
     def needs(self) -> Needs:
-        """What the inner method assumes."""
+        """Needs of the inner method."""
         return self.inner.needs
 
     @property
     def is_personal(self) -> bool:
-        """As the inner method."""
+        """True if the inner method evaluates personal models."""
         return self.inner.is_personal
 
     @property
     def uplink_groups(self) -> tuple[str, ...]:
-        """Those of the inner method."""
+        """Same as the inner method's."""
         return self.inner.uplink_groups
 
     @property
     def downlink_groups(self) -> tuple[str, ...]:
-        """Those of the inner method."""
+        """Same as the inner method's."""
         return self.inner.downlink_groups
 
     @property
     def default_uplink(self) -> Mapping[str, Link]:
-        """Those of the inner method."""
+        """Same as the inner method's."""
         return self.inner.default_uplink
 
     @property
     def default_downlink(self) -> Mapping[str, Link]:
-        """Those of the inner method."""
+        """Same as the inner method's."""
         return self.inner.default_downlink
 
     def with_codec(self, codec: Any) -> MethodConfig | None:
-        """Another codec in the inner method's link, if it takes one."""
+        """Return the method with another codec in the inner method's link; None if that takes no codec."""
         inner = self.inner.with_codec(codec)
         return None if inner is None else replace(self, inner=inner)
 
@@ -71,15 +71,15 @@ class WrapperServer(ServerHalf[Any]):
     inner: ServerHalf[Any]
 
     def model(self, state: Any) -> Model:
-        """What is evaluated and deployed."""
+        """Return the model that is evaluated and deployed."""
         return self.inner.model(state.inner)
 
     def broadcast(self, state: Any) -> Model:
-        """What clients receive."""
+        """Return the model that clients receive."""
         return self.inner.broadcast(state.inner)
 
     def forget(self, state: Any, client: int) -> Any:
-        """A client lost its memory: the inner half may remember it."""
+        """Let the inner half drop its memory of a client."""
         inner = self.inner.forget(state.inner, client)
         return state if inner is state.inner else replace(state, inner=inner)
 
@@ -92,9 +92,9 @@ class WrapperClient(ClientHalf[Any]):
 
     @property
     def wants_delivered(self) -> bool:
-        """As the inner half."""
+        """True if the inner half needs the delivered tensors."""
         return self.inner.wants_delivered
 
     def own_model(self, state: Any, received: Model, trainer: LocalTrainer) -> Model:
-        """As the inner half."""
+        """Return the inner half's model."""
         return self.inner.own_model(state.inner, received, trainer)

@@ -68,13 +68,11 @@ def test_eps_is_positive() -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("mifa", "also holds what clients sent in earlier rounds"),
-        ("fedstale", "also holds what clients sent in earlier rounds"),
+        ("mifa", "also contains updates of earlier rounds"),
+        ("fedstale", "also contains updates of earlier rounds"),
         ("fedluar", "repeats layers of the last one"),
     ],
 )
 def test_directions_that_hold_more_than_this_rounds_updates_are_refused(name: str, reason: str) -> None:
-    with pytest.raises(
-        ConfigError, match=rf"method\.step must not need .* because its direction {reason}; .*, got .ext"
-    ):
+    with pytest.raises(ConfigError, match=rf"method\.step must not .* because its direction {reason}; .*, got .ext"):
         methods.parse({"name": name, "step": "extrapolation"}, "method")

@@ -1,1 +1,1 @@
-"""Aggregators: how the contributions of a round become one direction; one file each."""
+"""Aggregators: rules that turn the contributions of a round into one direction, one file each."""

@@ -1,4 +1,4 @@
-"""What an aggregator is: all contributions of a round go in, one direction and its statistics come out."""
+"""Base class of aggregators, which turn the contributions of a round into one direction with statistics."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Contribution:
-    """What one client adds to a round.
+    """A client's contribution to a round.
 
     Args:
         update: Trained minus received, as the server decoded it, with running statistics and counters.
         weight: The client's share of the round under FedAvg's weights, at least 0; the shares of a round sum to 1.
         decay: Factor on the weight, in [0, 1]; 1 for a fresh update.
-        buffers_weight: Share of its running statistics and counters; None where they do not count in this round.
-        age: Rounds since the update was sent: 0 is fresh, 1 and more is reused; None is reused, of unknown age.
+        buffers_weight: Weight of its running statistics and counters; None if they do not count in this round.
+        age: Rounds since the update was sent: 0 is fresh, 1 and more is reused; None is reused with unknown age.
     """
 
     update: Model
@@ -45,17 +45,17 @@ class Contribution:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the update was sent in this round."""
+        """True if the update was sent in this round."""
         return self.age == 0
 
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What a direction was made of; some server steps need to know.
+    """The contributions behind a direction, for server steps that need them.
 
     Args:
-        contributions: All that the aggregator was given, by client.
-        weights: What each update really counted for; a client that was left out is missing.
+        contributions: All contributions of the round, by client.
+        weights: Effective weight of each update; a client that was left out is missing.
     """
 
     contributions: Mapping[int, Contribution]
@@ -63,21 +63,21 @@ class Statistics:
 
     @property
     def num_contributions(self) -> int:
-        """How many updates entered the direction."""
+        """Number of updates that entered the direction."""
         return len(self.weights)
 
     @cached_property
     def mean_square_norm(self) -> float:
-        """Weighted sum of |update_i|^2 over the updates that entered; computed when somebody asks."""
+        """Weighted sum of |update_i|^2 over the updates that entered; computed on first use."""
         updates = {client: self.contributions[client].update.weights for client in self.weights}
         return sum(weight * dot(updates[client], updates[client]) for client, weight in self.weights.items())
 
 
 @dataclass(frozen=True, eq=False)
 class Aggregated:
-    """The direction of a round, its statistics, and what the aggregator decided on single clients.
+    """The direction of a round, its statistics, and the aggregator's verdicts on single clients.
 
-    `verdicts` holds a few words for each client that was left out or changed, such as `{3: "left out by krum"}`; they
+    `verdicts` has a few words for each client that was left out or changed, such as `{3: "left out by krum"}`; they
     become the reasons of the round's events.
     """
 
@@ -87,7 +87,7 @@ class Aggregated:
 
 
 class Aggregator(ABC):
-    """Base class of aggregation rules: frozen dataclasses that turn the contributions of a round into a direction.
+    """Base class of aggregators: frozen dataclasses that turn the contributions of a round into a direction.
 
     Running statistics and counters are part of a contribution; `with_buffers` averages them as FedAvg does.
 
@@ -109,7 +109,7 @@ class Aggregator(ABC):
 
     @property
     def needs_every_coordinate(self) -> bool:
-        """Whether it compares single coordinates, so that one that a codec dropped would count as a zero."""
+        """True if the rule compares single coordinates, so that dropped coordinates would count as zeros."""
         return False
 
     @abstractmethod
@@ -121,14 +121,18 @@ aggregators: Registry[Aggregator] = Registry("aggregators", "fedreuse.methods.ag
 
 
 def fresh_contributions(updates: Mapping[int, Model], cohort: Cohort) -> dict[int, Contribution]:
-    """The contributions of a round in which everybody who counts has trained."""
+    """Return the contributions of a round in which all contributing clients have trained."""
     shares = cohort.population.ratio_weights(updates)
     return {client: Contribution(update, shares[client], 1.0, shares[client]) for client, update in updates.items()}
 
 
 def with_buffers(weights: Tensors, contributions: Mapping[int, Contribution], schema: ModelSchema) -> Model:
-    """A direction of the weights, beside the weighted mean of running statistics and of counters."""
-    counted = [(one.buffers_weight, one.update) for one in contributions.values() if one.buffers_weight is not None]
+    """Combine a direction of the weights with the weighted means of running statistics and counters."""
+    counted = [
+        (contribution.buffers_weight, contribution.update)
+        for contribution in contributions.values()
+        if contribution.buffers_weight is not None
+    ]
     return Model(
         weights,
         weighted_sum([(share, update.buffers) for share, update in counted], schema.buffers),
@@ -137,7 +141,7 @@ def with_buffers(weights: Tensors, contributions: Mapping[int, Contribution], sc
 
 
 def judged(events: Iterable[Event], verdicts: Mapping[int, str]) -> tuple[Event, ...]:
-    """The events of a round, with an aggregator's verdict for a reason where there is one."""
+    """Return the events of a round, with the aggregator's verdicts as reasons."""
     return tuple(
         replace(event, reason=verdicts[event.client]) if event.client in verdicts else event for event in events
     )

@@ -1,4 +1,4 @@
-"""Centred clipping: the mean of what lies around a centre, every distance clipped (Karimireddy, He, Jaggi, ICML 2021).
+"""Centred clipping: a mean of updates around a centre, with clipped distances (Karimireddy, He, Jaggi, ICML 2021).
 
 v_0   = coordinate-wise median
 v    <- v + sum of share_i min(1, bound / |delta_i - v|) (delta_i - v)       `steps` times
@@ -29,15 +29,15 @@ __all__ = ["CentredClipping"]
 @aggregators.register("centred_clipping")
 @dataclass(frozen=True)
 class CentredClipping(Aggregator):
-    """Average the updates around a centre, each no further from it than a bound.
+    """Mean of the updates around a centre, each clipped to a distance from it.
 
-    The published centre is the direction of the round before; a rule remembers nothing here, so it is the
+    The published centre is the direction of the previous round; aggregators have no state here, so the centre is the
     coordinate-wise median of the round.
 
     Args:
         bound: Largest distance from the centre that counts in full, above 0, in the unit of the weights; null takes the
             median of the round's distances. Running statistics and counters always take their median.
-        steps: How often the centre moves, at least 1.
+        steps: Number of updates of the centre, at least 1.
 
     Example:
         >>> CentredClipping(bound=0.5)
@@ -53,7 +53,7 @@ class CentredClipping(Aggregator):
         require(self.steps >= 1, "centred_clipping.steps must be at least 1", self.steps)
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The centre after the last step."""
+        """Return the centre after the last step."""
         del cohort
         return aggregate_rows(
             lambda rows, shares: self._move(rows, shares, self.bound),

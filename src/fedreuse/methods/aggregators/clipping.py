@@ -1,4 +1,4 @@
-"""Norm clipping: the weighted mean of updates, none of them longer than a bound.
+"""Norm clipping: the weighted mean of updates clipped to a norm.
 
 D = sum of share_i min(1, bound / |delta_i|) delta_i;  bound: fixed, or factor x median of |delta_i| in this round
 """
@@ -26,15 +26,15 @@ __all__ = ["Clipping", "shrinkage"]
 @aggregators.register("clipping")
 @dataclass(frozen=True)
 class Clipping(Aggregator):
-    """Average the updates by examples, each shortened to a bound on its norm.
+    """Mean of the updates, weighted by examples, each clipped to a bound on its norm.
 
-    It limits how far one client can pull; it does not tell good from bad. Running statistics and counters have norms
-    and bounds of their own, which follow their medians.
+    It limits the influence of one client; it does not detect attackers. Running statistics and counters have their own
+    norms and bounds, which follow their medians.
 
     Args:
-        bound: Longest update of the weights that stays as it is, above 0; null takes the median of the round's norms
-            times `factor`, which follows the updates as they shrink; fewer than half of the clients cannot move it
-            beyond the norms of the others.
+        bound: Largest norm of the weights' update that is not clipped, above 0; null takes the median of the round's
+            norms times `factor`, which follows the updates as they shrink; fewer than half of the clients cannot move
+            it beyond the norms of the others.
         factor: Multiple of the median, above 0.
 
     Example:
@@ -51,7 +51,7 @@ class Clipping(Aggregator):
         require(self.factor > 0, "clipping.factor must be above 0", self.factor)
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The weighted mean of what clipping leaves."""
+        """Return the weighted mean of the clipped updates."""
         del cohort
         return aggregate_rows(self._rule, contributions, schema, _verdict, of_buffers=self._adaptive)
 
@@ -73,7 +73,7 @@ def _clipped(rows: Rows, shares: np.ndarray, norms: np.ndarray, bound: float) ->
 
 
 def shrinkage(norms: np.ndarray, bound: float) -> np.ndarray:
-    """min(1, bound / norm) for each; 1 for a norm of zero."""
+    """Return min(1, bound / norm) for each norm; 1 for a norm of zero."""
     return np.array([1.0 if norm <= bound else bound / norm for norm in norms])
 
 

@@ -29,14 +29,14 @@ __all__ = ["GeometricMedian"]
 @aggregators.register("geometric_median")
 @dataclass(frozen=True)
 class GeometricMedian(Aggregator):
-    """Take the point with the least sum of distances to the updates, weighted by examples (RFA).
+    """The point with the least sum of distances to the updates, weighted by examples (RFA).
 
-    It withstands clients with less than half of the round's examples. The published steps begin at the mean; here they
-    begin at the coordinate-wise median, because one huge update would hold the mean far away for many steps.
+    It tolerates attackers with less than half of the round's examples. The published iteration starts at the mean; here
+    it starts at the coordinate-wise median, because one huge update would keep the mean far away for many steps.
 
     Args:
         steps: Number of Weiszfeld steps, at least 1.
-        smoothing: Distances below it count as this much, above 0, in the unit of the weights.
+        smoothing: Lower bound of the distances, above 0, in the unit of the weights.
 
     Example:
         >>> GeometricMedian(steps=4)
@@ -52,7 +52,7 @@ class GeometricMedian(Aggregator):
         require(self.smoothing > 0, "geometric_median.smoothing must be above 0", self.smoothing)
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The geometric medians of weights, running statistics and counters."""
+        """Return the geometric medians of weights, running statistics and counters."""
         del cohort
         return aggregate_rows(self._rule, contributions, schema)
 

@@ -1,4 +1,4 @@
-"""Krum and multi-Krum: only updates that lie close to many others count (Blanchard et al., NeurIPS 2017).
+"""Krum and multi-Krum: only updates that are close to many others count (Blanchard et al., NeurIPS 2017).
 
 f       = floor(bad n)
 score_i = sum of |delta_i - delta_j|^2 over the n - f - 2 nearest others j
@@ -28,13 +28,13 @@ __all__ = ["Krum", "MultiKrum"]
 @aggregators.register("krum")
 @dataclass(frozen=True)
 class Krum(Aggregator):
-    """Take the one update that lies closest to the others, and leave out all the rest.
+    """Krum: the one update that is closest to the others; all others are left out.
 
-    The published bound holds for n >= 2f + 3 contributions of which f are hostile; with fewer, one neighbour is counted
-    at least. One client's data moves the model in a round, which costs accuracy where clients differ.
+    The published bound holds for n >= 2f + 3 contributions of which f are Byzantine; with fewer, at least one neighbour
+    is counted. A round uses one client's update only, which costs accuracy if clients differ.
 
     Args:
-        bad: Share of the round's contributions that may be hostile, in [0, 0.5); the number f is rounded down.
+        bad: Share of the round's contributions that may be Byzantine, in [0, 0.5); the number f is rounded down.
 
     Example:
         >>> Krum(bad=0.1)
@@ -48,7 +48,7 @@ class Krum(Aggregator):
         require(0 <= self.bad < 0.5, "krum.bad must be in [0, 0.5)", self.bad)
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The chosen update; running statistics and counters are chosen among themselves."""
+        """Return the chosen update; running statistics and counters are chosen separately."""
         del cohort
         return _closest(contributions, schema, self.bad, 1, "krum")
 
@@ -56,11 +56,11 @@ class Krum(Aggregator):
 @aggregators.register("multi_krum")
 @dataclass(frozen=True)
 class MultiKrum(Aggregator):
-    """Average the updates that lie closest to the others; those kept count the same, the rest are left out.
+    """Multi-Krum: the unweighted mean of the updates that are closest to the others; the rest are left out.
 
     Args:
-        bad: Share of the round's contributions that may be hostile, in [0, 0.5); the number f is rounded down.
-        keep: How many updates are averaged, at least 1; null keeps n - f - 2, for which the published bound holds.
+        bad: Share of the round's contributions that may be Byzantine, in [0, 0.5); the number f is rounded down.
+        keep: Number of updates in the mean, at least 1; null is n - f - 2, for which the published bound holds.
 
     Example:
         >>> MultiKrum(bad=0.1, keep=5)
@@ -76,7 +76,7 @@ class MultiKrum(Aggregator):
         require(self.keep is None or self.keep >= 1, "multi_krum.keep must be at least 1, or null", self.keep)
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The mean of those kept; running statistics and counters are chosen among themselves."""
+        """Return the mean of the kept updates; running statistics and counters are chosen separately."""
         del cohort
         return _closest(contributions, schema, self.bad, self.keep, "multi_krum")
 
@@ -98,9 +98,10 @@ def _closest(
 
 
 def _scores(rows: Rows, neighbours: int) -> np.ndarray:
-    """By row, the sum of squared distances to its nearest others."""
+    """Return for each row the sum of squared distances to its nearest others."""
     squares = np.zeros((len(rows), len(rows)))
-    for one in range(len(rows)):
-        for other in range(one):
-            squares[one, other] = squares[other, one] = distance(rows[one], rows[other].astype(np.float64)) ** 2
-    return np.array([np.sum(np.sort(np.delete(row, one))[:neighbours]) for one, row in enumerate(squares)])
+    for first in range(len(rows)):
+        for second in range(first):
+            apart = distance(rows[first], rows[second].astype(np.float64))
+            squares[first, second] = squares[second, first] = apart**2
+    return np.array([np.sum(np.sort(np.delete(row, own))[:neighbours]) for own, row in enumerate(squares)])

@@ -1,6 +1,6 @@
 """The weighted mean: sum of weight_i update_i, the aggregation of FedAvg.
 
-ratio  omega_i = n_i / sum of n_j over those who contribute
+ratio  omega_i = n_i / sum of n_j over the contributing clients
 ht     (N / m) n_i / n: unbiased over uniform draws of m of N clients; these weights need not sum to one
 """
 
@@ -33,11 +33,11 @@ __all__ = ["Mean", "chosen_aggregator"]
 @aggregators.register("mean")
 @dataclass(frozen=True)
 class Mean(Aggregator):
-    """Average the updates, weighted by the clients' examples.
+    """Mean of the updates, weighted by the clients' examples.
 
     Args:
-        weighting: `ratio` divides by the examples of those who contribute, as FedAvg does; `ht` (Horvitz-Thompson) by
-            those of all clients, times N / m, which is unbiased when m of N clients are drawn uniformly. Running
+        weighting: `ratio` divides by the examples of the contributing clients, as FedAvg does; `ht` (Horvitz-Thompson)
+            by those of all clients, times N / m, which is unbiased if m of N clients are drawn uniformly. Running
             statistics and counters are always averaged by `ratio`, because their weights must sum to one.
 
     Example:
@@ -48,7 +48,7 @@ class Mean(Aggregator):
     weighting: Literal["ratio", "ht"] = "ratio"
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The weighted sum; what is reused counts less by its decay."""
+        """Return the weighted sum, with reused updates decayed."""
         weights = self._weights(contributions, cohort)
         terms = [(weights[client], one.update.weights) for client, one in contributions.items()]
         direction = with_buffers(weighted_sum(terms, schema.weights), contributions, schema)
@@ -62,7 +62,7 @@ class Mean(Aggregator):
 
 
 def chosen_aggregator(aggregate: Aggregator | None, weighting: Weighting = "ratio") -> Aggregator:
-    """The aggregator that a method was given, or the mean with its `weighting`; both at once would hide one of them."""
+    """Return the configured aggregator, or the mean with `weighting`; both are refused, as one would be ignored."""
     require(
         aggregate is None or weighting == "ratio",
         "method.weighting must stay ratio beside method.aggregate; set aggregate: {name: mean, weighting: ht}",

@@ -22,10 +22,11 @@ __all__ = ["Median", "median_of"]
 @aggregators.register("median")
 @dataclass(frozen=True)
 class Median(Aggregator):
-    """Take the median of each coordinate; every client counts the same, whatever its examples.
+    """The median of each coordinate; every client counts the same, whatever its number of examples.
 
-    It withstands fewer than half of the clients of a round. Where clients hold different classes the median of honest
-    updates is smaller than their mean, so that training is slower. Codecs that drop coordinates are refused.
+    It tolerates attackers that are fewer than half of the clients of a round. If clients hold different classes, the
+    median of honest updates is smaller than their mean, so training is slower. Codecs that drop coordinates are
+    refused.
 
     Example:
         >>> Median()
@@ -35,7 +36,7 @@ class Median(Aggregator):
     needs_every_coordinate: ClassVar[bool] = True
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The medians of weights, running statistics and counters."""
+        """Return the medians of weights, running statistics and counters."""
         del cohort
         return aggregate_rows(_rule, contributions, schema)
 
@@ -45,7 +46,7 @@ def _rule(rows: Rows, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def median_of(rows: Rows) -> np.ndarray:
-    """The median of each coordinate, in double precision; of an even number, the mean of the two in the middle."""
+    """Return the median of each coordinate, in double precision; for an even number, the mean of the middle two."""
     made = np.empty(len(rows[0]))
     for part, block in blocks_of(rows):
         made[part] = np.median(block, axis=0)

@@ -1,7 +1,7 @@
-"""Private mean: updates clipped, added, and hidden in Gaussian noise (McMahan et al., ICLR 2018: DP-FedAvg).
+"""Private mean: clipped updates are added, with Gaussian noise (McMahan et al., ICLR 2018: DP-FedAvg).
 
 c_i = decay_i min(1, clip / |delta_i|) delta_i            weights and running statistics as one vector; counters stay
-D   = (sum of c_i + N(0, (noise clip)^2 I)) / m           m: clients selected, whoever answers
+D   = (sum of c_i + N(0, (noise clip)^2 I)) / m           m: number of selected clients, not of replies
 
 One client changes the sum by at most decay_i clip: a round is a Gaussian mechanism with multiplier noise / decay_i.
 """
@@ -30,15 +30,16 @@ __all__ = ["PrivateMean"]
 @aggregators.register("private_mean")
 @dataclass(frozen=True)
 class PrivateMean(Aggregator):
-    """Average clipped updates under Gaussian noise: differential privacy for whole clients, told in the summary.
+    """Mean of clipped updates with Gaussian noise: client-level differential privacy, reported in the summary.
 
-    Every client counts the same, and the sum is divided by the number selected, whoever answers. Counters of batches
-    stay as they are: they would tell how many examples a client has. The server is trusted: it sees single updates.
+    Every client counts the same, and the sum is divided by the number of selected clients, not of replies. Batch
+    counters do not change, because they would reveal a client's number of examples. The server is trusted: it sees
+    single updates.
 
     Args:
-        clip: Longest update, weights and running statistics together, that stays as it is; above 0.
+        clip: Largest norm of an update, weights and running statistics together, that is not clipped; above 0.
         noise: Standard deviation of the noise on the sum, as a multiple of `clip`; above 0.
-        delta: The delta for which epsilon is told, in (0, 1); well below one over the number of clients.
+        delta: The delta for which epsilon is reported, in (0, 1); well below one over the number of clients.
 
     Example:
         >>> PrivateMean(clip=0.5, noise=2.0)
@@ -56,11 +57,11 @@ class PrivateMean(Aggregator):
         require(0 < self.delta < 1, "private_mean.delta must be in (0, 1)", self.delta)
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The noisy sum over the number of clients selected; the statistics tell nothing of single updates."""
+        """Return the noisy sum over the number of selected clients; the statistics reveal nothing of single updates."""
         num_weights = schema.weights.size
         total = np.zeros(num_weights + schema.buffers.size)
-        for one in contributions.values():
-            total += self._clipped(one, schema)
+        for contribution in contributions.values():
+            total += self._clipped(contribution, schema)
         drawn = cohort.noise("private mean", len(total))
         made = (total + self.noise * self.clip * drawn) / len(cohort.clients)
         direction = Model(
@@ -70,12 +71,13 @@ class PrivateMean(Aggregator):
         )
         return Aggregated(direction, Statistics({}, {client: 1 / len(cohort.clients) for client in contributions}))
 
-    def _clipped(self, one: Contribution, schema: ModelSchema) -> np.ndarray:
-        """What one client adds: at most `decay clip` long."""
-        weights = to_dense(one.update.weights).values.astype(np.float64)
-        has_buffers = one.buffers_weight is not None and one.update.buffers.schema == schema.buffers
-        buffers = to_dense(one.update.buffers).values if has_buffers else np.zeros(schema.buffers.size)
+    def _clipped(self, contribution: Contribution, schema: ModelSchema) -> np.ndarray:
+        """Return one client's term of the sum, whose norm is at most `decay * clip`."""
+        update = contribution.update
+        weights = to_dense(update.weights).values.astype(np.float64)
+        has_buffers = contribution.buffers_weight is not None and update.buffers.schema == schema.buffers
+        buffers = to_dense(update.buffers).values if has_buffers else np.zeros(schema.buffers.size)
         row = np.concatenate([weights, buffers.astype(np.float64)])
         norm = float(np.sqrt(np.sum(row * row)))
-        clipped: np.ndarray = row * (one.decay * (1.0 if norm <= self.clip else self.clip / norm))
+        clipped: np.ndarray = row * (contribution.decay * (1.0 if norm <= self.clip else self.clip / norm))
         return clipped

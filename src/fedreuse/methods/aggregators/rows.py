@@ -1,7 +1,7 @@
-"""Updates as rows of numbers, and what robust rules share: one rule for weights, running statistics and counters.
+"""Updates as rows of numbers, for robust rules that apply to weights, running statistics and counters alike.
 
-A rule is a function of rows and shares. Each role of a model goes through it separately, because an update with honest
-weights may carry running statistics that are not.
+A rule is a function of rows and shares. It is applied to each role of a model separately, because an update with honest
+weights may carry forged running statistics.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ __all__ = ["Rows", "Rule", "aggregate_rows", "blocks_of", "distance", "num_bad",
 
 Rows = Sequence[np.ndarray]
 Rule = Callable[[Rows, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Rows and their shares, which sum to one; returns the direction and what each row counted for (0: left out)."""
-_BLOCK = 1 << 16
+"""Function of rows and their shares, which sum to one; returns the direction and each row's weight (0: left out)."""
+_BLOCK = 1 << 16  # coordinates
 
 
 def aggregate_rows(
@@ -33,28 +33,29 @@ def aggregate_rows(
     verdict: Callable[[float, float], str] | None = None,
     of_buffers: Rule | None = None,
 ) -> Aggregated:
-    """Put each role through the rule; what is reused enters with its decay, as it would enter the mean.
+    """Apply the rule to each role; reused updates are decayed first, as in the mean.
 
-    `verdict` says in a few words what became of a client, from its share and from what its weights counted for;
-    `of_buffers` is another rule for running statistics and counters.
+    `verdict` returns a few words about a client, from its share and the weight that the rule gave it; `of_buffers` is
+    another rule for running statistics and counters.
     """
     of_buffers = of_buffers or rule
-    ones = list(contributions.values())
-    shares = np.array([one.weight for one in ones])
-    rows = [_row(one.update.weights, one.decay, schema.weights) for one in ones]
-    with np.errstate(over="ignore"):  # a norm beyond all bounds is infinite, and counts for nothing
+    given = list(contributions.values())
+    shares = np.array([item.weight for item in given])
+    rows = [_row(item.update.weights, item.decay, schema.weights) for item in given]
+    with np.errstate(over="ignore"):  # the norm of a huge update overflows to infinity, which the rules handle
         weights, counted = rule(rows, shares)
-        buffers = _combine(of_buffers, [(one.buffers_weight, one.update.buffers) for one in ones], schema.buffers)
-        counters = _combine(of_buffers, [(one.buffers_weight, one.update.counters) for one in ones], schema.counters)
+        buffers = _combine(of_buffers, [(item.buffers_weight, item.update.buffers) for item in given], schema.buffers)
+        counted_batches = [(item.buffers_weight, item.update.counters) for item in given]
+        counters = _combine(of_buffers, counted_batches, schema.counters)
     direction = Model(_tensors(weights, schema.weights), buffers, counters)
-    told = {client: (share, float(count)) for client, share, count in zip(contributions, shares, counted, strict=True)}
-    used = {client: count * contributions[client].decay for client, (_, count) in told.items() if count > 0}
-    verdicts = {client: words for client, facts in told.items() if verdict and (words := verdict(*facts))}
+    facts = {client: (share, float(count)) for client, share, count in zip(contributions, shares, counted, strict=True)}
+    used = {client: count * contributions[client].decay for client, (_, count) in facts.items() if count > 0}
+    verdicts = {client: words for client, fact in facts.items() if verdict and (words := verdict(*fact))}
     return Aggregated(direction, Statistics(contributions, used), verdicts)
 
 
 def _combine(rule: Rule, terms: Sequence[tuple[float | None, Tensors]], schema: Schema) -> Tensors:
-    """The rule over those whose statistics count; shares that sum to less than one shrink its result, as in a mean."""
+    """Apply the rule to the statistics that count; shares that sum to less than one shrink the result, as in a mean."""
     counting = [(share, tensors) for share, tensors in terms if share]
     if not counting or not schema.size:
         return zeros(schema)
@@ -76,20 +77,20 @@ def _tensors(values: np.ndarray, schema: Schema) -> Tensors:
 
 
 def blocks_of(rows: Rows) -> Iterator[tuple[slice, np.ndarray]]:
-    """Some coordinates of all rows at a time, as a matrix in double precision, so that memory stays small."""
+    """Iterate over blocks of coordinates of all rows, in double precision, so that memory stays small."""
     for start in range(0, len(rows[0]), _BLOCK):
         part = slice(start, start + _BLOCK)
         yield part, np.stack([row[part].astype(np.float64) for row in rows])
 
 
 def distance(row: np.ndarray, centre: np.ndarray | float = 0.0) -> float:
-    """Euclidean distance in double precision, without BLAS, whose sums depend on the number of cores."""
+    """Return the Euclidean distance in double precision, without BLAS, whose sums depend on the number of cores."""
     apart = row.astype(np.float64) - centre
     return float(np.sqrt(np.sum(apart * apart)))
 
 
 def row_sum(rows: Rows, factors: np.ndarray) -> np.ndarray:
-    """Sum of factor x row in double precision, in the order given; a factor of zero leaves its row out."""
+    """Return the sum of factor x row in double precision, in the given order; a factor of zero skips its row."""
     total = np.zeros(len(rows[0]))
     for factor, row in zip(factors, rows, strict=True):
         if factor:
@@ -98,5 +99,5 @@ def row_sum(rows: Rows, factors: np.ndarray) -> np.ndarray:
 
 
 def num_bad(bad: float, num_rows: int) -> int:
-    """How many of the rows may be hostile; the small term undoes the rounding of products such as 0.29 x 100."""
+    """Return how many rows may be Byzantine; the small term undoes the rounding of products such as 0.29 x 100."""
     return int(bad * num_rows + 1e-9)

@@ -26,13 +26,13 @@ __all__ = ["TrimmedMean"]
 @aggregators.register("trimmed_mean")
 @dataclass(frozen=True)
 class TrimmedMean(Aggregator):
-    """Average each coordinate without its smallest and largest values; every client counts the same.
+    """Mean of each coordinate without its smallest and largest values; every client counts the same.
 
     Codecs that drop coordinates are refused.
 
     Args:
-        bad: Share of the round's contributions that is cut off at each end, in [0, 0.5): as many as may be hostile. The
-            number is rounded down, so that 0.2 cuts nothing from fewer than five.
+        bad: Share of the round's contributions that is cut off at each end, in [0, 0.5): as many as may be Byzantine.
+            The number is rounded down, so 0.2 cuts nothing from fewer than five.
 
     Example:
         >>> TrimmedMean(bad=0.1)
@@ -48,7 +48,7 @@ class TrimmedMean(Aggregator):
         require(0 <= self.bad < 0.5, "trimmed_mean.bad must be in [0, 0.5)", self.bad)
 
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """The trimmed means of weights, running statistics and counters."""
+        """Return the trimmed means of weights, running statistics and counters."""
         del cohort
         return aggregate_rows(self._rule, contributions, schema)
 

@@ -1,1 +1,1 @@
-"""Gates: who of the selected clients must be fresh."""
+"""Gates: rules for which selected clients train and which are reused."""

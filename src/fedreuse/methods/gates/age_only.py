@@ -1,4 +1,4 @@
-"""The control that looks at nothing but age: what the schedule alone would do."""
+"""Control gate that decides by age only, without any score."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["AgeOnly"]
 @gates.register("age_only")
 @dataclass(frozen=True)
 class AgeOnly(AgeLimit):
-    """Reuse every cache younger than max_age; the quota takes the oldest. Reused clients are not contacted.
+    """Reuse of every cache younger than `max_age`; the quota takes the oldest. Reused clients are not contacted.
 
     Args:
         max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
-        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
+        quota: Smallest share of the cohort that trains, in [0, 1]; missing clients are taken by the gate's ranking.
 
     Example: `method: {name: dg_fedreuse, gate: {name: age_only, max_age: 4}}`.
     """
@@ -30,6 +30,6 @@ class AgeOnly(AgeLimit):
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
     ) -> dict[int, str]:
-        """Nobody but the quota, oldest first."""
+        """Choose only the clients missing from the quota, oldest first."""
         del scores
         return promote({}, ages, len(certain), self.quota, cohort)

@@ -1,4 +1,4 @@
-"""The control that never reuses: every selected client trains."""
+"""Control gate that never reuses: every selected client trains."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Always"]
 @gates.register("always")
 @dataclass(frozen=True)
 class Always(Gate):
-    """Every selected client trains; with it DG-FedReuse is FedProx. A cache of any age may still cover a loss.
+    """Training of every selected client, which makes DG-FedReuse FedProx. A cache of any age may still cover a loss.
 
     Example: `method: {name: dg_fedreuse, gate: always}`.
     """
 
     def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
-        """Everybody."""
+        """Return all selected clients."""
         del ages
         return dict.fromkeys(cohort.clients, "always")

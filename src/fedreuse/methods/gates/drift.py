@@ -1,10 +1,10 @@
-"""A gate on how far the model has moved since a cached update was trained, measured by the length of that update.
+"""Gate by the model's movement since a cached update was trained, relative to the norm of that update.
 
     D_i = |w_t - w_{t_i}| / |x_i|        fresh iff D_i >= threshold; D_i = infinity if x_i = 0
 
 w_t is the model that the server would send now, w_{t_i} the one that it sent in the round t_i of the last training of
-client i, x_i the update that came back, as the server decoded it; Euclidean norms over the weights. The server has all
-of it, so no client is asked for anything.
+client i, x_i the update that it received, as decoded; Euclidean norms over the weights. The server has all of these,
+so no client needs to be contacted.
 
 Why the move is divided by |x_i|: x_i is the sum of the steps that the client took from w_{t_i}, along which its
 gradient changed already. If the gradient is L-Lipschitz, it differs by at most L |x_i| between the ends of the client's
@@ -27,14 +27,14 @@ __all__ = ["Drift"]
 @gates.register("drift")
 @dataclass(frozen=True)
 class Drift(ScoreThreshold):
-    """Fresh if the model has moved far since the cached update was trained. Reused clients are not contacted.
+    """Training if the model has moved far since the cached update was trained. Reused clients are not contacted.
 
     The score is |w_t - w_{t_i}| / |x_i|, from 0 on: distance between the model now and the one that the cached update
     was trained from, over the norm of that update. A cached update of zeros scores infinity.
 
     Args:
         max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
-        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
+        quota: Smallest share of the cohort that trains, in [0, 1]; missing clients are taken by the gate's ranking.
         threshold: The score from which a client trains, positive and finite. At 1 it trains once the model has moved
             as far as its own last training moved it.
 

@@ -1,4 +1,4 @@
-"""What a gate is: from ages and scores, who must be fresh and why; and the quota that every gate keeps."""
+"""Base classes of gates, which decide from ages and scores which clients train, and the quota of all gates."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ __all__ = ["AgeLimit", "Gate", "ScoreThreshold", "gates", "promote"]
 
 
 class Gate:
-    """Decides which selected clients must train. Ages are those of the selected clients that have a cache.
+    """Base class of gates, which decide which selected clients must train.
 
-    As it stands, only clients without a cache train, and nobody is asked for a score.
+    Without overrides, only clients without a cache train, and no scores are requested. Ages, in rounds, are given for
+    the selected clients that have a cache.
 
     Example:
         >>> from fedreuse import Cohort, registries
@@ -35,38 +36,38 @@ class Gate:
     """
 
     scores_drift: ClassVar[bool] = False
-    """Whether the server scores doubtful clients itself: the distance that the model has moved since the cached update
-    was trained, over the norm of that update. It keeps the models of past rounds for that, up to `expiry` (without one,
-    of all rounds). A gate with a plan is given the clients' own scores instead."""
+    """True if the server scores doubtful clients itself: the distance that the model has moved since the cached update
+    was trained, over the norm of that update. For that it keeps the models of past rounds, up to `expiry` (without an
+    expiry, of all rounds). A gate with a plan gets the clients' own scores instead."""
 
     @property
     def plan(self) -> BatchPlan | None:
-        """How clients score themselves; None if the gate asks none of them and contacts nobody it reuses."""
+        """Batches of the gradient by which clients score themselves; None if reused clients are not contacted."""
         return None
 
     @property
     def is_scored(self) -> bool:
-        """Whether scores, and so what clients' data say, enter the decision."""
+        """True if scores, and therefore the clients' data, enter the decision."""
         return self.plan is not None or self.scores_drift
 
     @property
     def compares_scores(self) -> bool:
-        """Whether the score of one client may decide about another; of a scored gate so, unless it says otherwise."""
+        """True if the score of one client may influence the decision about another; by default for all scored gates."""
         return self.is_scored
 
     @property
     def expiry(self) -> int | None:
-        """The age from which a cache is never used again, whatever comes; None if there is no such age."""
+        """Age in rounds from which a cache is never used again; None if there is none."""
         return None
 
     def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
-        """Clients that train whatever their score, with the reason."""
+        """Return the clients that train whatever their score, with the reason."""
         return {client: "no cache" for client in cohort.clients if client not in ages}
 
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
     ) -> dict[int, str]:
-        """Who else trains, with the reason; `ages` are those of the doubtful clients alone."""
+        """Return the doubtful clients that train, with the reason; `ages` are those of the doubtful clients only."""
         del scores, ages, certain, cohort
         return {}
 
@@ -76,7 +77,7 @@ gates: Registry[Gate] = Registry("gates", "fedreuse.methods.gates", base=Gate)
 
 @dataclass(frozen=True)
 class AgeLimit(Gate):
-    """What all gates but `always` share: a cache of age `max_age` or more is not reused, and a share must be fresh."""
+    """Base class of gates that never reuse a cache of age `max_age` or more, and train at least a share `quota`."""
 
     max_age: int = 4
     quota: float = 0.3
@@ -88,19 +89,19 @@ class AgeLimit(Gate):
 
     @property
     def expiry(self) -> int | None:
-        """Too old to be reused is too old for anything."""
+        """`max_age`: a cache too old to be reused is not used for anything else."""
         return self.max_age
 
     def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
-        """No cache, or too old."""
+        """Return the clients without a cache, or with one that is too old."""
         return super().certain(ages, cohort) | {client: "age" for client, age in ages.items() if age >= self.max_age}
 
 
 def promote(
     chosen: dict[int, str], ranking: Mapping[int, float], num_certain: int, quota: float, cohort: Cohort
 ) -> dict[int, str]:
-    """Fill the quota from the top of a ranking: larger first, then the smaller client id."""
-    wanted = ceil(quota * len(cohort.clients) - 1e-9)
+    """Fill the quota from the top of a ranking: larger values first, ties by smaller client id."""
+    wanted = ceil(quota * len(cohort.clients) - 1e-9)  # the small term undoes rounding such as 0.3 * 10 > 3
     left = sorted((client for client in ranking if client not in chosen), key=lambda client: (-ranking[client], client))
     missing = max(0, wanted - num_certain - len(chosen))
     return chosen | dict.fromkeys(left[:missing], "quota")
@@ -108,7 +109,7 @@ def promote(
 
 @dataclass(frozen=True)
 class ScoreThreshold(AgeLimit):
-    """Base class of gates that call clients fresh from a score on, and fill the quota by decreasing score."""
+    """Base class of gates that train clients from a score on, and fill the quota by decreasing score."""
 
     @abstractmethod
     def threshold_in(self, round_number: int) -> float:

@@ -1,4 +1,4 @@
-"""The paper's gate: fresh if the head gradient has turned away from the remembered signature.
+"""The published gate: a client trains if its head gradient has turned away from its signature.
 
 tau_t = max(tau_floor, tau_start * exp(-decay * t))        fresh iff score >= tau_t
 """
@@ -18,16 +18,16 @@ __all__ = ["Proxy"]
 @gates.register("proxy")
 @dataclass(frozen=True)
 class Proxy(ScoreThreshold):
-    """Fresh if the cosine distance of head gradients reaches a threshold that falls with the rounds: the paper's.
+    """Training if the cosine distance of head gradients reaches a threshold that falls with the rounds, as published.
 
     The threshold in round t is max(tau_floor, tau_start * exp(-decay * t)); distances lie in [0, 2].
 
     Args:
         max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
-        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
-        tau_start: The threshold before it falls, not negative.
-        tau_floor: The lowest threshold, not negative.
-        decay: How fast the threshold falls, per round, not negative.
+        quota: Smallest share of the cohort that trains, in [0, 1]; missing clients are taken by the gate's ranking.
+        tau_start: Threshold before decay, at least 0.
+        tau_floor: Lowest threshold, at least 0.
+        decay: Exponential decay rate of the threshold per round, at least 0.
         batches: Batches of the client's training examples in one gradient, at least 1.
         batch: Examples in a batch, at least 2.
         deterministic: Take the same batches in every round, in evaluation mode and without augmentation.
@@ -53,7 +53,7 @@ class Proxy(ScoreThreshold):
 
     @property
     def plan(self) -> BatchPlan | None:
-        """Every doubtful client is scored."""
+        """Batches of the gradient by which every doubtful client is scored."""
         return BatchPlan(self.batches, self.batch, self.deterministic)
 
     def threshold_in(self, round_number: int) -> float:

@@ -1,4 +1,4 @@
-"""A gate that is selective by construction: the highest scores of the round train, whatever their level."""
+"""Gate by rank: the clients with the highest scores of the round train, whatever the level of the scores."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["Quantile"]
 @gates.register("quantile")
 @dataclass(frozen=True)
 class Quantile(AgeLimit):
-    """Fresh if the score is among the highest `fraction` of this round's scores.
+    """Training if the score is among the highest `fraction` of this round's scores.
 
     Args:
         max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
-        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
+        quota: Smallest share of the cohort that trains, in [0, 1]; missing clients are taken by the gate's ranking.
         fraction: Share of the scored clients that trains, in [0, 1].
         batches: Batches of the client's training examples in one gradient, at least 1.
         batch: Examples in a batch, at least 2.
@@ -48,13 +48,13 @@ class Quantile(AgeLimit):
 
     @property
     def plan(self) -> BatchPlan | None:
-        """Every doubtful client is scored."""
+        """Batches of the gradient by which every doubtful client is scored."""
         return BatchPlan(self.batches, self.batch, self.deterministic)
 
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
     ) -> dict[int, str]:
-        """The highest scores, then the quota by decreasing score; ties go to the smaller client id."""
+        """Choose the highest scores, then fill the quota by decreasing score; ties go to the smaller client id."""
         del ages
         ranked = sorted(scores, key=lambda client: (-scores[client], client))
         count = ceil(self.fraction * len(ranked) - 1e-9)

@@ -1,4 +1,4 @@
-"""The control that tosses a coin: the same rate of fresh clients without looking at any gradient."""
+"""Control gate that decides at random: a given rate of training clients, independent of their data."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["Random"]
 @gates.register("random")
 @dataclass(frozen=True)
 class Random(AgeLimit):
-    """Fresh with a given probability, whatever the client's data say. Reused clients are not contacted.
+    """Training with a given probability, independent of the client's data. Reused clients are not contacted.
 
     Args:
         max_age: A cached update of this age in rounds, or older, is not reused; at least 1.
-        quota: Share of the cohort that must be fresh, in [0, 1]; filled up by the gate's own order.
-        probability: The chance to train, in [0, 1].
+        quota: Smallest share of the cohort that trains, in [0, 1]; missing clients are taken by the gate's ranking.
+        probability: Probability of training, in [0, 1].
 
     Example: `method: {name: dg_fedreuse, gate: {name: random, probability: 0.3}}`.
     """
@@ -39,7 +39,7 @@ class Random(AgeLimit):
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
     ) -> dict[int, str]:
-        """One draw per doubtful client; the quota takes the smallest draws."""
+        """Draw once per doubtful client; the quota takes the smallest draws."""
         del scores
         draws = {client: float(cohort.rng_of("random gate", client).random()) for client in sorted(ages)}
         chosen = {client: "random" for client, draw in draws.items() if draw < self.probability}

@@ -1,1 +1,1 @@
-"""Server steps: how the server moves along a direction; one file each."""
+"""Server steps (server optimizers): rules for moving the model along a direction, one file each."""

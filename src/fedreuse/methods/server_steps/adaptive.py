@@ -1,4 +1,4 @@
-"""Adam, Yogi and Adagrad at the server (Reddi et al., 2021), which differ in the rule of the second moment alone.
+"""Adam, Yogi and Adagrad at the server (Reddi et al., 2021), which differ only in the rule of the second moment.
 
 m = beta1 m + (1 - beta1) D;  v by rule;  move = lr * m / (sqrt(v) + tau)
 
@@ -27,7 +27,7 @@ __all__ = ["AdagradStep", "AdamStep", "AdaptiveStep", "Moments", "YogiStep"]
 
 @value
 class Moments:
-    """First and second moment of the direction, and the number of steps behind them."""
+    """First and second moment of the direction, and the number of steps so far."""
 
     first: Tensors
     second: Tensors
@@ -36,14 +36,14 @@ class Moments:
 
 @dataclass(frozen=True)
 class AdaptiveStep(ServerStep):
-    """Base class of the three.
+    """Base class of adaptive server steps.
 
     Args:
         lr: The server's learning rate, at least 0.
         beta1: Decay of the first moment, in [0, 1).
         beta2: Decay of the second moment, in [0, 1).
-        tau: Added to the root of the second moment, above 0: larger is less adaptive.
-        v0: Where the second moment starts, at least 0; null is tau squared, as the paper has it.
+        tau: Added to the root of the second moment, above 0; the larger, the less adaptive.
+        v0: Initial second moment, at least 0; null is tau squared, as published.
         bias_correction: Divide m by 1 - beta1^t and v by 1 - beta2^t, with t = 1 in the first step.
     """
 
@@ -65,16 +65,16 @@ class AdaptiveStep(ServerStep):
         require(self.v0 is None or self.v0 >= 0, "step.v0 must not be negative", self.v0)
 
     def init(self, like: Tensors) -> Moments:
-        """m = 0, v = v0."""
+        """Return m = 0, v = v0."""
         start = self.tau**2 if self.v0 is None else self.v0
         second = np.full(like.schema.size, start, like.schema.dtype)
         return Moments(zeros(like.schema), Tensors(like.schema, second), 0)
 
     def step(self, direction: Tensors, state: Moments, statistics: Statistics) -> tuple[Tensors, Moments]:
-        """m / (sqrt(v) + tau), coordinate by coordinate."""
+        """Return lr * m / (sqrt(v) + tau), coordinate by coordinate, and the new moments."""
         del statistics
         schema, change = direction.schema, to_dense(direction).values
-        kind = schema.dtype.type
+        kind = schema.dtype.type  # factors in the dtype of the weights, so that the result keeps it
         first = kind(self.beta1) * state.first.values + kind(1 - self.beta1) * change
         second = self.second(state.second.values, change * change)
         number = state.num_steps + 1
@@ -86,9 +86,9 @@ class AdaptiveStep(ServerStep):
         return Tensors(schema, move), Moments(Tensors(schema, first), Tensors(schema, second), number)
 
     def second(self, v: np.ndarray, square: np.ndarray) -> np.ndarray:
-        """The new second moment, from the old one and the square of the direction."""
+        """Return the new second moment, from the old one and the squared direction."""
         del v, square
-        raise TypeError(f"{type(self).__name__} does not say what its second moment is: define second(v, square)")
+        raise TypeError(f"{type(self).__name__} must define second(v, square), the rule of its second moment")
 
 
 @server_steps.register("adam")
@@ -100,7 +100,7 @@ class AdamStep(AdaptiveStep):
     """
 
     def second(self, v: np.ndarray, square: np.ndarray) -> np.ndarray:
-        """beta2 v + (1 - beta2) D^2."""
+        """Return beta2 v + (1 - beta2) D^2."""
         kind = square.dtype.type
         result: np.ndarray = kind(self.beta2) * v + kind(1 - self.beta2) * square
         return result
@@ -109,13 +109,13 @@ class AdamStep(AdaptiveStep):
 @server_steps.register("yogi")
 @dataclass(frozen=True)
 class YogiStep(AdaptiveStep):
-    """Yogi: the second moment changes by the square at most, however large it is.
+    """Yogi: the second moment changes by at most the squared direction, however large it is.
 
     Example: `method: {name: averaging, step: {name: yogi, lr: 0.01}}`.
     """
 
     def second(self, v: np.ndarray, square: np.ndarray) -> np.ndarray:
-        """v - (1 - beta2) D^2 sign(v - D^2)."""
+        """Return v - (1 - beta2) D^2 sign(v - D^2)."""
         result: np.ndarray = v - square.dtype.type(1 - self.beta2) * square * np.sign(v - square)
         return result
 
@@ -123,7 +123,7 @@ class YogiStep(AdaptiveStep):
 @server_steps.register("adagrad")
 @dataclass(frozen=True)
 class AdagradStep(AdaptiveStep):
-    """Adagrad: the second moment is a sum and never falls.
+    """Adagrad: the second moment is a sum and never decreases.
 
     Args:
         beta2: Decay of the second moment, in [0, 1); ignored, because a sum does not decay.
@@ -137,6 +137,6 @@ class AdagradStep(AdaptiveStep):
     forgets: ClassVar[bool] = False
 
     def second(self, v: np.ndarray, square: np.ndarray) -> np.ndarray:
-        """v + D^2."""
+        """Return v + D^2."""
         result: np.ndarray = v + square
         return result

@@ -1,4 +1,4 @@
-"""Momentum at the server: b = beta b + D; move = lr * b, or Nesterov's lr * (beta b + D)."""
+"""Server momentum: b = beta b + D; move = lr * b, or Nesterov's lr * (beta b + D)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["MomentumStep"]
 @server_steps.register("momentum")
 @dataclass(frozen=True)
 class MomentumStep(ServerStep):
-    """Heavy ball, or Nesterov's form of it.
+    """Server momentum: heavy ball, or Nesterov's form of it.
 
     Args:
-        lr: At least 0.
-        beta: Share of the last direction that is kept, in [0, 1). With beta 0 and lr 1 the move is the direction.
-        nesterov: Whether the move looks one step ahead.
+        lr: Server learning rate, at least 0.
+        beta: Momentum, in [0, 1). With beta 0 and lr 1 the move is the direction.
+        nesterov: Use Nesterov momentum.
 
     Example: `method: {name: averaging, step: {name: momentum, lr: 0.3}}`.
     """
@@ -38,11 +38,11 @@ class MomentumStep(ServerStep):
         require(0 <= self.beta < 1, "step.beta must be in [0, 1)", self.beta)
 
     def init(self, like: Tensors) -> Tensors:
-        """b = 0."""
+        """Return b = 0."""
         return zeros(like.schema)
 
     def step(self, direction: Tensors, state: Tensors, statistics: Statistics) -> tuple[Tensors, Tensors]:
-        """b = beta b + D."""
+        """Return the move and b = beta b + D."""
         del statistics
         ball = add(scale(state, self.beta), direction)
         ahead = add(scale(ball, self.beta), direction) if self.nesterov else ball

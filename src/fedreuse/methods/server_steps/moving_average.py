@@ -1,13 +1,13 @@
-"""A moving average of the models is evaluated; clients receive the last one.
+"""Evaluation of a moving average of the models, while clients receive the last one.
 
 w_t = w_t-1 + move_t                     by another step; sent to clients
 a_t = beta a_t-1 + (1 - beta) w_t        evaluated; a_1 = w_1
 
-Kept is the lag L_t = w_t - a_t = beta (L_t-1 + move_t), which needs no model.
+The state is the lag L_t = w_t - a_t = beta (L_t-1 + move_t), which needs no model.
 
-A mean over few clients with skewed labels swings around what it converges to, and a codec's error adds to that. The
-average takes the swings out (Polyak & Juditsky, 1992; Caldarola et al., 2022, for the server of a federation), and
-neither bytes nor the clients' work change.
+A mean over few clients with skewed labels oscillates around its limit, and a codec's error adds to that. The average
+removes the oscillation (Polyak & Juditsky, 1992; Caldarola et al., 2022, for the server of a federation), and neither
+bytes nor the clients' work change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Averaged", "MovingAverageStep"]
 
 @value
 class Averaged:
-    """What the other step remembers, and how far the average is behind the model; None before the first step."""
+    """The state of the inner step, and the lag of the average behind the model; None before the first step."""
 
     inner: Any = None
     lag: Tensors | None = None
@@ -38,12 +38,12 @@ class Averaged:
 @server_steps.register("moving_average")
 @dataclass(frozen=True)
 class MovingAverageStep(ServerStep):
-    """Move as another step does; evaluate a moving average of the models.
+    """The move of another step, with evaluation of a moving average of the models.
 
     Args:
-        beta: Share of the last average that is kept, in [0, 1): the average is about 1 / (1 - beta) rounds long. 0
-            evaluates the last model, as the other step alone.
-        inner: How the server moves.
+        beta: Weight of the last average, in [0, 1): the average is about 1 / (1 - beta) rounds long. 0 evaluates the
+            last model, as the inner step alone.
+        inner: The server step that moves the model.
 
     Example: `method: {name: averaging, step: {name: moving_average, beta: 0.7}}`.
     """
@@ -57,20 +57,20 @@ class MovingAverageStep(ServerStep):
 
     @property
     def reads_statistics(self) -> bool:
-        """As the other step."""
+        """True if the inner step reads statistics."""
         return self.inner.reads_statistics
 
     def init(self, like: Tensors) -> Averaged:
-        """There is no model to average yet."""
+        """Return the inner step's state, without an average."""
         return Averaged(self.inner.init(like))
 
     def step(self, direction: Tensors, state: Averaged, statistics: Statistics) -> tuple[Tensors, Averaged]:
-        """The other step's move."""
+        """Return the inner step's move; update the lag."""
         move, after = self.inner.step(direction, state.inner, statistics)
         lag = zeros(direction.schema) if state.lag is None else scale(add(state.lag, move), self.beta)
         return move, Averaged(after, lag)
 
     def evaluated(self, weights: Tensors, state: Averaged) -> Tensors:
-        """The average."""
+        """Return the average."""
         ahead = self.inner.evaluated(weights, state.inner)
         return ahead if state.lag is None or self.beta == 0 else sub(ahead, state.lag)

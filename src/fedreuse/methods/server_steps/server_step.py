@@ -1,4 +1,4 @@
-"""What a server step is: it turns a direction into a move of the weights; its state is a value like any other."""
+"""Base class of server steps, which turn a direction into a move of the weights."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["ServerStep", "advance", "evaluated", "server_steps"]
 class ServerStep(ABC):
     """Base class of server steps: a direction becomes a move of the weights (not of running statistics and counters).
 
-    A step is a frozen dataclass. `init` and `evaluated` may stay as they are; `step` must be defined. One that reads
-    `statistics` says so by `reads_statistics`.
+    A step is a frozen dataclass. It must define `step`; `init` and `evaluated` are optional. A step that uses
+    `statistics` must set `reads_statistics`.
 
     Example:
         >>> from dataclasses import dataclass
@@ -41,21 +41,21 @@ class ServerStep(ABC):
 
     @property
     def reads_statistics(self) -> bool:
-        """Whether the direction must be made of this round's contributions alone, which `statistics` describe."""
+        """True if the direction must consist only of this round's contributions, which `statistics` describe."""
         return False
 
     def init(self, like: Tensors) -> Any:
-        """The state before the first step; `like` holds the weights. None, unless the step remembers something."""
+        """Return the state before the first step (default None); `like` are the initial weights."""
         del like
 
     @abstractmethod
     def step(self, direction: Tensors, state: Any, statistics: Statistics) -> tuple[Tensors, Any]:
-        """Return the move and the new state; `statistics` describe what the direction was made of."""
+        """Return the move and the new state; `statistics` describe the contributions to the direction."""
 
     def evaluated(self, weights: Tensors, state: Any) -> Tensors:
-        """The weights that are evaluated and deployed: those that are sent to clients, unless the step says otherwise.
+        """Return the weights that are evaluated and deployed; by default those that are sent to clients.
 
-        A step that evaluates an average of its iterates keeps what it needs for that in its state.
+        A step that evaluates an average of its iterates keeps the necessary tensors in its state.
         """
         del state
         return weights
@@ -67,13 +67,13 @@ server_steps: Registry[ServerStep] = Registry("server_steps", "fedreuse.methods.
 def advance(
     step: ServerStep, model: Model, direction: Model, state: Any, statistics: Statistics
 ) -> tuple[Model, Any, int]:
-    """The model after a step along a direction, the step's new state, and how many variances kept their value."""
+    """Return the model after a step, the step's new state, and the number of variances that kept their value."""
     move, after = step.step(direction.weights, state, statistics)
     moved, num_kept = apply(model, replace(direction, weights=move))
     return moved, after, num_kept
 
 
 def evaluated(step: ServerStep, model: Model, state: Any) -> Model:
-    """The model that is evaluated, given the one that is sent to clients."""
+    """Return the model that is evaluated, given the one that is sent to clients."""
     weights = step.evaluated(model.weights, state)
     return model if weights is model.weights else replace(model, weights=weights)

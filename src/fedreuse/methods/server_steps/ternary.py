@@ -1,6 +1,6 @@
-"""A sparse ternary step with error feedback at the server (Sattler et al., 2020).
+"""Sparse ternary server step with error feedback (Sattler et al., 2020).
 
-move = ternary(A + lr D);  A <- A + lr D - move                A waits at the server
+move = ternary(A + lr D);  A <- A + lr D - move                A stays at the server
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["TernaryStep"]
 @server_steps.register("ternary")
 @dataclass(frozen=True)
 class TernaryStep(ServerStep):
-    """Move a few coordinates by one magnitude, and keep the rest of the direction for later.
+    """Sparse ternary move: a few coordinates change by one magnitude; the rest of the direction is kept for later.
 
     Args:
         ratio: Share of the coordinates of each tensor that move, in (0, 1].
@@ -40,11 +40,11 @@ class TernaryStep(ServerStep):
         require(self.lr >= 0, "step.lr must not be negative", self.lr)
 
     def init(self, like: Tensors) -> Tensors:
-        """A = 0."""
+        """Return A = 0."""
         return zeros(like.schema)
 
     def step(self, direction: Tensors, state: Tensors, statistics: Statistics) -> tuple[Tensors, Tensors]:
-        """The ternary part of A + lr D, and the rest."""
+        """Return the ternary part of A + lr D, and the rest."""
         del statistics
         wanted = add(state, direction if self.lr == 1.0 else scale(direction, self.lr))
         move = Ternary(self.ratio).encode(wanted, wanted.schema).decode(wanted.schema)
