@@ -54,8 +54,8 @@ class Digits(Dataset):
 
 def _bundled() -> tuple[np.ndarray, np.ndarray]:
     # read the file itself: importing scikit-learn takes two seconds
-    found = find_spec("sklearn")
-    folder = Path(found.origin).parent if found is not None and found.origin is not None else None
+    spec = find_spec("sklearn")
+    folder = Path(spec.origin).parent if spec is not None and spec.origin is not None else None
     path = None if folder is None else folder / "datasets" / "data" / "digits.csv.gz"
     if path is None or not path.exists():
         raise DataError("digits: the images ship with scikit-learn, which is not installed; pip install scikit-learn")

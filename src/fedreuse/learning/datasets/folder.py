@@ -46,9 +46,9 @@ def way_out(name: str) -> str:
 
 def find(name: str, path: str | None = None, folder: Path | None = None) -> Found | None:
     """Return the first complete set of files of a dataset, or None."""
-    for place in _places(name, path, folder):
+    for candidate in _candidates(name, path, folder):
         for form in FACTS[name].forms:
-            paths = {file: actual for file in form.names() if (actual := _on_disk(place, file)) is not None}
+            paths = {file: actual for file in form.names() if (actual := _on_disk(candidate, file)) is not None}
             if len(paths) == len(form.names()):
                 return Found(form, paths)
     return None
@@ -63,18 +63,18 @@ def load_files(name: str, path: str | None, folder: Path | None, read: Callable[
     found = find(name, path, folder)
     if found is None:
         raise DataError(f"{name}: {_describe_absence(name, path, folder)}; {way_out(name)}")
-    place = next(iter(found.paths.values())).parent
+    location = next(iter(found.paths.values())).parent
     try:
         data = data_of(name, read(found))
         verify(data, FACTS[name], found.form)
     except DataError as error:
-        raise DataError(f"{name}: in {place}: {error}; {way_out(name)}") from None
+        raise DataError(f"{name}: in {location}: {error}; {way_out(name)}") from None
     except OSError as error:
-        raise DataError(f"{name}: in {place}: cannot be read ({error}); {way_out(name)}") from None
+        raise DataError(f"{name}: in {location}: cannot be read ({error}); {way_out(name)}") from None
     return data
 
 
-def _places(name: str, path: str | None, folder: Path | None) -> Iterator[Path]:
+def _candidates(name: str, path: str | None, folder: Path | None) -> Iterator[Path]:
     """Yield the folders to search, the most likely first."""
     home = data_home(folder) if path is None else Path(path).expanduser()
     own = home / name if path is None else home
@@ -85,14 +85,16 @@ def _places(name: str, path: str | None, folder: Path | None) -> Iterator[Path]:
         yield home / layout  # as torchvision or a plain `tar x` leaves them
     below = chain(own.glob("*/"), own.glob("*/*/"))
     # hidden folders hold incomplete downloads
-    yield from sorted(place for place in below if not any(part[:1] == "." for part in place.relative_to(own).parts))
+    yield from sorted(
+        candidate for candidate in below if not any(part[:1] == "." for part in candidate.relative_to(own).parts)
+    )
 
 
-def _on_disk(place: Path, file: str) -> Path | None:
+def _on_disk(candidate: Path, file: str) -> Path | None:
     """Return the file, compressed or not, also with the dot that some unpackers put before idx; None if absent."""
     for name in (file, f"{file}.gz", file.replace("-idx", ".idx"), f"{file.replace('-idx', '.idx')}.gz"):
-        if (place / name).is_file():
-            return place / name
+        if (candidate / name).is_file():
+            return candidate / name
     return None
 
 
@@ -100,13 +102,15 @@ def _describe_absence(name: str, path: str | None, folder: Path | None) -> str:
     """Name the files that are missing from the folder that has most of them."""
     best: tuple[int, Path, list[str]] | None = None
     pickled = FACTS[name].pickled
-    for place in _places(name, path, folder):
-        if pickled and all((place / file).is_file() for file in pickled):
-            return f"{place} holds pickles, which are never read; the binary version is {SOURCES[name].addresses[0]}"
+    for candidate in _candidates(name, path, folder):
+        if pickled and all((candidate / file).is_file() for file in pickled):
+            return (
+                f"{candidate} holds pickles, which are never read; the binary version is {SOURCES[name].addresses[0]}"
+            )
         for form in FACTS[name].forms:
-            missing = [file for file in form.names() if _on_disk(place, file) is None]
+            missing = [file for file in form.names() if _on_disk(candidate, file) is None]
             present = len(form.names()) - len(missing)
             if best is None or present > best[0]:
-                best = (present, place, missing)
-    assert best is not None  # every dataset in files has a place and a form
+                best = (present, candidate, missing)
+    assert best is not None  # every dataset in files has a folder and a form
     return f"not found: {', '.join(best[2])} missing from {best[1]}"
