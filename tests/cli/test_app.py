@@ -14,6 +14,7 @@ import typer
 
 import fedreuse
 from fedreuse.cli import app
+from fedreuse.cli.app import PANELS
 from fedreuse.core.errors import ConfigError, RunError, WireError
 from fedreuse.core.formats import FORMATS
 from tests.cli.conftest import Invoke, heed_ctrl_c
@@ -45,7 +46,7 @@ COMMANDS = [
     "watch",
 ]
 LAB_COMMANDS = ["confirm", "export-results", "gate", "wire"]
-BENCH_COMMANDS = ["engine", "peers", "codecs", "scale", "memory", "intervals", "report"]
+BENCH_COMMANDS = ["engine", "peers", "codecs", "scale", "memory", "files", "deploy", "intervals", "report"]
 DATA_COMMANDS = ["list", "fetch", "check", "show", "split"]
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
 
@@ -69,8 +70,8 @@ def test_every_command_has_help_with_an_example_and_speaks_json(invoke: Invoke, 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["compare"], "each KEY=VALUE changes the base. All configurations are read before the first run starts."),
-        (["data", "split"], "the same bits as a run of CONFIG. So does a deployment of OUT/at_home.yaml,"),
+        (["compare"], "All configurations are read before the first run starts."),
+        (["data", "split"], "with one folder at each node and none at the server."),
     ],
 )
 def test_paragraphs_of_help_break_where_the_terminal_ends(
@@ -82,8 +83,22 @@ def test_paragraphs_of_help_break_where_the_terminal_ends(
 
 def test_every_command_has_a_short_line_in_the_list_of_commands() -> None:
     group = typer.main.get_command(app)
-    first = {name: command.help.split("\n\n")[0] for name, command in group.commands.items()}  # type: ignore[attr-defined]
-    assert {name: text for name, text in first.items() if len(" ".join(text.split())) > 140} == {}
+    commands = [
+        *group.commands.items(),
+        *group.commands["data"].commands.items(),
+        *group.commands["lab"].commands.items(),
+    ]  # type: ignore[attr-defined]
+    first = {name: command.help.split("\n\n")[0] for name, command in commands}
+    assert {name: text for name, text in first.items() if len(" ".join(text.split())) > 72} == {}
+
+
+def test_every_command_is_in_one_panel_of_the_help(invoke: Invoke) -> None:
+    listed = [name for names in PANELS.values() for name in names]
+    assert sorted(listed) == sorted([*COMMANDS, "lab", "data"])
+    shown = invoke("--help").stdout
+    heads = [shown.index(f"─ {panel} ─") for panel in PANELS]
+    assert heads == sorted(heads)
+    assert "─ Commands ─" not in shown
 
 
 def test_the_demo_names_all_its_methods(invoke: Invoke) -> None:
@@ -107,12 +122,6 @@ def test_no_command_is_forgotten_here() -> None:
     assert set(group.commands["data"].commands) == set(DATA_COMMANDS)  # type: ignore[attr-defined]
 
 
-def test_a_lab_command_answers_at_its_former_place_and_names_the_new_one(invoke: Invoke) -> None:
-    shown = invoke("gate", "--help")
-    assert shown.exit_code == 0
-    assert "`fedreuse lab gate`" in shown.stderr
-
-
 def test_version(invoke: Invoke) -> None:
     first, *formats = invoke("--version").stdout.splitlines()
     assert first == f"fedreuse {fedreuse.__version__}"
@@ -122,7 +131,7 @@ def test_version(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "word"),
     [
-        (ConfigError("mend this"), 2, "error: mend this\n"),
+        (ConfigError("a bad key"), 2, "error: a bad key\n"),
         (RunError("diverged"), 1, "error: diverged\n"),
         (WireError("not ours"), 1, "error: not ours\n"),
         (OSError(28, "No space left on device", "x"), 1, "the system refused"),
@@ -133,7 +142,7 @@ def test_an_error_is_a_line_on_stderr_and_an_exit_code(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, word: str
 ) -> None:
     monkeypatch.setattr("fedreuse.core.own_code._OWN", set())  # other tests name parts of this folder as a person's own
-    monkeypatch.setattr("fedreuse.cli.listing.registry_of", _raise(error))
+    monkeypatch.setattr("fedreuse.config.catalog.registry_of", _raise(error))
     shown = invoke("list", "methods")
     assert (shown.exit_code, shown.stdout) == (code, "")
     assert word in shown.stderr
@@ -144,7 +153,7 @@ def test_an_error_is_a_line_on_stderr_and_an_exit_code(
 def test_debug_shows_the_exception_wherever_it_stands(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    monkeypatch.setattr("fedreuse.cli.listing.registry_of", _raise(ConfigError("mend this")))
+    monkeypatch.setattr("fedreuse.config.catalog.registry_of", _raise(ConfigError("a bad key")))
     assert isinstance(invoke(*words).exception, ConfigError)
 
 
@@ -170,10 +179,22 @@ def test_a_mistyped_command_gets_one_suggestion(invoke: Invoke) -> None:
 
 
 @pytest.mark.slow
-def test_help_and_most_lists_do_without_torch() -> None:
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["rnu"], ["--version"]])
+def test_help_and_typos_import_nothing_heavy(words: list[str]) -> None:
+    heavy = ["torch", "pandas", "pyarrow", "matplotlib", "scipy", "numpy", "pydantic", "flwr", "optuna"]
     script = (
         "import sys\nfrom fedreuse.cli import app\n"
-        "for words in (['--help'], ['run', '--help'], ['list', 'methods'], ['list', 'datasets'], ['list', 'gates']):\n"
+        f"try:\n    app({words})\nexcept SystemExit:\n    pass\n"
+        f"loaded = [name for name in {heavy} if name in sys.modules]\nassert not loaded, loaded\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.slow
+def test_lists_do_without_torch() -> None:
+    script = (
+        "import sys\nfrom fedreuse.cli import app\n"
+        "for words in (['list', 'methods'], ['list', 'datasets'], ['list', 'gates']):\n"
         "    app(words, standalone_mode=False)\n"
         "assert 'torch' not in sys.modules and 'matplotlib' not in sys.modules\n"
     )

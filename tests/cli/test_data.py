@@ -87,7 +87,7 @@ def test_what_a_reader_has_met_is_told_and_what_to_pin(invoke: Invoke, monkeypat
     known = FACTS["digits"]
     monkeypatch.setitem(FACTS, "digits", replace(known, digest=None, array_digests=()))
     shown = invoke("data", "check", "digits").stdout
-    assert "has only met files made in its tests" in shown
+    assert "pin them in" in shown
     assert all(f'"{digest}"' in shown for digest in (known.digest, *known.array_digests))
     ours = invoke("data", "check", "files")
     assert ours.exit_code == 2

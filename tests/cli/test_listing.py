@@ -72,7 +72,7 @@ def test_paper_kind_and_cost_of_everything_with_a_card(invoke: Invoke, kind: str
     assert kind != "methods" or all(entry["paper"] for entry in told)
     shown = invoke("list", kind).stdout
     assert max(map(len, shown.splitlines())) <= 100
-    assert "Where they come from, and what they cost" in shown
+    assert "cost for a selected client" in shown
 
 
 @pytest.mark.parametrize(

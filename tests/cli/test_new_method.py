@@ -51,8 +51,8 @@ def test_one_file_in_the_way_and_none_is_written(invoke: Invoke, in_folder: Path
         ("fed-example", "cannot name a method"),
         ("FedExample", "in lower case"),
         ("class", "cannot name a method"),
-        ("fedavg", "is a method already"),
-        ("json", "is a Python module already"),
+        ("fedavg", "describe fedavg"),
+        ("json", "Python module"),
     ],
 )
 def test_names_that_are_refused(invoke: Invoke, in_folder: Path, name: str, text: str) -> None:

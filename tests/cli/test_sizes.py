@@ -68,7 +68,7 @@ def test_settings_of_a_network(invoke: Invoke) -> None:
     shown = invoke(*words, "{name: cnn, norm: layer}")
     assert shown.exit_code == 2
     assert "--network.norm: input should be 'batch', 'group' or 'none', got 'layer'" in " ".join(shown.stderr.split())
-    assert "--network: '{name: cnn' is no mapping" in invoke(*words, "{name: cnn").stderr
+    assert "--network: '{name: cnn' is not a mapping" in invoke(*words, "{name: cnn").stderr
 
 
 def test_a_table_for_people(invoke: Invoke) -> None:
@@ -123,7 +123,10 @@ def test_no_data_is_needed() -> None:
 
 @dataclass(frozen=True)
 class Shapeless:
-    """A user's dataset that says nothing about itself."""
+    """A user's dataset without the attributes `shape` and `num_classes`."""
+
+    def load(self, folder: object) -> None:
+        raise NotImplementedError
 
 
 def test_a_ratio_out_of_range_is_the_options_fault(invoke: Invoke) -> None:

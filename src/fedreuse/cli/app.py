@@ -1,6 +1,6 @@
-"""The application: its commands hang on it, and here alone errors become a line and an exit code.
+"""The application that commands register with; it turns errors into one message and an exit code.
 
-0 all went well, 1 a run failed, 2 the user's mistake, 130 stopped by Ctrl-C.
+Exit codes: 0 success, 1 a run failed, 2 a user error, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,16 +20,23 @@ from fedreuse.core.extras import missing_package
 from fedreuse.core.formats import FORMATS
 from fedreuse.core.own_code import own_code_error
 
-__all__ = ["RUN_FAILED", "Allow", "AsJson", "app", "main", "on_interrupt"]
+__all__ = ["PANELS", "RUN_FAILED", "Allow", "AsJson", "app", "main", "on_interrupt"]
 
-MOVED_TO_LAB = ("bench", "confirm", "export-results", "gate", "wire")
-"""Commands that also answer to their former place at the top; `--help` does not list them there."""
-RUN_FAILED, USERS_MISTAKE, INTERRUPTED = 1, 2, 130
+PANELS = {
+    "Start": ("demo", "init", "schema", "new-method", "doctor"),
+    "Run": ("run", "watch", "show", "clean", "unseal"),
+    "Compare": ("compare", "tune", "report", "serve", "figure", "audit", "list", "describe", "sizes"),
+    "Deploy": ("deploy", "authority", "superlink", "supernode"),
+    "Data": ("data", "export"),
+    "Lab": ("lab",),
+}
+"""Groups of commands in `fedreuse --help`, in order."""
+RUN_FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else.")]
 
 
 def _allow(entries: list[str] | None) -> list[str]:
-    """Whatever the command does with the list, it holds from here on."""
+    """Allow imports from these packages in the whole process, as soon as the option is parsed."""
     allow_imports(entries or [])
     return entries or []
 
@@ -47,22 +54,25 @@ Allow = Annotated[
 
 
 class _Commands(TyperGroup):
-    """Turns errors into exit codes, whoever invokes the commands: a shell, a test, another program."""
+    """Group that turns errors into exit codes, in a shell, in tests and in other programs alike."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order of `PANELS`, then those of no panel."""
+        known = super().list_commands(ctx)
+        ordered = [name for names in PANELS.values() for name in names if name in known]
+        return ordered + [name for name in known if name not in ordered]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command whose help has lines as long as the terminal is wide, not as long as those of its docstring."""
-        found = super().get_command(ctx, cmd_name)
-        if found is None and cmd_name in MOVED_TO_LAB:
-            lab = super().get_command(ctx, "lab")
-            assert isinstance(lab, click.Group)
-            typer.echo(f"note: `fedreuse {cmd_name}` is now `fedreuse lab {cmd_name}`", err=True)
-            found = lab.get_command(ctx, cmd_name)
-        if found is not None:
-            _unwrap_help(found)
-        return found
+        """Return a command with its help panel, and with help that wraps at the width of the terminal."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _unwrap_help(command)
+            panels = [panel for panel, names in PANELS.items() if cmd_name in names]
+            setattr(command, "rich_help_panel", panels[0] if panels else None)  # noqa: B010  # Typer's own attribute
+        return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """`--debug` may stand anywhere."""
+        """Accept `--debug` at any position."""
         end = args.index("--") if "--" in args else len(args)
         is_debug = "--debug" in args[:end]
         ctx.obj = {"debug": is_debug, "on_interrupt": ""}
@@ -70,22 +80,22 @@ class _Commands(TyperGroup):
         return super().parse_args(ctx, kept)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a mistake is one paragraph on standard error, a traceback only with `--debug`."""
+        """Run the command; an error is one paragraph on standard error, with a traceback only after `--debug`."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except KeyboardInterrupt:
-            _complain("stopped", ctx.obj["on_interrupt"] or "what is complete is safe; run the same command again")
+            _print_error("stopped", ctx.obj["on_interrupt"] or "complete work is kept; run the same command again")
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             if ctx.obj["debug"]:
                 raise
-            told = (
+            known = (
                 error if isinstance(error, FedreuseError) else own_code_error(error) or missing_package(error) or error
             )
-            _complain("error", _explain(told))
-            raise typer.Exit(USERS_MISTAKE if isinstance(told, UserError) else RUN_FAILED) from None
+            _print_error("error", _explain(known))
+            raise typer.Exit(USER_ERROR if isinstance(known, UserError) else RUN_FAILED) from None
 
 
 def _unwrap_help(command: click.Command) -> None:
@@ -118,20 +128,23 @@ def _show_version(is_asked: bool) -> None:
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version and end.", is_eager=True, callback=_show_version)
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
-    """Federated learning with cached-update reuse, its closest relatives, and honest byte accounting."""
-    del debug, version  # parse_args and the callback have seen to them; they stand here for the help
+    """Communication-efficient federated learning: run, compare, deploy.
+
+    `fedreuse COMMAND --help` shows the options of a command, with an example.
+    """
+    del debug, version  # declared for the help only: parse_args and the callback handle them
 
 
 def main() -> None:
-    """The entry point of the command `fedreuse`."""
+    """Run the command `fedreuse`."""
     app()
 
 
 def on_interrupt(context: typer.Context, advice: str) -> None:
-    """What to tell somebody who presses Ctrl-C from here on."""
+    """Set the message that Ctrl-C prints from now on."""
     context.obj["on_interrupt"] = advice
 
 
@@ -143,7 +156,7 @@ def _explain(error: Exception) -> str:
     return f"internal error ({type(error).__name__}: {error}); re-run with --debug to see where"
 
 
-def _complain(word: str, message: str) -> None:
+def _print_error(word: str, message: str) -> None:
     is_terminal = sys.stderr.isatty()
     head = typer.style(f"{word}:", fg="red", bold=True) if is_terminal else f"{word}:"
     typer.echo(f"{head} {message}", err=True)

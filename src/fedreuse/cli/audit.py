@@ -1,4 +1,4 @@
-"""`fedreuse audit`: whether runs, studies, searches and gate studies are what they say."""
+"""`fedreuse audit`: verify the files, checksums and plans of runs, studies, searches and gate studies."""
 
 from __future__ import annotations
 
@@ -31,26 +31,24 @@ def audit_command(
     ],
     rebuild: Annotated[
         bool,
-        typer.Option(
-            "--rebuild", help="Make data, partition and initial model again, and compare; needs the datasets."
-        ),
+        typer.Option("--rebuild", help="Recompute data, partition and initial model, and compare; needs the datasets."),
     ] = False,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check runs, studies and searches: manifest, identity, digests, sums, counts, openings, code, plan, rule.
+    """Verify files, checksums and plans of runs, studies and searches.
 
-    Green: everything is vouched for. Unverified: nothing is refuted, but the run was begun before there were checksums,
-    or by code that no commit holds. Red: something is refuted, or one of several paths cannot be judged; the exit code
-    is 1.
+    Checked are manifest, identity, digests, sums, counts, test evaluations, code, plan and selection rule. Green: every
+    check passed. Unverified: no check failed, but some could not be made, such as for code that no commit holds. Red: a
+    check failed, or one of several paths could not be read; the exit code is 1.
     """
     from fedreuse.lab.evidence.audit import audit, plain
 
     if len(paths) == 1:
         audits = audit(paths[0], rebuild=rebuild)
     else:
-        audits = [one for path in paths for one in _judged(path, rebuild)]
-    verdicts = Counter(one.verdict for one in audits)
+        audits = [result for path in paths for result in _audit_or_red(path, rebuild)]
+    verdicts = Counter(result.verdict for result in audits)
     if as_json:
         show_json({"verdicts": dict(verdicts), "audits": plain(audits)})
     else:
@@ -60,8 +58,8 @@ def audit_command(
         raise typer.Exit(RUN_FAILED)
 
 
-def _judged(path: Path, rebuild: bool) -> list[Audit]:
-    """The audits of one of several paths; one that cannot be judged is red and does not stop the others."""
+def _audit_or_red(path: Path, rebuild: bool) -> list[Audit]:
+    """Return the audits of one of several paths; an unreadable one is red and does not stop the others."""
     from fedreuse.lab.evidence.audit import Audit, audit
     from fedreuse.store.consistency import Check
 
@@ -72,31 +70,31 @@ def _judged(path: Path, rebuild: bool) -> list[Audit]:
 
 
 def audit_table(audits: Sequence[Audit]) -> Table:
-    """A row for each run and study: the verdict, and every check that is not simply ok."""
+    """Return a table with one row per run and study: the verdict, and every check that is not simply ok."""
     from fedreuse.report.tables import Table
 
-    rows = tuple((_name(one), one.verdict, str(len(one.checks)), _said(one)) for one in audits)
+    rows = tuple((_name(audit), audit.verdict, str(len(audit.checks)), _remarks(audit)) for audit in audits)
     legend = (
-        "recorded: stated by the run, and contradicted by nothing here. unverified: nothing vouches for it. failed: "
-        "refuted by the files."
+        "recorded: stated by the run; no file contradicts it. unverified: no evidence for or against it. failed: "
+        "contradicted by the files."
     )
-    return Table("Audit", ("what", "verdict", "checks", "remarks"), rows, legend)
+    return Table("Audit", ("name", "verdict", "checks", "remarks"), rows, legend)
 
 
-def _name(one: Audit) -> str:
-    return one.path.name if one.kind == "run" else f"{one.kind} {one.path.name}"
+def _name(audit: Audit) -> str:
+    return audit.path.name if audit.kind == "run" else f"{audit.kind} {audit.path.name}"
 
 
-def _said(one: Audit) -> str:
-    """What failed; if nothing did, what is not vouched for; else what a study or search says of itself."""
+def _remarks(audit: Audit) -> str:
+    """Return the failed checks; without any, the unverified ones; else the facts of a study or search."""
     for verdict in ("failed", "unverified"):
-        by_reason: dict[str, list[str]] = {}  # one changed file fails several checks, with the same words
-        for check in one.checks:
+        by_reason: dict[str, list[str]] = {}  # one changed file fails several checks with the same reason
+        for check in audit.checks:
             if check.verdict == verdict:
                 by_reason.setdefault(command_words(check.said), []).append(check.name)
         if by_reason:
             return "\n".join(f"{', '.join(names)} {verdict}: {said}" for said, names in by_reason.items())
-    if one.kind != "run":
-        return "\n".join(f"{check.name}: {check.said}" for check in one.checks)
-    recorded = [check.name for check in one.checks if check.verdict == "recorded"]
+    if audit.kind != "run":
+        return "\n".join(f"{check.name}: {check.said}" for check in audit.checks)
+    recorded = [check.name for check in audit.checks if check.verdict == "recorded"]
     return f"recorded: {', '.join(recorded)}" if recorded else ""

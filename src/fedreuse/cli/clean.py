@@ -38,7 +38,7 @@ def clean_command(
     yes: Annotated[bool, typer.Option("--yes", help="Remove the files shown.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show files that can be removed from run directories; --yes removes them.
+    """Show files that runs no longer need; --yes removes them.
 
     These are checkpoints of complete runs and half-written files. Results, models, client records on disk, and all
     files that a run needs to resume are kept.

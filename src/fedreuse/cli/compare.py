@@ -67,11 +67,12 @@ def compare_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run every combination of a study's axes, and show them side by side.
+    """Run the variants of a study, and compare them in tables.
 
-    STUDY is a YAML file with a `base` configuration and `axes`; each KEY=VALUE changes the base. All configurations are
-    read before the first run starts. Complete runs are kept, interrupted ones are resumed. Given run directories or
-    folders of them instead of a study, it compares those and runs nothing.
+    It runs every combination of the study's axes. STUDY is a YAML file with a `base` configuration and `axes`; each
+    KEY=VALUE changes the base. All configurations are read before the first run starts. Complete runs are kept,
+    interrupted ones are resumed. Given run directories or folders of them instead of a study, it compares those and
+    runs nothing.
     """
     from fedreuse.store.archive import opened
 

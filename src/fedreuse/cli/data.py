@@ -1,4 +1,4 @@
-"""`fedreuse data`: which datasets there are, where they come from, and whether the files here are the right ones."""
+"""`fedreuse data`: list, fetch and check datasets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["check_command", "fetch_command", "list_command"]
 
 data_app = typer.Typer(
     no_args_is_help=True,
-    help="List, fetch and check datasets. Nothing is fetched unless asked.",
+    help="List, fetch, check, show and split datasets.",
     epilog="Example: fedreuse data fetch fashion_mnist",
 )
 app.add_typer(data_app, name="data")
@@ -34,7 +34,7 @@ Name = Annotated[str, typer.Argument(help="A dataset's name.", show_default=Fals
 
 @data_app.command("list", epilog="Example: fedreuse data list")
 def list_command(folder: Folder = None, as_json: AsJson = False) -> None:
-    """List the datasets, whether their files are here, and where they come from."""
+    """List the datasets, those on this machine, and their sources."""
     from fedreuse.report.tables import Table
 
     rows = list(_rows(folder))
@@ -47,14 +47,17 @@ def list_command(folder: Folder = None, as_json: AsJson = False) -> None:
          "x".join(map(str, row["shape"] or ())) or "-")
         for row in rows
     )  # fmt: skip
-    show_table(Table("Datasets", ("name", "here", "reader has met", "examples", "classes", "shape"), cells))
-    show_pairs("Where they come from", [(row["name"], "\n".join(row["sources"])) for row in rows])
+    show_table(Table("Datasets", ("name", "here", "tested on", "examples", "classes", "shape"), cells))
+    show_pairs("Sources", [(row["name"], "\n".join(row["sources"])) for row in rows])
     show_lines("get one with `fedreuse data fetch NAME`")
 
 
 @data_app.command("fetch", epilog="Example: fedreuse data fetch mnist")
 def fetch_command(name: Name, folder: Folder = None, as_json: AsJson = False) -> None:
-    """Download a dataset from its published address and verify it; a good copy is kept as it is."""
+    """Download a dataset from its published address and verify it.
+
+    A verified copy is kept as it is. No other command downloads anything.
+    """
     from fedreuse.learning.datasets.fetch import check, fetch
 
     with _Transfers(stderr=as_json) as transfers:
@@ -68,7 +71,7 @@ def fetch_command(name: Name, folder: Folder = None, as_json: AsJson = False) ->
 
 @data_app.command("check", epilog="Example: fedreuse data check digits")
 def check_command(name: Name, folder: Folder = None, as_json: AsJson = False) -> None:
-    """Read a dataset and compare counts, classes and, where known, the digest of its arrays.
+    """Compare a dataset with its published counts, classes and digest.
 
     Without a known digest, the reader was only tried on files made by tests; the digests to pin are printed.
     """
@@ -89,7 +92,7 @@ def check_command(name: Name, folder: Folder = None, as_json: AsJson = False) ->
     )  # fmt: skip
     if name in FACTS and not found.is_pinned:
         show_lines(
-            "This reader has only met files made in its tests. If yours are the published ones, pin them in",
+            "This reader was only tried on files made by its tests. If yours are the published ones, pin them in",
             f"fedreuse/learning/datasets/facts.py, entry {name}:",
             f'  digest="{found.digest}",',
             "  array_digests=(", *(f'    "{digest}",' for digest in found.array_digests), "  ),",
@@ -97,7 +100,7 @@ def check_command(name: Name, folder: Folder = None, as_json: AsJson = False) ->
 
 
 class _Transfers:
-    """Bars for downloads on a terminal, a line per file elsewhere."""
+    """Progress bars for downloads on a terminal, one line per file elsewhere."""
 
     def __init__(self, stderr: bool) -> None:
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn

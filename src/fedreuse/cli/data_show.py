@@ -1,4 +1,4 @@
-"""`fedreuse data show` and `fedreuse data split`: a federation before anything runs, and as files."""
+"""`fedreuse data show` and `fedreuse data split`: show the clients of a configuration, or write them as files."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def show_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the federation of a configuration before anything runs: sizes, labels per client, skew.
+    """Show the clients of a configuration: sizes, labels, skew.
 
-    Of a study, that of its first run.
+    Nothing is trained. For a study, the clients of its first run are shown.
     """
     from fedreuse.config.run_config import load, read_yaml
     from fedreuse.learning.overview import Overview
@@ -83,15 +83,15 @@ def show_command(
 @data_app.command("split", epilog="Example: fedreuse data split configs/digits.yaml --out federation")
 def split_command(
     config: Config,
-    out: Annotated[Path, typer.Option("--out", help="A new folder.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write; it must be new.", show_default=False)],
     overrides: Overrides = None,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the federation of a configuration as one folder per client, and two configurations.
+    """Write the clients of a configuration as one folder each.
 
-    A run of OUT/config.yaml reads them all and ends in the same bits as a run of CONFIG. So does a deployment of
-    OUT/at_home.yaml, where every node has one of the folders and the server none.
+    OUT/config.yaml simulates them, and OUT/at_home.yaml deploys them, with one folder at each node and none at the
+    server. Both give the same bits as a run of CONFIG.
     """
     import yaml
 
@@ -111,7 +111,7 @@ def split_command(
     show_lines(f"{counted(planned.task.clients, 'client')} in {out / 'clients'}; the same run on these files:")
     show_lines(f"  {command_line('run', target)}")
     local = command_line("deploy", out / "at_home.yaml", "--local", planned.task.clients, "--data", out)
-    show_lines("and as a deployment in which every node has its own folder alone:", f"  {local}")
+    show_lines("as a deployment with one folder per node:", f"  {local}")
 
 
 def _pairs(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -119,22 +119,23 @@ def _pairs(plain: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "clients", f"{plain['clients']:,}"
     yield "examples", examples
     yield "inputs", f"{'x'.join(map(str, plain['shape']))}, {plain['classes']} {_OUTPUTS[plain['labels']]}"
-    yield "examples per client", _told(plain["sizes"], "{:,.0f}") + f"; Gini coefficient {plain['size_gini']:.3f}"
+    yield "examples per client", _range_text(plain["sizes"], "{:,.0f}") + f"; Gini coefficient {plain['size_gini']:.3f}"
     kind = plain["labels"]
     if kind in ("tokens", "flags"):
-        yield f"{kind} per client", _told(plain["labels_per_client"], "{:,.0f}")
+        yield f"{kind} per client", _range_text(plain["labels_per_client"], "{:,.0f}")
     if kind != "numbers":
         name = "classes per client" if kind == "classes" else f"different {kind} per client"
-        yield name, _told(plain["classes_per_client"], "{:,.0f}")
-        yield "label distance", _told(plain["label_distance"], "{:.3f}") + " (0: as all, towards 1: nothing in common)"
+        yield name, _range_text(plain["classes_per_client"], "{:,.0f}")
+        distances = _range_text(plain["label_distance"], "{:.3f}")
+        yield "label distance", f"{distances} (0: same labels as all clients, towards 1: nothing in common)"
     for name in ("clients_with_one_example", *(("clients_with_one_class",) if kind == "classes" else ())):
         if plain[name]:
             yield name.replace("_", " "), f"{plain[name]:,}"
     yield "normalisation", f"mean {_numbers(plain['mean'])}, std {_numbers(plain['std'])}"
 
 
-def _told(quantiles: dict[str, float], form: str) -> str:
-    """The extremes and the middle; a mean is not rounded to whole examples."""
+def _range_text(quantiles: dict[str, float], form: str) -> str:
+    """Return minimum, maximum, median and mean as text; the mean is not rounded to whole examples."""
     least, median, largest = (form.format(quantiles[name]) for name in ("min", "median", "max"))
     return f"{least} to {largest}, median {median}, mean {quantiles['mean']:,.3g}"
 
@@ -160,7 +161,7 @@ def _table(overview: Overview) -> Table:
 
 
 def _labels_of(overview: Overview, client: int, counts: np.ndarray) -> list[str]:
-    """How many different labels a client has, the most frequent one, and how far they are from everybody's."""
+    """Return a client's number of different labels, its most frequent label, and its label distance."""
     most, distance = int(counts.argmax()), f"{overview.label_distances[client]:.3f}"
     share = counts[most] / max(1, counts.sum())
     return [f"{overview.classes_per_client[client]}", f"{overview.class_name(most)} ({share:.0%})", distance]

@@ -56,10 +56,11 @@ def doctor_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show versions, extras, cores, memory, disk, data, browser and network namespaces, with advice.
+    """Check the installation: versions, extras, hardware, data.
 
-    Nothing is changed or downloaded. A missing optional part is no error: the exit code is 0. With --device it is 1 if
-    the device does not compute the same as the CPU.
+    It also checks disk, browser and network namespaces, and gives advice. Nothing is changed or downloaded. A missing
+    optional part is no error: the exit code is 0. With --device it is 1 if the device does not compute the same as the
+    CPU.
     """
     if device is not None:
         _show_device(device, as_json)

@@ -1,4 +1,4 @@
-"""`fedreuse export`: the trained network as files that plain torch loads."""
+"""`fedreuse export`: write the trained network as files that plain torch loads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["export_command"]
 
-Told = dict[str, Any]
 _PROGRAM = ".pt2"
 
 
@@ -30,48 +29,50 @@ _PROGRAM = ".pt2"
 def export_command(
     run: Annotated[Path, typer.Argument(help="A complete run directory.", show_default=False)],
     to: Annotated[
-        Path | None, typer.Option("--to", help="The file of weights (default: the run's name, here).")
+        Path | None, typer.Option("--to", help="The file of weights (default: the run's name, in this folder).")
     ] = None,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the trained network for plain torch: its weights as safetensors, and a program of torch.export beside.
+    """Write the trained network for plain torch.
 
-    The program (.pt2) holds the network and its weights, frozen ones too, and runs where fedreuse is not installed; the
-    lines that load it are printed. The safetensors file holds the trained tensors by name, for code that builds the
-    network itself.
+    Two files are written. The program of torch.export (.pt2) holds the network and its weights, frozen ones too, and
+    runs without fedreuse; the lines that load it are printed. The safetensors file holds the trained tensors by name,
+    for code that builds the network itself.
     """
     from fedreuse.store.directory import RunDirectory
 
     target = to or Path(f"{run.resolve().name}.safetensors")
     if target.suffix == _PROGRAM:
-        raise UserError(f"--to {target} is for the weights, and the program comes beside; name a file .safetensors")
+        raise UserError(
+            f"--to {target} is the file of weights, with the program beside it; end its name with .safetensors"
+        )
     directory = RunDirectory.open(run)
     if not directory.is_complete:
         raise RunDirectoryError(
-            f"{run} is incomplete, so there is no trained network yet; go on with the same `fedreuse run`, "
+            f"{run} is incomplete, so there is no trained network yet; continue with the same `fedreuse run`, "
             f"--out {run} and --resume"
         )
     directory.verify()
     arrays = directory.model()
-    module = _built(directory)
+    module = _initial_module(directory)
     _check_model(arrays, module, directory)
     arrays = _with_tied(arrays, module)
     _write(target, _weights(arrays))
-    told = _write_program(target, arrays, module, tuple(directory.provenance["input_shape"]))
+    program = _write_program(target, arrays, module, tuple(directory.provenance["input_shape"]))
     if as_json:
-        show_json({"file": str(target), "tensors": len(arrays), **told})
+        show_json({"file": str(target), "tensors": len(arrays), **program})
         return
     show_lines(f"{target}: {counted(len(arrays), 'tensor')}")
-    if told["program"] is None:
-        show_lines(f"there is no program beside: {told['reason']}; build the network in your code, then")
+    if program["program"] is None:
+        show_lines(f"no program was written: {program['reason']}; build the network in your code, then")
     else:
-        show_lines(f"{told['program']}: network and weights. In Python:")
-    show_lines("", *(f"    {line}" for line in told["example"]))
+        show_lines(f"{program['program']}: network and weights. In Python:")
+    show_lines("", *(f"    {line}" for line in program["example"]))
 
 
-def _built(directory: RunDirectory) -> nn.Module:
-    """The network as the run began with it; frozen weights must be those of the run."""
+def _initial_module(directory: RunDirectory) -> nn.Module:
+    """Return the run's initial network; raise if its frozen weights are not those of the run."""
     from fedreuse.learning.networks.network import networks
     from fedreuse.learning.trainer import initial_network
 
@@ -81,32 +82,37 @@ def _built(directory: RunDirectory) -> nn.Module:
     wanted = known["digests"].get("frozen")
     if wanted is not None and made.schema.frozen != wanted:
         raise RunDirectoryError(
-            f"{directory.path}: the frozen weights of its network are not those that are found now (the digest is "
-            "another one); bring the pretrained file back that the configuration names"
+            f"{directory.path}: the frozen weights of its network have changed (the digest differs); restore the "
+            "pretrained file that the configuration names"
         )
     return made.module
 
 
 def _with_tied(arrays: Mapping[str, np.ndarray], module: nn.Module) -> dict[str, np.ndarray]:
-    """A tied weight under all of its names, as torch wants it."""
+    """Add tied weights under all of their names, as `load_state_dict` expects."""
     first = {id(weight): name for name, weight in module.named_parameters()}
     names = {name: first[id(weight)] for name, weight in module.named_parameters(remove_duplicate=False)}
     return {**arrays, **{name: arrays[known] for name, known in names.items() if known in arrays}}
 
 
 def _check_model(arrays: Mapping[str, np.ndarray], module: nn.Module, directory: RunDirectory) -> None:
-    """Refuse tensors that are not those of the model that was tested; older runs have this one digest alone."""
+    """Raise if the tensors are not those of the model that was tested."""
     from fedreuse.runs.facts import digest_of_arrays
 
     if digest_of_arrays(arrays, module) != directory.summary["model_digest"]:
         raise RunDirectoryError(
-            f"{directory.path}: model.safetensors does not hold the model that was tested (its digest is another one); "
-            "bring the file back from a copy, or run the configuration again in another `out`"
+            f"{directory.path}: model.safetensors does not hold the model that was tested (its digest differs); "
+            "restore the file from a copy, or run the configuration again in another `out`"
         )
 
 
-def _write_program(weights: Path, arrays: Mapping[str, np.ndarray], module: nn.Module, shape: tuple[int, ...]) -> Told:
-    """Write the program and say how it is loaded; of a network that cannot be one, why, and how its weights are."""
+def _write_program(
+    weights: Path, arrays: Mapping[str, np.ndarray], module: nn.Module, shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """Write the program; return its path and the lines that load it.
+
+    If torch.export does not support the network, return the reason and the lines that load the weights.
+    """
     from fedreuse.learning.program import as_program, example_input, with_values
 
     try:

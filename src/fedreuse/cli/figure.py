@@ -1,4 +1,4 @@
-"""`fedreuse figure`: a figure of one run, or of several beside each other, as png, svg or pdf."""
+"""`fedreuse figure`: draw one run, or several for comparison, as png, svg or pdf."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ def figure_command(
         list[Path],
         typer.Argument(help="Run directories, or folders of them.", show_default=False, metavar="RUN..."),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The file; its ending says the form: png, svg or pdf.")] = Path(
+    out: Annotated[Path, typer.Option("--out", help="The file; its suffix gives the format: png, svg or pdf.")] = Path(
         "figure.png"
     ),
     only: Annotated[
         list[str] | None,
         typer.Option("--only", help="Only variants whose name contains this text; again for more.", show_default=False),
     ] = None,
-    boundary: Annotated[str, typer.Option("--boundary", help="At which boundary bytes are counted.")] = "messages",
+    boundary: Annotated[str, typer.Option("--boundary", help="The boundary at which bytes are counted.")] = "messages",
     title: Annotated[str, typer.Option("--title", help="The first line above the panels.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Draw runs: one alone with its score, bytes and clients by round; several as score over bytes and over rounds.
+    """Draw runs: score over bytes and rounds.
 
-    Lines are means over seeds. More than eight variants are spread over several rows of panels.
+    One run alone is drawn with its score, bytes and clients by round. Several are drawn as score over bytes and over
+    rounds; lines are means over seeds, and more than eight variants are spread over several rows of panels.
     """
-    from fedreuse.report.gather import admitted
     from fedreuse.report.figures import accuracy_figure
-    from fedreuse.report.gather import gather
+    from fedreuse.report.gather import admitted, gather
     from fedreuse.report.results import partial_notes
     from fedreuse.report.run_figure import run_figure
 
-    found, remarks = admitted(gather(runs))
+    readable, remarks = admitted(gather(runs))
     left_out = [*remarks, *partial_notes(runs)]
-    results = chosen(found, only or ())
+    results = chosen(readable, only or ())
     if len(results) == 1:
         path = run_figure(results[0], out, boundary, title)
     else:
@@ -60,9 +60,9 @@ def figure_command(
 
 
 def chosen(results: Sequence[Result], only: Sequence[str]) -> list[Result]:
-    """The runs whose variant contains one of these texts; all of them without a text."""
-    found = [result for result in results if not only or any(text in result.variant for text in only)]
-    if not found:
+    """Return the runs whose variant contains one of these texts; all runs without a text."""
+    matching = [result for result in results if not only or any(text in result.variant for text in only)]
+    if not matching:
         known = ", ".join(dict.fromkeys(result.variant for result in results))
         raise UserError(f"--only {' --only '.join(only)}: no variant contains that; known: {known}")
-    return found
+    return matching

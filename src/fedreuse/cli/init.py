@@ -12,7 +12,6 @@ import typer
 
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import command_line, show_json, show_lines
-from fedreuse.config.catalog import registry_of
 from fedreuse.core.errors import UserError
 
 __all__ = ["init_command"]
@@ -44,9 +43,9 @@ def init_command(
     rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Number of rounds (default: asks).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a first configuration with comments, from three questions; an option answers its question.
+    """Write a first configuration with comments, after three questions.
 
-    An existing file is not overwritten.
+    An option answers its question. An existing file is not overwritten.
     """
     from fedreuse.config.run_config import load
 
@@ -78,11 +77,15 @@ def init_command(
 
 
 def _names(kind: str) -> list[str]:
+    from fedreuse.config.catalog import registry_of
+
     return registry_of(kind).names()
 
 
 def _keys_of(dataset: str) -> list[str]:
     """Return the keys of a dataset that have no default."""
+    from fedreuse.config.catalog import registry_of
+
     parts = fields(registry_of("datasets").get(dataset, "task"))
     return [key.name for key in parts if key.default is MISSING and key.default_factory is MISSING]
 

@@ -1,4 +1,4 @@
-"""How a table fits a width: whole, in panels of fewer columns, or as one block per row; no word or number is cut."""
+"""Layout of tables for a width: whole, in panels of fewer columns, or one block per row; no word or number is cut."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["fit"]
 
 _LONGEST_UNFOLDED = 28
+"""Columns up to this width are not folded."""
 _NARROWEST_FOLDED = 10
 _GAP = 2
 
 
 def fit(table: Table, width: int) -> Iterator[RenderableType]:
-    """What to print for a table in so many columns."""
+    """Yield the pieces to print for a table in `width` columns."""
     panels = _panels(table, width)
     if panels is None or (len(panels) > 1 and len(table.rows) == 1):
         yield from _blocks(table, width)
@@ -36,13 +37,18 @@ def fit(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _panels(table: Table, width: int) -> list[list[int]] | None:
-    """The columns of each panel, the first one in all of them; None if there is no room for a panel at all."""
+    """Return the columns of each panel, each beginning with the first column; None if no panel fits."""
     rest = range(1, len(table.headers))
     if _fits(table, [0, *rest], width):
         return [[0, *rest]]
     shared = [header.split("\n")[0] if table.is_grouped else str(at) for at, header in enumerate(table.headers)]
     groups = [list(group) for _, group in groupby(rest, key=lambda at: shared[at])]
-    pieces = [piece for group in groups for piece in ([group] if _fits(table, [0, *group], width) else _single(group))]
+    # columns under one shared header stay together where they fit
+    pieces = [
+        piece
+        for group in groups
+        for piece in ([group] if _fits(table, [0, *group], width) else [[column] for column in group])
+    ]
     panels: list[list[int]] = []
     for piece in pieces:
         if not _fits(table, [0, *piece], width):
@@ -52,10 +58,6 @@ def _panels(table: Table, width: int) -> list[list[int]] | None:
         else:
             panels.append([0, *piece])
     return panels or None
-
-
-def _single(group: list[int]) -> list[list[int]]:
-    return [[at] for at in group]
 
 
 def _only(table: Table, columns: Sequence[int]) -> Table:
@@ -83,11 +85,11 @@ def _draw(table: Table, width: int) -> RenderableType:
 
 
 def _blocks(table: Table, width: int) -> Iterator[Text]:
-    """Row by row: its first cell, and below it the others with their headers."""
+    """Yield each row as a block: its first cell, and below it the others with their headers."""
     headers = [header.replace("\n", " ") for header in table.headers[1:]]
     label = max(map(len, headers), default=0)
-    words = max((len(word) for row in table.rows for cell in row[1:] for word in cell.split()), default=0)
-    is_beside = 2 + label + 2 + words <= width
+    longest_word = max((len(word) for row in table.rows for cell in row[1:] for word in cell.split()), default=0)
+    is_beside = 2 + label + 2 + longest_word <= width
     yield Text("")
     for row in table.rows:
         yield Text(row[0], style="bold")
@@ -100,7 +102,7 @@ def _blocks(table: Table, width: int) -> Iterator[Text]:
 
 
 def _hanging(head: str, text: str, width: int) -> Text:
-    """A text behind its head, folded between words, its own lines kept; a longer word is left to the terminal."""
+    """Return a text behind its head, folded between words with its own lines kept; the terminal folds long words."""
     room = max(1, width - len(head))
     lines = [
         piece
@@ -111,25 +113,25 @@ def _hanging(head: str, text: str, width: int) -> Text:
 
 
 def _widths(table: Table, width: int) -> list[int]:
-    """The width of each column: all it wants if there is room, else long texts share what the others leave."""
-    found, natural = _least_widths(table), _natural_widths(table)
-    spare = width - _needed(found)
-    while spare > 0 and (wanting := [at for at, room in enumerate(found) if room < natural[at]]):
-        share = max(1, spare // len(wanting))
-        for at in wanting[:spare]:
-            more = min(share, natural[at] - found[at])
-            found[at] += more
+    """Return the width of each column: its natural width if all fit, else long texts share the remaining room."""
+    widths, natural = _least_widths(table), _natural_widths(table)
+    spare = width - _needed(widths)
+    while spare > 0 and (folded := [at for at, room in enumerate(widths) if room < natural[at]]):
+        share = max(1, spare // len(folded))
+        for at in folded[:spare]:
+            more = min(share, natural[at] - widths[at])
+            widths[at] += more
             spare -= more
-    return found
+    return widths
 
 
 def _natural_widths(table: Table) -> list[int]:
-    """The longest line of each column."""
+    """Return the longest line of each column."""
     return [max(map(len, _lines(column))) for column in _columns(table)]
 
 
 def _least_widths(table: Table) -> list[int]:
-    """The same for short columns; long texts may fold between words."""
+    """Return the natural width of short columns; long texts may fold between words."""
     columns = [max(len(word) for line in _lines(column) for word in line.split() or [""]) for column in _columns(table)]
     return [
         natural if natural <= _LONGEST_UNFOLDED else max(_NARROWEST_FOLDED, longest_word)
@@ -150,16 +152,16 @@ def _lines(cells: Iterable[str]) -> list[str]:
 
 
 def _grouped(table: Table) -> list[str]:
-    """A name and many narrow numbers, line by line; what neighbouring headers share stands above all of them."""
+    """Return the lines of a table of many narrow numbers; a part that headers share is written once, above them."""
     first, *headers = table.headers
     shared, own = zip(*(header.split("\n") for header in headers), strict=True)
     columns = zip(own, *(row[1:] for row in table.rows), strict=True)
     widths = [max(map(len, column)) for column in columns]
     spans = dict.fromkeys(shared, 0)
-    for place, group in enumerate(shared):
-        spans[group] += 1 + widths[place]
+    for at, group in enumerate(shared):
+        spans[group] += 1 + widths[at]
     for group, span in spans.items():
-        widths[shared.index(group)] += max(0, len(group) + 2 - span)  # its first column makes room for the name
+        widths[shared.index(group)] += max(0, len(group) + 2 - span)  # widen the first column if the name is longer
     name_width = max(len(first), *(len(row[0]) for row in table.rows))
     head = _line(first, own, name_width, widths)
     above = " " * name_width + "".join(group.rjust(max(span, len(group) + 2)) for group, span in spans.items())

@@ -1,4 +1,4 @@
-"""`fedreuse list runs`: one row per run with its state, score, bytes, size on disk and date; filtered and sorted."""
+"""`fedreuse list runs`: one row per run with its state, score, bytes, size on disk and date, filtered and sorted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True)
 class Entry:
-    """A run, what it takes on disk, and when it last changed."""
+    """Run with its size on disk and the time of its last change."""
 
     result: Result
     disk_bytes: int
@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """Complete, or how far it came; `damaged` if it cannot be read."""
+        """State of the run: complete, its rounds so far, or damaged."""
         if self.result.fault:
             return "damaged"
         done, planned = self.result.rounds, self.result.planned_rounds
@@ -40,13 +40,13 @@ class Entry:
 
     @property
     def message_bytes(self) -> int | None:
-        """What crossed under the boundary `messages`, both ways."""
+        """Bytes in both directions under the boundary `messages`."""
         saving = self.result.savings.get("messages")
         return None if saving is None else saving.up_bytes + saving.down_bytes
 
     @property
     def score(self) -> float | None:
-        """The test score or, before the end, that of the last validation."""
+        """Test score; of an incomplete run the last validation score."""
         return self.result.test_score if self.result.test_score is not None else self.result.validation_score
 
 
@@ -68,24 +68,23 @@ def list_runs(folder: Path, only: Sequence[str], sort: str, as_json: bool) -> No
 
     if sort not in _ORDERS:
         raise UserError(f"--sort: '{sort}' is unknown; {suggest(sort, _ORDERS)}")
-    is_usual = folder == RUNS and not folder.exists()  # nothing has run yet, which is no mistake
-    found = [] if is_usual else [_entry(read_or_mark(directory)) for directory in find_runs(folder)]
-    entries = sorted((entry for entry in found if _matches(entry, only)), key=_ORDERS[sort])
+    is_unused = folder == RUNS and not folder.exists()  # no error: nothing has run yet
+    known = [] if is_unused else [_entry(read_or_mark(directory)) for directory in find_runs(folder)]
+    entries = sorted((entry for entry in known if _matches(entry, only)), key=_ORDERS[sort])
     if as_json:
         extra = [
-            {"state": one.state, "disk_bytes": one.disk_bytes, "changed": one.changed.isoformat()} for one in entries
+            {"state": entry.state, "disk_bytes": entry.disk_bytes, "changed": entry.changed.isoformat()}
+            for entry in entries
         ]
         show_json([{**plain(entry.result), **more} for entry, more in zip(entries, extra, strict=True)])
         return
     if not entries:
         start = "start one with `fedreuse run digits` or `fedreuse demo`"
-        show_lines(f"no runs in {folder} match {' '.join(only)}" if found else f"no runs in {folder} yet; {start}")
+        show_lines(f"no runs in {folder} match {' '.join(only)}" if known else f"no runs in {folder} yet; {start}")
         return
     rows = tuple(_cells(entry, folder) for entry in entries)
-    headers = ("run", "state", "method", "data", "seed", "score", "crossed\nMB", "disk\nMB", "changed")
-    legend = (
-        "score: test, or the last validation of a run that is not complete; crossed: boundary `messages`, both ways."
-    )
+    headers = ("run", "state", "method", "data", "seed", "score", "messages\nMB", "disk\nMB", "changed")
+    legend = "score: test, or the last validation of an incomplete run; messages: bytes in both directions."
     show_table(Table("Runs", headers, rows, legend))
     show_lines(*(command_words(why(entry.result)) for entry in entries if entry.result.fault))
 
@@ -93,16 +92,16 @@ def list_runs(folder: Path, only: Sequence[str], sort: str, as_json: bool) -> No
 def _cells(entry: Entry, folder: Path) -> tuple[str, ...]:
     from fedreuse.report.tables import megabytes, score
 
-    result, crossed = entry.result, entry.message_bytes
-    place = result.directory
+    result, sent = entry.result, entry.message_bytes
+    directory = result.directory
     return (
-        place.name if place == folder else str(place.relative_to(folder)),  # what `fedreuse show FOLDER/...` takes
+        directory.name if directory == folder else str(directory.relative_to(folder)),  # for `fedreuse show FOLDER/...`
         entry.state,
         result.variant,
         result.dataset,
         "-" if result.seed < 0 else str(result.seed),
         score(entry.score, result.metric),
-        "-" if crossed is None else megabytes(crossed),
+        "-" if sent is None else megabytes(sent),
         megabytes(entry.disk_bytes),
         entry.changed.astimezone().strftime("%Y-%m-%d %H:%M"),
     )

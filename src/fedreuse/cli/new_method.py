@@ -1,4 +1,4 @@
-"""`fedreuse new-method`: skeletons that run at once, in a checkout of the source or in any other folder."""
+"""`fedreuse new-method`: write a skeleton of a method that runs, in a checkout of the source or in any folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TEST_IMPORTS = (
 
 @dataclass(frozen=True)
 class _Plan:
-    """Files to write, and what to do with them."""
+    """Files to write, next steps to print, and the conformance table to extend."""
 
     files: dict[Path, str]
     next_steps: tuple[str, ...]
@@ -43,17 +43,17 @@ def new_method_command(
     name: Annotated[str, typer.Argument(help="A Python identifier in lower case.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Write the skeleton of a method: as it stands it is FedAvg and runs; the place to change is marked.
+    """Write the skeleton of a new method: a FedAvg that runs.
 
-    In a checkout of the source: the method, its card, its test, and one line in the table of conformance. In any other
-    folder: a module of your own, its test, its card, and a configuration that uses it.
+    The lines to change are marked FILL IN. In a checkout of the source it writes the method, its card, its test, and a
+    line in the conformance table. In any other folder: a module, its test, its card, and a configuration that uses it.
     """
     _require_new(name)
     checkout = find_checkout(Path.cwd())
     plan = _in_folder(name) if checkout is None else _in_checkout(name, checkout)
     for file in plan.files:
         if file.exists():
-            raise UserError(f"{file} is there already and is not overwritten; choose another name, or move it away")
+            raise UserError(f"{file} exists already and is not overwritten; choose another name, or move it away")
     written = dict(plan.files)
     if plan.cases is not None:
         written[plan.cases] = add_case(plan.cases, name)
@@ -63,23 +63,23 @@ def new_method_command(
     if as_json:
         show_json({"name": name, "files": [str(file) for file in written], "next": list(plan.next_steps)})
     else:
-        told = [f"{'added a line to' if file == plan.cases else 'wrote'} {_near(file)}" for file in written]
-        show_lines(*told, "", "next:", *(f"  {step}" for step in plan.next_steps))
+        changes = [f"{'added a line to' if file == plan.cases else 'wrote'} {_near(file)}" for file in written]
+        show_lines(*changes, "", "next:", *(f"  {step}" for step in plan.next_steps))
 
 
 def find_checkout(folder: Path) -> Path | None:
-    """The root of the checkout of fedreuse that a folder lies in, or None."""
-    for place in (folder, *folder.parents):
-        project = place / "pyproject.toml"
-        if project.is_file() and (place / "src" / "fedreuse" / "methods").is_dir():
-            return place if tomllib.loads(project.read_text()).get("project", {}).get("name") == "fedreuse" else None
+    """Return the root of the fedreuse checkout that contains a folder, or None."""
+    for root in (folder, *folder.parents):
+        project = root / "pyproject.toml"
+        if project.is_file() and (root / "src" / "fedreuse" / "methods").is_dir():
+            return root if tomllib.loads(project.read_text()).get("project", {}).get("name") == "fedreuse" else None
     return None
 
 
 def add_case(cases: Path, name: str) -> str:
-    """The table of conformance with one more line."""
+    """Return the text of the conformance table with one more case."""
     if not cases.is_file():
-        raise UserError(f"{cases} is missing, so the method cannot enter the table of conformance; restore it")
+        raise UserError(f"{cases} is missing, so the method cannot be added to the conformance table; restore it")
     head, opening, table = cases.read_text(encoding="utf-8").partition("CASES = [\n")
     rows, closing, rest = table.partition("\n]\n")
     if not opening or not closing:
@@ -93,7 +93,7 @@ def _require_new(name: str) -> None:
     if not name.isidentifier() or iskeyword(name) or name != name.lower() or name.startswith("_"):
         raise UserError(f"'{name}' cannot name a method; use a Python identifier in lower case, such as fed_example")
     if name in registry_of("methods").names():
-        raise UserError(f"'{name}' is a method already (see `fedreuse describe {name}`); choose another name")
+        raise UserError(f"'{name}' exists already (see `fedreuse describe {name}`); choose another name")
 
 
 def _in_checkout(name: str, root: Path) -> _Plan:
@@ -110,7 +110,7 @@ def _in_checkout(name: str, root: Path) -> _Plan:
         root / "tests" / "methods" / f"test_{name}.py": _fill("test", words),
     }
     steps = (
-        f"change what is marked FILL IN in src/fedreuse/methods/{name}.py, then card and test",
+        f"change the lines marked FILL IN in src/fedreuse/methods/{name}.py, then card and test",
         f"python -m pytest tests/methods/test_{name}.py tests/conformance -k {name}",
         f"fedreuse run configs/digits.yaml method={name}",
     )
@@ -119,7 +119,7 @@ def _in_checkout(name: str, root: Path) -> _Plan:
 
 def _in_folder(name: str) -> _Plan:
     if find_spec(name) is not None and not Path(f"{name}.py").exists():
-        raise UserError(f"'{name}' is a Python module already, which {name}.py would hide; choose another name")
+        raise UserError(f"'{name}' is the name of a Python module, which {name}.py would hide; choose another name")
     words = _words(name, name)
     words |= {
         "import_methods": "from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf",
@@ -137,7 +137,7 @@ def _in_folder(name: str) -> _Plan:
     steps = (
         f"fedreuse run {name}.yaml",
         f"python -m pytest test_{name}.py",
-        f"change what is marked FILL IN in {name}.py",
+        f"change the lines marked FILL IN in {name}.py",
     )
     return _Plan(written, steps)
 

@@ -1,4 +1,4 @@
-"""How things are shown: tables and paragraphs for people, JSON for machines."""
+"""Output of commands: tables and paragraphs for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -39,18 +39,19 @@ __all__ = [
 ]
 
 _WIDTH = 100
+"""Columns where the output is no terminal and COLUMNS is not set."""
 
 
 def console(stderr: bool = False) -> Console:
-    """Where people look; when the output is not a terminal, as wide as COLUMNS says, else 100 columns."""
+    """Return a console as wide as the terminal; without one, as COLUMNS says, else 100 columns."""
     stream = sys.stderr if stderr else sys.stdout
-    told = os.environ.get("COLUMNS", "")
-    width = int(told) if told.isdecimal() and int(told) else _WIDTH
+    columns = os.environ.get("COLUMNS", "")
+    width = int(columns) if columns.isdecimal() and int(columns) else _WIDTH
     return Console(stderr=stderr, width=None if stream.isatty() else width, highlight=False, soft_wrap=False)
 
 
 def program() -> str:
-    """What to type to call this program: its name, or its path when the name is not on the search path."""
+    """Return the name of this program, or its path where the name is not on the search path."""
     started = Path(sys.argv[0])
     if started.name != "fedreuse" or shutil.which("fedreuse") is not None:
         return "fedreuse"
@@ -59,12 +60,12 @@ def program() -> str:
 
 
 def command_line(*words: object) -> str:
-    """A command of this program as it can be copied into a shell, whatever stands in the paths."""
+    """Return a command of this program, quoted for a shell."""
     return join([program(), *map(str, words)])
 
 
 def counted(number: int, thing: str) -> str:
-    """A number of things: `1 round`, `2 rounds`."""
+    """Return a number with its noun: `1 round`, `2 rounds`."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
@@ -74,57 +75,57 @@ def show_json(content: Any) -> None:
 
 
 def show_lines(*lines: str) -> None:
-    """Paragraphs, folded by the terminal alone, so that paths and commands can be copied."""
+    """Print lines that only the terminal folds, so that paths and commands can be copied."""
     for line in lines:
         say(line)
 
 
 def show_prose(*paragraphs: str) -> None:
-    """Sentences, folded between words at the width; for paths and commands see `show_lines`."""
+    """Print sentences, folded between words; for paths and commands see `show_lines`."""
     width = console().width
     for paragraph in paragraphs:
         say(fill(paragraph, width, break_long_words=False, break_on_hyphens=False))
 
 
 def show_warning(text: str) -> None:
-    """A sentence that nobody should miss: marked, and in colour on a terminal."""
+    """Print a marked sentence, in colour on a terminal."""
     console().print(Text(f"WARNING: {text}\n", style="bold yellow"))
 
 
 def command_words(message: str) -> str:
-    """A message that names arguments of Python's functions, with the options of the command line instead."""
+    """Replace arguments of Python functions in a message by options of the command line."""
     return message.replace("resume=True", "--resume").replace("`out`", "--out")
 
 
 def say(line: str, err: bool = False) -> None:
-    """One line; if nobody reads any more (`| head`), end quietly: complete rounds are safe, as after Ctrl-C."""
+    """Print one line; exit quietly if the reader has closed the pipe (`| head`). Complete rounds are kept."""
     try:
         typer.echo(line, err=err)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
-        raise SystemExit(1) from None  # no Exception: nobody on the way takes it for a failure of the run
+        raise SystemExit(1) from None  # not an Exception, so that it is not reported as a failed run
 
 
 def show_table(table: Table) -> None:
-    """A table with its title and legend, in the form that fits the width."""
-    place = console()
+    """Print a table with its title and legend, in the form that fits the width."""
+    output = console()
     if table.title:
-        place.print(Text(table.title, style="bold"))
-    for drawn in fit(table, place.width):
-        place.print(drawn)
+        output.print(Text(table.title, style="bold"))
+    for drawn in fit(table, output.width):
+        output.print(drawn)
     if table.legend:
-        place.print(Text(table.legend, style="dim"))
-        place.print()
+        output.print(Text(table.legend, style="dim"))
+        output.print()
 
 
 def show_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
-    """Names and values in two columns."""
+    """Print names and values in two columns."""
     drawn = RichTable(box=None, show_header=False)
     drawn.add_column(no_wrap=True)
     drawn.add_column(overflow="fold")
     for name, value in pairs:
         drawn.add_row(Text(name), Text(value))
-    place = console()
-    place.print(Text(title, style="bold"), soft_wrap=True)
-    place.print(drawn)
-    place.print()
+    output = console()
+    output.print(Text(title, style="bold"), soft_wrap=True)
+    output.print(drawn)
+    output.print()

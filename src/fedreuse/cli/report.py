@@ -53,11 +53,12 @@ def report_command(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page about runs, complete or not: frontier, trajectories, bytes, gate, inference and cost.
+    """Write an HTML report of runs.
 
-    The page is one file and needs no network: open it by double click, send it, print it. Tables can be saved as CSV
-    and LaTeX, every figure as SVG and PNG. A gate study in the folder of the runs (`fedreuse lab gate RUN --out
-    FOLDER`) adds reliability and validity of the gate's score.
+    It shows the frontier, trajectories, bytes, gate, inference and cost of complete and incomplete runs. The page is
+    one file and needs no network: open it by double click, send it, print it. Tables can be saved as CSV and LaTeX,
+    every figure as SVG and PNG. A gate study in the folder of the runs (`fedreuse lab gate RUN --out FOLDER`) adds
+    reliability and validity of the gate's score.
     """
     from fedreuse.lab.sections import lab_sections, planned_targets
     from fedreuse.report.gather import gather

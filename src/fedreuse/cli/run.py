@@ -56,9 +56,10 @@ def run_command(
     allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run one configuration, or resume an interrupted run with bit-identical results.
+    """Run one configuration, or resume an interrupted run.
 
-    CONFIG is a YAML file; each KEY=VALUE changes one of its keys, such as task.partition.alpha=0.1 or method=fedprox.
+    A resumed run gives bit-identical results. CONFIG is a YAML file; each KEY=VALUE changes one of its keys, such as
+    task.partition.alpha=0.1 or method=fedprox.
     """
     from fedreuse.config.run_config import load
     from fedreuse.report.results import plain, read_run

@@ -1,4 +1,4 @@
-"""`fedreuse serve`: the report of runs that still go on, in the browser, refreshing itself."""
+"""`fedreuse serve`: serve the report of runs in progress to a browser, with automatic refresh."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ def serve_command(
         list[Path],
         typer.Argument(help="Run directories, studies or folders of runs.", show_default=False, metavar="FOLDER..."),
     ],
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 8765,
-    every: Annotated[int, typer.Option("--every", min=1, help="Seconds between two looks of the page.")] = 5,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 chooses a free one.")] = 8765,
+    every: Annotated[int, typer.Option("--every", min=1, help="Seconds between two updates of the page.")] = 5,
     title: Annotated[str, typer.Option("--title", help="The heading (default: the names of the folders).")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Serve the page of `fedreuse report` for runs that another process writes, until Ctrl-C.
+    """Serve a report of runs in progress on localhost, until Ctrl-C.
 
-    It listens on the loopback address alone and changes nothing. From elsewhere: `ssh -L 8765:localhost:8765 HOST`.
+    The page is that of `fedreuse report` and refreshes itself; the runs are not changed. The server listens on loopback
+    only. From another machine: `ssh -L 8765:localhost:8765 HOST`.
     """
     from fedreuse.lab.sections import lab_sections, planned_targets
     from fedreuse.report.page.page import Page, page_of
@@ -38,16 +39,16 @@ def serve_command(
     def make(places: Sequence[Path], title: str) -> Page:
         return page_of(places, title, planned_targets(places), sections=lab_sections())
 
-    state_of(runs)  # a place that does not exist is told now
+    state_of(runs)  # raise for a missing folder before the server starts
     try:
         server = report_server(Content(runs, every, title, make), port)
     except OSError as error:
-        raise UserError(f"port {port} cannot be taken ({error.strerror}); choose another with --port, or 0") from None
-    on_interrupt(context, "the page is no longer served; the runs go on")
+        raise UserError(f"port {port} cannot be used ({error.strerror}); choose another with --port, or 0") from None
+    on_interrupt(context, "the page is no longer served; the runs continue")
     with server:
         address, shown = f"http://localhost:{server.server_address[1]}/", list(map(str, runs))
         if as_json:
             show_json({"address": address, "runs": shown})
         else:
-            say(f"{address} shows {', '.join(shown)}; Ctrl-C ends it")
+            say(f"{address} shows {', '.join(shown)}; stop with Ctrl-C")
         server.serve_forever()

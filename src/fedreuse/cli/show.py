@@ -38,9 +38,10 @@ def show_command(
     admit_partial: AdmitPartial = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show a run, complete or not so far: scores, savings under every byte boundary, events, work, memory, time.
+    """Show a run: scores, bytes saved, events, memory and time.
 
-    Several runs, a folder of them or a study become a table; `fedreuse compare RUN RUN` averages over seeds.
+    A run may be incomplete. Savings are shown under every byte boundary. Several runs, a folder of them or a study
+    become a table; `fedreuse compare RUN RUN` averages over seeds.
     """
     from fedreuse.report.gather import admitted, gather
     from fedreuse.report.tables import runs_table
@@ -84,8 +85,8 @@ def parse_target(text: str, metrics: Collection[str]) -> float:
 
 def _plain(result: Result, target: float | None) -> dict[str, Any]:
     """A run as JSON holds it; with a target, when it got there (null: it did not)."""
-    from fedreuse.report.target_costs import reached
     from fedreuse.report.results import plain
+    from fedreuse.report.target_costs import reached
 
     if target is None:
         return plain(result)

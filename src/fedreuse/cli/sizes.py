@@ -1,4 +1,4 @@
-"""`fedreuse sizes`: what a network costs on the wire, measured on encoded blocks before anything runs."""
+"""`fedreuse sizes`: bytes of a network's update with every codec, measured on encoded blocks."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ PAPER = {
     "cifar10": "resnet18",
     "cifar100": "resnet18",
 }
-"""The six rows of the paper's size table: dataset and network."""
+"""Dataset and network of the six rows in the paper's size table."""
 _CACHED_CLIENTS = (50, 1000)
-"""The numbers of clients in the paper's size table."""
+"""Numbers of clients in the paper's size table."""
 Buffers = Literal["as_weights", "dense"]
 
 
 @dataclass(frozen=True)
 class Size:
-    """One network on one dataset; upload and saving are Top-K's under the first boundary, `codecs` has the others.
+    """Sizes of one network on one dataset.
 
-    `cache_bytes`: the paper's dense-shaped update caches at the server, by number of clients that have one.
+    `upload_bytes` and `saving` are those of Top-K under the first boundary, `codecs` has those of the other codecs.
+    `cache_bytes`: the paper's dense update caches at the server, by number of clients that have one.
     """
 
     dataset: str
@@ -61,14 +62,17 @@ def sizes_command(
     ] = None,
     ratio: Annotated[float, typer.Option(help="The share of coordinates that Top-K keeps.")] = 0.2,
     buffers: Annotated[
-        str, typer.Option(help="How normalisation statistics travel: as_weights (the paper) or dense.")
+        str, typer.Option(help="Encoding of normalisation statistics: as_weights (the paper) or dense.")
     ] = "as_weights",
     as_json: AsJson = False,
 ) -> None:
-    """What a network costs on the wire, without data: every codec encodes an update, and its blocks are measured."""
+    """Show the bytes of a network's update with every codec.
+
+    No data is needed: every codec encodes a random update, and its blocks are measured.
+    """
     policy = _policy(buffers)
     require(0 < ratio <= 1, "--ratio must be in (0, 1]", ratio)
-    allow(["."])  # names are typed here, not read from somebody's file
+    allow(["."])  # the user types the names here; they come from no file
     chosen = list(PAPER) if dataset is None else [dataset]
     rows = [measure(name, network or PAPER.get(name, "cnn"), ratio, policy) for name in chosen]
     if as_json:
@@ -78,7 +82,17 @@ def sizes_command(
 
 
 def measure(dataset: str, network: str, ratio: float = 0.2, buffers: Buffers = "as_weights") -> Size:
-    """Build the network for the dataset's shape, encode one update with every codec, take the blocks' field bytes."""
+    """Encode one random update of a network with every codec, and return the field bytes of the blocks.
+
+    Args:
+        dataset: Name of a dataset; its shape and number of classes determine the network.
+        network: Name of a network, or its settings as a YAML mapping.
+        ratio: Share of coordinates that codecs with a ratio keep, in (0, 1].
+        buffers: `as_weights` encodes normalisation statistics like weights, `dense` sends them as they are.
+
+    Raises:
+        ConfigError: An unknown name, or a dataset of unknown shape.
+    """
     from fedreuse.compression.codecs.codec import codecs
     from fedreuse.learning.flat_network import schema_of
     from fedreuse.learning.networks.network import networks
@@ -103,7 +117,7 @@ def measure(dataset: str, network: str, ratio: float = 0.2, buffers: Buffers = "
 
 
 def _spec(network: str) -> Any:
-    """A name as it is, a mapping read as in a configuration."""
+    """Return a name as it is, a mapping parsed as in a configuration."""
     if not network.startswith("{"):
         return network
     import yaml
@@ -111,11 +125,11 @@ def _spec(network: str) -> Any:
     try:
         return yaml.safe_load(network)
     except yaml.YAMLError:
-        raise ConfigError(f"--network: {network!r} is no mapping; write it as {{name: cnn, norm: group}}") from None
+        raise ConfigError(f"--network: {network!r} is not a mapping; write it as {{name: cnn, norm: group}}") from None
 
 
 def _facts(dataset: str) -> tuple[tuple[int, ...], int]:
-    """Shape of an input and number of classes, known without the data."""
+    """Return the shape of an input and the number of classes, without loading the data."""
     from fedreuse.learning.data import datasets
     from fedreuse.learning.datasets.facts import FACTS
 
@@ -126,7 +140,7 @@ def _facts(dataset: str) -> tuple[tuple[int, ...], int]:
     num_classes = getattr(source, "num_classes", None) or getattr(source, "classes", None)
     if shape is None or num_classes is None:
         raise ConfigError(
-            f"--dataset {dataset}: its shape is not known before it is loaded; give its class the attributes `shape` "
+            f"--dataset {dataset}: its shape is unknown before it is loaded; give its class the attributes `shape` "
             "and `num_classes`, or name a dataset of the same shape"
         )
     return tuple(shape), int(num_classes)
@@ -140,7 +154,7 @@ def _codec(name: str, ratio: float) -> Codec:
 
 
 def _random_update(schema: ModelSchema) -> dict[str, Tensors]:
-    """Gaussian numbers, and counters that have moved: neither zeros nor ties, as training leaves them."""
+    """Return Gaussian weights and buffers and positive counters: without zeros and ties, as after training."""
     from fedreuse.core.randomness import stream
     from fedreuse.core.tensors import Tensors
 
@@ -165,7 +179,7 @@ def _upload_bytes(codec: Codec, update: Mapping[str, Tensors], schema: ModelSche
 
 def _policy(buffers: str) -> Buffers:
     if buffers not in ("as_weights", "dense"):
-        raise ConfigError(f"--buffers: '{buffers}' is no policy; {suggest(buffers, ('as_weights', 'dense'))}")
+        raise ConfigError(f"--buffers: '{buffers}' is unknown; {suggest(buffers, ('as_weights', 'dense'))}")
     return "dense" if buffers == "dense" else "as_weights"
 
 
@@ -184,8 +198,8 @@ def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
         for row in rows
     )  # fmt: skip
     kept = (
-        "Signature: what a client of DG-FedReuse keeps. Cache: the paper's, one dense update per client at the server; "
-        "fedreuse keeps what was sent, which with Top-K is less (`fedreuse show` tells how much)."
+        "Signature: state of a DG-FedReuse client. Cache: the paper's, one dense update per client at the server; "
+        "fedreuse keeps the update as sent, which is smaller with Top-K (see `fedreuse show`)."
     )
     show_table(Table("Sizes, measured on encoded blocks", headers, cells, upload + kept))
     names = tuple(rows[0].codecs)
@@ -194,8 +208,8 @@ def _show(rows: list[Size], ratio: float, buffers: Buffers) -> None:
     columns = ("codec", *(row.dataset for row in rows))
     measured = (
         "Each codec with its defaults, and this ratio where it has one. The update is Gaussian noise: no coordinate "
-        "is zero, so `nonzero` saves nothing; what an entropy code saves depends on the update, so take it as a guide. "
-        "`packed` changes what travels, not the fields: see `fedreuse lab wire`."
+        "is zero, so `nonzero` saves nothing; savings of entropy codes depend on the update and are only a guide. "
+        "`packed` changes the message bytes, not the fields: see `fedreuse lab wire`."
     )
     show_table(Table("The other codecs: upload in B", columns, uploads))
     show_table(Table("The other codecs: saving", columns, savings, measured))

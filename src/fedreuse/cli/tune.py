@@ -45,10 +45,11 @@ def tune_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search for settings with Optuna on development seeds, with the test split sealed.
+    """Search for settings with Optuna, on validation data only.
 
-    SPACE has a base, dimensions, seeds, objectives, constraints and a selection rule. The same command continues a
-    search that was stopped, with the same trials. The outcome is `outcome.json` and `chosen.yaml`.
+    It uses development seeds, and the test split stays sealed. SPACE has a base, dimensions, seeds, objectives,
+    constraints and a selection rule. The same command continues a search that was stopped, with the same trials. The
+    outcome is `outcome.json` and `chosen.yaml`.
     """
     try:
         from fedreuse.studies.tuning.search import search

@@ -22,10 +22,10 @@ def unseal_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test the models of complete runs with a sealed test split (`test: sealed`), each once.
+    """Evaluate complete runs on their sealed test split, once.
 
-    Every opening is recorded in the run and in its study, and tables give their number. Choose runs to open by their
-    validation scores; runs that were tested already are refused.
+    Sealed runs have `test: sealed`. Every opening is recorded in the run and in its study, and tables give their
+    number. Choose runs to open by their validation scores; runs that were tested already are refused.
     """
     from fedreuse.report.results import plain, read_run
     from fedreuse.report.tables import runs_table

@@ -37,10 +37,11 @@ def watch_command(
     once: Annotated[bool, typer.Option("--once", help="Show the current state, and exit.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Follow runs until all are complete: rounds, score, bytes against dense FedAvg, lost replies, time left.
+    """Follow runs in the terminal until all are complete.
 
-    On a terminal the view refreshes in place; elsewhere each change is a line. Nothing is locked or written, so it
-    works beside any run, study or deployment, and over ssh.
+    It shows rounds, score, bytes against dense FedAvg, lost replies and time left. On a terminal the view refreshes in
+    place; elsewhere each change is a line. Nothing is locked or written, so it works beside any run, study or
+    deployment, and over ssh.
     """
     on_interrupt(context, "stopped watching; the runs continue")
     if as_json:

@@ -21,7 +21,7 @@ def test_it_tells_what_it_made(invoke: Invoke, in_folder: Path, monkeypatch: pyt
     monkeypatch.setattr(evidence, "export_results", export)
     shown = invoke("lab", "export-results", "runs/mine")
     assert asked == [(Path("runs/mine"), Path("results/mine.tar.zst"), False)]
-    assert "results/mine.tar.zst: 2 runs, 1.50 MB; check it with" in shown.stdout
+    assert "results/mine.tar.zst: 2 runs, 1.50 MB; verify it with" in shown.stdout
     assert "unverified: old" in shown.stdout
     told = json.loads(invoke("lab", "export-results", "runs/mine", "--out", "there", "--json").stdout)
     assert told == {"path": "there", "runs": 2, "nbytes": 1_500_000, "unverified": ["old"], "absent": []}

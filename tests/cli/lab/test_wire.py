@@ -14,7 +14,7 @@ from tests.cli.conftest import Invoke
 def test_a_line_per_round_and_kind_of_message(invoke: Invoke, tiny: Path) -> None:
     shown = invoke("lab", "wire", tiny, "--round", "1", "--round", "2")
     assert shown.exit_code == 0, shown.stderr
-    for text in ("Where the bytes go", "3 train down", "3 update up", "entropy"):
+    for text in ("Bytes of messages by part", "3 train down", "3 update up", "entropy"):
         assert text in shown.stdout
 
 

@@ -1,4 +1,4 @@
-"""The command group `fedreuse lab`: what produces and checks published evidence."""
+"""The command group `fedreuse lab`: plans, gate studies, message sizes, exports and benchmarks."""
 
 import typer
 
@@ -6,5 +6,5 @@ from fedreuse.cli.app import app
 
 __all__ = ["lab_app"]
 
-lab_app = typer.Typer(no_args_is_help=True, help="Plans, gate studies, message sizes, exports and benchmarks.")
+lab_app = typer.Typer(no_args_is_help=True, help="Laboratory: planned studies, gate studies, benchmarks.")
 app.add_typer(lab_app, name="lab")

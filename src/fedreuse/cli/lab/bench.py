@@ -1,4 +1,4 @@
-"""`fedreuse lab bench`: how fast and how large things are here, measured side by side, into a file."""
+"""`fedreuse lab bench`: measure speed, size and memory side by side, and write the results to a file."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = ["Shown", "bench_app", "finish"]
 
 bench_app = typer.Typer(
     no_args_is_help=True,
-    help="Measure speed, size and memory, side by side in one run; nothing else should run meanwhile.",
+    help="Measure speed, size and memory on an otherwise idle machine.",
     epilog="Example: fedreuse lab bench engine --rounds 3",
 )
 lab_app.add_typer(bench_app, name="bench")
 
 Out = Annotated[Path | None, typer.Option("--out", help="The results file (default: bench/ and the bench's name).")]
-Rounds = Annotated[int, typer.Option("--rounds", help="How many rounds are measured.", min=1)]
-Cores = Annotated[int, typer.Option("--cores", help="How many cores all processes are bound to.", min=1)]
+Rounds = Annotated[int, typer.Option("--rounds", help="Number of measured rounds.", min=1)]
+Cores = Annotated[int, typer.Option("--cores", help="Number of cores that all processes are bound to.", min=1)]
 Workload = Annotated[str, typer.Option("--workload", help="reference, resnet18, or tiny.")]
 
 
@@ -43,14 +43,17 @@ def engine_command(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time the engine beside a bare PyTorch loop with the same local SGD; each round is played by all in turn."""
+    """Time the engine and a plain PyTorch loop with the same local SGD.
+
+    All contenders run each round in turn.
+    """
     from fedreuse.lab.bench import engine
     from fedreuse.lab.bench.interleaving import keep_cores
     from fedreuse.lab.bench.workload import WORKLOADS
 
     require(workload in WORKLOADS, f"--workload must be one of {', '.join(WORKLOADS)}", workload)
     settings = {"workload": workload, "rounds": rounds, "cores": keep_cores(cores)}
-    rows = engine.run(workload, rounds, only=only or (), tell=_tell)
+    rows = engine.run(workload, rounds, only=only or (), tell=_show_progress)
     name = "engine" if workload == "reference" else f"engine-{workload}"
     finish(name, settings, rows, engine.tables, Shown(out, as_json))
 
@@ -73,7 +76,10 @@ def peers_command(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time the engine beside pfl-research and Flower's simulation engine, on the same data, cohorts and local SGD."""
+    """Time the engine, pfl-research and Flower's simulation engine.
+
+    All use the same data, cohorts and local SGD.
+    """
     from fedreuse.lab.bench.interleaving import from_checkout, keep_cores
 
     match = from_checkout("peers.match")
@@ -81,10 +87,10 @@ def peers_command(
     folder = environments or match.default_folder()
     for name, peer in match.PEERS.items() if is_installing else ():
         if not match.is_installed(peer, folder):
-            _tell(f"{name}: making {folder / peer.environment}")
+            _show_progress(f"{name}: creating {folder / peer.environment}")
             match.install(peer, folder)
     settings = {"workload": workload, "rounds": rounds, "cores": keep_cores(cores)}
-    rows = match.run(folder, workload, rounds, tell=_tell)
+    rows = match.run(folder, workload, rounds, tell=_show_progress)
     finish("peers", settings, rows, match.tables, Shown(out, as_json))
 
 
@@ -97,7 +103,10 @@ def codecs_command(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time every codec on one client's update, writing and reading, on one core; and the length of its message."""
+    """Time every codec on one update, encoding and decoding, on one core.
+
+    The length of its message is measured too.
+    """
     from fedreuse.lab.bench import codecs
     from fedreuse.lab.bench.report import HOMES
     from fedreuse.lab.bench.workload import WORKLOADS
@@ -105,7 +114,7 @@ def codecs_command(
     chosen = workload or ["reference", "resnet18"]
     for name in chosen:
         require(name in WORKLOADS, f"--workload must be one of {', '.join(WORKLOADS)}", name)
-    rows = codecs.run(chosen, repeats, tell=_tell)
+    rows = codecs.run(chosen, repeats, tell=_show_progress)
     alone = f"codecs-{chosen[0]}"
     finish(
         alone if len(chosen) == 1 and alone in HOMES else "codecs",
@@ -129,12 +138,15 @@ def scale_command(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time rounds and weigh memory from a thousand clients to a million, and from ten per round to a thousand."""
+    """Measure time and memory of rounds with up to a million clients.
+
+    Populations range from a thousand to a million clients, cohorts from ten to a thousand.
+    """
     from fedreuse.lab.bench import scale
 
     populations, cohorts = population or scale.POPULATIONS, cohort or scale.COHORTS
     settings = {"populations": populations, "cohorts": cohorts, "rounds": rounds}
-    rows = scale.run(populations, cohorts, rounds, tell=_tell)
+    rows = scale.run(populations, cohorts, rounds, tell=_show_progress)
     finish("scale", settings, rows, scale.tables, Shown(out, as_json))
     if figure is not None:
         scale.figure(rows, figure)
@@ -142,48 +154,53 @@ def scale_command(
 
 @bench_app.command("memory", epilog="Example: fedreuse lab bench memory --clients 100")
 def memory_command(
-    clients: Annotated[int, typer.Option("--clients", help="How many clients have a cached update.", min=1)] = 1000,
+    clients: Annotated[int, typer.Option("--clients", help="Number of clients with a cached update.", min=1)] = 1000,
     network: Annotated[str, typer.Option("--network", help="resnet18, cnn or mlp.")] = "resnet18",
     store: Annotated[str, typer.Option("--store", help="disk or memory.")] = "disk",
     folder: Annotated[Path | None, typer.Option("--folder", help="A folder with enough space for the caches.")] = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Weigh the server's caches of many clients: memory without a file behind it, and disk."""
+    """Measure memory and disk of the server's caches of many clients.
+
+    Memory is anonymous memory, without pages of mapped files.
+    """
     from fedreuse.lab.bench import memory
 
-    rows = memory.run(memory.Caches(clients, network, store), folder, tell=_tell)
+    rows = memory.run(memory.Caches(clients, network, store), folder, tell=_show_progress)
     finish("memory", {"clients": clients, "network": network, "store": store}, rows, memory.tables, Shown(out, as_json))
 
 
 @bench_app.command("files", epilog="Example: fedreuse lab bench files --clients 100000")
 def files_command(
     clients: Annotated[
-        int, typer.Option("--clients", help="How many natural clients the file has.", min=1)
+        int, typer.Option("--clients", help="Number of natural clients in the file.", min=1)
     ] = 1_000_000,
-    examples: Annotated[int, typer.Option("--examples", help="Of each client, on average.", min=2)] = 4,
+    examples: Annotated[int, typer.Option("--examples", help="Mean number of examples per client.", min=2)] = 4,
     folder: Annotated[Path | None, typer.Option("--folder", help="A folder with space for the file and a run.")] = None,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time the start of a run whose clients stand in one Parquet file, and weigh its memory."""
+    """Measure the start of a run whose clients are in one Parquet file."""
     from fedreuse.lab.bench import files
 
-    asked = files.NaturalClients(clients, examples, cohort=min(100, clients))
-    finish(
-        "files", {**vars(asked), "cores": 1}, files.run(asked, folder, tell=_tell), files.tables, Shown(out, as_json)
-    )
+    population = files.NaturalClients(clients, examples, cohort=min(100, clients))
+    rows = files.run(population, folder, tell=_show_progress)
+    finish("files", {**vars(population), "cores": 1}, rows, files.tables, Shown(out, as_json))
 
 
 @bench_app.command("deploy", epilog="Example: fedreuse lab bench deploy --rounds 3")
 def deploy_command(
-    nodes: Annotated[int, typer.Option("--nodes", help="How many real nodes are started.", min=1)] = 6,
+    nodes: Annotated[int, typer.Option("--nodes", help="Number of nodes to start.", min=1)] = 6,
     rounds: Rounds = 5,
     cores: Cores = 2,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time messages to real nodes: an empty Flower app, a process that loads everything, the resident worker."""
+    """Time messages to real Flower nodes.
+
+    Compared are an empty Flower app, a process that loads everything, and the resident worker.
+    """
     from importlib.util import find_spec
 
     require(find_spec("flwr") is not None, "deployment needs Flower: pip install 'fedreuse[deploy]'", "no flwr")
@@ -191,7 +208,7 @@ def deploy_command(
     from fedreuse.lab.bench.interleaving import keep_cores
 
     settings = {"nodes": nodes, "rounds": rounds, "cores": keep_cores(cores)}
-    finish("deploy", settings, deploy.run(nodes, rounds, tell=_tell), deploy.tables, Shown(out, as_json))
+    finish("deploy", settings, deploy.run(nodes, rounds, tell=_show_progress), deploy.tables, Shown(out, as_json))
 
 
 @bench_app.command("intervals", epilog="Example: fedreuse lab bench intervals --repetitions 2000")
@@ -200,14 +217,19 @@ def intervals_command(
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
-    """Simulate studies without an effect: how often intervals cover the truth, and how often tests are wrong."""
+    """Simulate studies without an effect: coverage and error rates.
+
+    Measured is how often intervals cover the truth, and how often tests reject wrongly.
+    """
     from fedreuse.lab.bench import intervals
 
-    rows = intervals.run(repetitions, tell=_tell)
+    rows = intervals.run(repetitions, tell=_show_progress)
     finish("intervals", {"repetitions": repetitions, "cores": 1}, rows, intervals.tables, Shown(out, as_json))
 
 
-@bench_app.command("report", epilog="Example: fedreuse lab bench report docs/findings/performance.md --results docs/bench")
+@bench_app.command(
+    "report", epilog="Example: fedreuse lab bench report docs/findings/performance.md --results docs/bench"
+)
 def report_command(
     document: Annotated[Path, typer.Argument(help="A document with marks <!-- bench NAME -->.", show_default=False)],
     results: Annotated[Path, typer.Option("--results", help="The folder of the results.")] = Path("bench"),
@@ -226,7 +248,7 @@ def report_command(
 
 
 class Shown(NamedTuple):
-    """Where results go, and how they are shown."""
+    """Results file, and the form of the output."""
 
     out: Path | None
     as_json: bool
@@ -254,5 +276,5 @@ def finish(
     show_lines(f"results: {path}")
 
 
-def _tell(line: str) -> None:
+def _show_progress(line: str) -> None:
     say(line, err=True)

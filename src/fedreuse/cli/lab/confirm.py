@@ -1,4 +1,4 @@
-"""`fedreuse lab confirm`: a study with a plan, from the file to the answers."""
+"""`fedreuse lab confirm`: run a study with a plan, and test its hypotheses."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def confirm_command(
     overrides: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[KEY=VALUE]...", help="Changes to the base, such as rounds.count=10", show_default=False
+            metavar="[KEY=VALUE]...", help="Changes to the base, such as rounds.count=10.", show_default=False
         ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="The folder of the runs (default: runs/ and the study's name).")
     ] = None,
     amend: Annotated[
-        bool, typer.Option("--amend", help="Go on in a folder of another plan; what is new is marked in the report.")
+        bool, typer.Option("--amend", help="Continue in a folder of another plan; the report marks the changes.")
     ] = False,
     jobs: Jobs = None,
     dry_run: DryRun = False,
@@ -43,10 +43,11 @@ def confirm_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a study that says beforehand what is to be shown, and answer it: superiority, non-inferiority, equivalence.
+    """Run a study with a plan, and test its hypotheses.
 
-    PLAN is a study (`base` and `axes`, see `fedreuse compare`) with a `plan`: contrasts with their margins, the metric,
-    the correction. It is hashed before the first run starts. Runs that are complete are kept, interrupted ones go on.
+    PLAN is a study (`base` and `axes`, see `fedreuse compare`) with a `plan`: contrasts (superiority, non-inferiority,
+    equivalence) with their margins, the metric, the correction. It is hashed before the first run starts. Complete runs
+    are kept, interrupted ones are resumed.
     """
     from fedreuse.lab.plans.registration import register_plan
     from fedreuse.studies.study import load_study
@@ -54,37 +55,37 @@ def confirm_command(
     study = load_study(plan, overrides or [])
     if study.plan is None:
         raise ConfigError(
-            f"{plan} has no plan, so that there is nothing to confirm; add one, such as plan: {{contrasts: [{{of: A, "
+            f"{plan} has no plan, so there is nothing to confirm; add one, such as plan: {{contrasts: [{{of: A, "
             "against: B, test: equivalence, margin: 0.01}]}, or use `fedreuse compare`"
         )
     if dry_run:
         tell_costs(of_study(study), bandwidth, as_json)
         return
     place = out or Path("runs") / study.name
-    on_interrupt(context, "the rounds so far are safe; the same command goes on from there")
+    on_interrupt(context, "the rounds so far are safe; the same command continues from there")
     register_plan(study, place, amend=amend)
     failed = run_all(study, place, as_json, jobs=jobs)
     finish(study, place, failed, as_json)
 
 
 def show_evidence(place: Path, results: Sequence[Result]) -> None:
-    """The answers to a study's plan; without a plan, the paired differences."""
+    """Show the answers to a study's plan; without a plan, the paired differences."""
     from fedreuse.lab.plans.confirmation import confirm
     from fedreuse.lab.plans.confirmation_tables import confirmation_tables, plan_notes
     from fedreuse.lab.plans.record import read_plan
     from fedreuse.report.paired import paired_table
 
     if read_plan(place) is not None:
-        found = confirm(place)
-        for table in confirmation_tables(found):
+        answers = confirm(place)
+        for table in confirmation_tables(answers):
             show_table(table)
-        show_lines(*plan_notes(found))
-    elif (table_ := paired_table(results)) is not None:
-        show_table(table_)
+        show_lines(*plan_notes(answers))
+    elif (paired := paired_table(results)) is not None:
+        show_table(paired)
 
 
 def evidence_plain(place: Path, results: Sequence[Result]) -> dict[str, Any]:
-    """The same as JSON holds it."""
+    """Return the same as plain data, for JSON."""
     from fedreuse.lab.plans.confirmation import confirm
     from fedreuse.lab.plans.confirmation_tables import confirmation_plain
     from fedreuse.lab.plans.record import read_plan

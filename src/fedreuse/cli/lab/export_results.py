@@ -1,4 +1,4 @@
-"""`fedreuse lab export-results`: the compact evidence of a study or of a search."""
+"""`fedreuse lab export-results`: write the compact evidence of a study or search."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ def export_results_command(
     ] = None,
     admit_partial: Annotated[
         bool,
-        typer.Option("--admit-partial", help="Export a study that is not complete, too; it says what it lacks."),
+        typer.Option("--admit-partial", help="Also export an incomplete study; its summary names the missing runs."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the evidence of a study as one archive, without models, and a summary (`.md`) beside it.
+    """Write the evidence of a study as one archive, without models.
 
-    Of a study: plan, test evaluations, manifests, metrics, ledgers, summaries. Of a search: its space and rule, every
-    trial with its runs, and the frozen choice. Everything is audited first. `fedreuse audit`, `report`, `compare`,
-    `show` and `figure` read the archive as they read the study.
+    A summary (`.md`) is written beside it. For a study the archive holds plan, test evaluations, manifests, metrics,
+    ledgers and summaries; for a search its space and rule, every trial with its runs, and the frozen choice. All of it
+    is audited first. `fedreuse audit`, `report`, `compare`, `show` and `figure` read the archive like the study.
     """
     from fedreuse.lab.evidence.export import export_results
 
     target = out or Path("results") / f"{study.resolve().name}.tar.zst"
-    made = export_results(study, target, admit_partial=admit_partial)
+    exported = export_results(study, target, admit_partial=admit_partial)
     if as_json:
-        show_json({**asdict(made), "path": str(made.path)})
+        show_json({**asdict(exported), "path": str(exported.path)})
         return
     show_lines(
-        f"{made.path}: {counted(made.runs, 'run')}, {made.nbytes / 1e6:,.2f} MB; check it with "
-        f"{command_line('audit', made.path)}"
+        f"{exported.path}: {counted(exported.runs, 'run')}, {exported.nbytes / 1e6:,.2f} MB; verify it with "
+        f"{command_line('audit', exported.path)}"
     )
-    if made.absent:
-        show_lines(f"partial: without {counted(len(made.absent), 'run')} of the study: {', '.join(made.absent)}")
-    if made.unverified:
-        show_lines(f"unverified: {', '.join(made.unverified)}")
+    if exported.absent:
+        missing = ", ".join(exported.absent)
+        show_lines(f"partial: without {counted(len(exported.absent), 'run')} of the study: {missing}")
+    if exported.unverified:
+        show_lines(f"unverified: {', '.join(exported.unverified)}")

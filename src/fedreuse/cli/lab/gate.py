@@ -1,4 +1,4 @@
-"""`fedreuse lab gate`: is the gate's score repeatable, and does it foretell harm by reuse?"""
+"""`fedreuse lab gate`: reliability and validity of the gate's score."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ def gate_command(
     ],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as seed=202", show_default=False),
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as seed=202.", show_default=False),
     ] = None,
     at: Annotated[
-        list[int] | None, typer.Option("--at", help="Rounds before which the gate is probed (default: 10).", min=2)
+        list[int] | None,
+        typer.Option("--at", help="A round before which the gate is probed; again for more (default: 10).", min=2),
     ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", help="How often each score is taken.", min=2)] = 10,
+    repeats: Annotated[int, typer.Option("--repeats", help="Number of times each score is computed.", min=2)] = 10,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="A folder for the probes and a figure of them.", show_default=False),
+        typer.Option("--out", help="A folder for the probes and their figure.", show_default=False),
     ] = None,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take the gate's score again and again at fixed states, and train every doubtful client anyway.
+    """Measure how repeatable the gate's score is, and what it predicts.
 
-    Shows how much of the score's variance lies between clients, how often the decision flips, and how well the score,
-    age, drift and others foretell that reuse costs validation loss. The run itself is played as it would be, without
-    a directory. A stored run is played again, from a kept state where one is early enough, and compared round by round
-    with what it recorded. A folder that --out wrote is shown again, and several of them in one folder (of other seeds,
-    say) are shown together.
+    The score is computed repeatedly at fixed states, and every client that could reuse its update trains as well. The
+    tables show the share of the score's variance between clients, how often the decision flips, and how well score,
+    age, drift and others predict that reuse costs validation loss. The run itself leaves no directory. A stored run is
+    repeated, from a kept state where one is early enough, and compared round by round with its records. A folder that
+    --out wrote is shown again; several of them in one folder, such as of other seeds, are shown together.
     """
     from fedreuse.config.run_config import load
     from fedreuse.lab.gate.figure import gate_figure
@@ -62,40 +63,40 @@ def gate_command(
 
     if records := read_gates(config):
         probes, name = [probe for record in records for probe in record.probes], config.name
-        if not all(record.is_checked for record in records):
-            _tell(f"unverified: what lies in {config} was written before gate studies had checksums")
     else:
         run = RunDirectory.open(config) if opened(config).is_dir() else None
         if run is not None:
             run.verify()
         settings = load(config if run is None else run.file("config.yaml"), overrides or [])
         origin = provenance()
-        probes = gate_study(settings, at or [10], repeats, _tell, None if run is None else _comparable(run, settings))
+        probes = gate_study(
+            settings, at or [10], repeats, _show_progress, None if run is None else _comparable(run, settings)
+        )
         name = f"{config.stem}, seed {settings.seed}"
         if out is not None:
             write_probes(out, settings, probes, origin)
     if out is not None and probes:
         figure = gate_figure(probes, out / "gate.svg", f"The gate of DG-FedReuse: {name}")
-        _tell(f"figure: {figure}")
+        _show_progress(f"figure: {figure}")
     if as_json:
         show_json({"probes": [asdict(probe) for probe in probes]})
         return
     if not probes:
-        show_lines("no client has a cache that could be used at these rounds; choose later ones with --at")
+        show_lines("no client has a cached update at these rounds; choose later ones with --at")
         return
     for table in gate_tables(probes):
         show_table(table)
 
 
 def _comparable(run: RunDirectory, settings: RunConfig) -> RunDirectory | None:
-    """The stored run, if it is what is played: overrides may make it another one, and it may have no round yet."""
+    """Return the stored run if it can be compared: same configuration, and at least one round."""
     from fedreuse.config.run_config import load
 
     if settings.run_id != load(run.file("config.yaml")).run_id:
-        _tell(f"{run.path}: with these changes it is another run; it is played from the start, and compared with none")
+        _show_progress(f"{run.path}: the changes make it another run, which starts at round 1 and is not compared")
         return None
     return run if run.has_rounds else None
 
 
-def _tell(line: str) -> None:
+def _show_progress(line: str) -> None:
     say(line, err=True)

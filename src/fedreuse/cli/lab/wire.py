@@ -1,4 +1,4 @@
-"""`fedreuse lab wire`: where the bytes of a run's messages go, round by round, beside two bounds."""
+"""`fedreuse lab wire`: bytes of a run's messages by part, with two lower bounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def wire_command(
     config: Annotated[Path, typer.Argument(help="A YAML file.", show_default=False)],
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as rounds.cohort=5", show_default=False),
+        typer.Argument(metavar="[KEY=VALUE]...", help="Changes, such as rounds.cohort=5.", show_default=False),
     ] = None,
     rounds: Annotated[
         list[int] | None, typer.Option("--round", help="A round to measure; again for more (default: the first).")
@@ -40,10 +40,10 @@ def wire_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a configuration for some rounds, and show where the bytes of its messages go, beside two bounds.
+    """Show the bytes of a run's messages by part: masks, values, headers.
 
-    It runs as far as the last round asked for. A message is taken apart into modelled fields and the bytes that travel
-    for masks, values and headers. Nothing else is measured, and no test split is opened but that of the run itself.
+    It runs up to the last round given, and compares the modelled fields of each message with its bytes and with two
+    bounds.
     """
     from fedreuse.config.run_config import load
     from fedreuse.lab.bench.wire import Watch
@@ -68,21 +68,21 @@ def _plain(share: Share) -> dict[str, Any]:
     return {**asdict(share), "tensors": tensors}
 
 
-def _show(found: list[Share]) -> None:
+def _show(shares: list[Share]) -> None:
     from fedreuse.report.tables import Table
 
-    together: dict[tuple[int, str, str], list[Share]] = {}
-    for share in found:
-        together.setdefault((share.round_number, share.direction, share.kind), []).append(share)
-    headers = ("round", "message", "fields", "travels", "share", "least", "most", "mask", "values", "header",
+    by_kind: dict[tuple[int, str, str], list[Share]] = {}
+    for share in shares:
+        by_kind.setdefault((share.round_number, share.direction, share.kind), []).append(share)
+    headers = ("round", "message", "fields", "bytes", "share", "least", "most", "mask", "values", "header",
                "full\nwidth", "entropy")  # fmt: skip
-    rows = tuple(_row(*key, messages) for key, messages in sorted(together.items()))
+    rows = tuple(_row(*key, messages) for key, messages in sorted(by_kind.items()))
     legend = (
-        "Means per message, in bytes. Fields: the modelled numerical fields. Travels: the whole message. Share: "
-        "travels / fields; its least and most. Full width and entropy: two bounds as shares of the fields; values as "
-        "they are and log2 C(d, k) bits, and the order-0 entropy of byte planes and of the mask by rows, by tensor."
+        "Means per message, in bytes. Fields: the modelled numerical fields. Bytes: the whole message. Share: bytes / "
+        "fields, with its least and most. Full width and entropy: two bounds as shares of the fields; full-width "
+        "values and log2 C(d, k) bits, and the order-0 entropy of byte planes and of the mask by rows, by tensor."
     )
-    show_table(Table("Where the bytes go", headers, rows, legend))
+    show_table(Table("Bytes of messages by part", headers, rows, legend))
 
 
 def _row(round_number: int, direction: str, kind: str, messages: list[Share]) -> tuple[str, ...]:
