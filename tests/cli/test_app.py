@@ -89,7 +89,7 @@ def test_every_command_has_a_short_line_in_the_list_of_commands() -> None:
         *group.commands["lab"].commands.items(),
     ]  # type: ignore[attr-defined]
     first = {name: command.help.split("\n\n")[0] for name, command in commands}
-    assert {name: text for name, text in first.items() if len(" ".join(text.split())) > 72} == {}
+    assert {name: text for name, text in first.items() if len(" ".join(text.split())) > 66} == {}
 
 
 def test_every_command_is_in_one_panel_of_the_help(invoke: Invoke) -> None:

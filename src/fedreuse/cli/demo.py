@@ -36,7 +36,7 @@ def demo_command(
     jobs: Jobs = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare five methods on handwritten digits, in about two minutes.
+    """Compare five methods on handwritten digits in two minutes.
 
     The methods: dense FedAvg, Top-K, Top-K with error feedback, DG-FedReuse and lean. The data comes with scikit-learn,
     so nothing is downloaded. All five share partition, cohorts and random streams. Complete runs are kept, unless

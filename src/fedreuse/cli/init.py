@@ -43,9 +43,9 @@ def init_command(
     rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Number of rounds (default: asks).")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a first configuration with comments, after three questions.
+    """Write a first configuration from three questions.
 
-    An option answers its question. An existing file is not overwritten.
+    The file has comments. An option answers its question. An existing file is not overwritten.
     """
     from fedreuse.config.run_config import load
 

@@ -36,7 +36,7 @@ def list_command(
     sort: Annotated[str, typer.Option("--sort", help="For `list runs`: date, name, score, bytes or size.")] = "date",
     as_json: AsJson = False,
 ) -> None:
-    """List the parts that a configuration can name, or the runs in a folder.
+    """List parts that a configuration can name, or runs in a folder.
 
     KIND is one of methods, codecs, links, gates, aggregators, server_steps, datasets, networks, partitions, optimizers,
     learning_rates, losses, metrics, availabilities, faults, attacks, executors, listeners, boundaries, or runs.
@@ -70,7 +70,7 @@ def describe_command(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Describe a part: its purpose, its fields with types and defaults.
+    """Describe a part, with its fields, types and defaults.
 
     A name of several kinds is described once for each; parts with a card show its summary.
     """

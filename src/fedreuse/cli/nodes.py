@@ -41,7 +41,7 @@ def authority_command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make certificates, node keys and a roster for a trial federation.
+    """Make certificates and keys for a trial federation.
 
     Give each node ca.pem and its own node-K.key only. roster.txt stays at the server and maps keys to clients. Use your
     own authority for lasting deployments.
