@@ -112,7 +112,7 @@ def check_network(trainer: Trainer) -> None:
             "without an error; convert the module with .float(), and use codec `narrow` to send fewer bits"
         )
     if len(trainer.training.indices) < 2:
-        return
+        return  # there are not two examples to run it on
     _check_vocabulary(network.module, trainer.num_tokens)
     _check_padding(network.module, trainer.padding)
     before = network.read()

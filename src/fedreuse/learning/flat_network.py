@@ -51,7 +51,7 @@ class FlatNetwork:
         self._counters = _Flat(self.schema.counters, device)
         self._parameters = dict(_trainable(module))
         for name, parameter in self._parameters.items():
-            self._weights.views[name].copy_(parameter.data)
+            self._weights.views[name].copy_(parameter.data)  # before the parameter becomes a view of the vector
             parameter.data = self._weights.views[name]
             parameter.grad = self._gradient.views[name]
         for name, buffer, _ in _buffers(module):
@@ -113,7 +113,7 @@ class _Flat:
         self._permuted: list[tuple[int, int, np.ndarray]] = []
         for spec, start in zip(schema, schema.offsets, strict=False):
             self.views[spec.name] = _view(self.vector[start : start + spec.size], spec.shape)
-            if len(spec.shape) == 4:
+            if len(spec.shape) == 4:  # a convolution, whose order in memory is not that of the schema
                 here = _view(self._here[start : start + spec.size], spec.shape)
                 self._permuted.append((start, start + spec.size, here.numpy()))
 

@@ -56,6 +56,7 @@ def hold_out(
         ConfigError: The share is out of range.
     """
     require(0 <= share < 1, "task.validation must be at least 0 and below 1", share)
+    # exact fractions: 0.1 * 30 must be 3, not 2.9999
     ratio = min(Fraction(str(share)).limit_denominator(10**6), Fraction(999_999, 10**6))
     counts = _counts(index.sizes, ratio)
     if not counts.any():
@@ -98,6 +99,7 @@ def local_test(
         rng = rng_of(client)
         num_test = max(1, (2 * num_own * len(tested) + total) // (2 * total))
         shares, remainders = np.divmod(counts * num_test, num_own)
+        # largest remainder: the examples still missing go to the classes that were rounded down most
         first = np.lexsort((rng.random(len(classes)), -remainders))[: num_test - int(shares.sum())]
         shares[first] += 1
         drawn = [rng.permutation(of_class)[:share] for of_class, share in zip(members, shares, strict=True) if share]
@@ -225,6 +227,7 @@ def _choose(
     group_of = np.cumsum(is_first) - 1
     client_of_group = client_of[order[starts]]
 
+    # examples that each group gives, and the fraction that was rounded off
     taken, remainder = np.divmod(np.bincount(group_of) * ratio.numerator, ratio.denominator)
     missing = counts.copy()
     np.subtract.at(missing, client_of_group, taken)

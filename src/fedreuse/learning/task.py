@@ -122,15 +122,16 @@ class Task:
         assigned = self.partition.split(data.examples.at(used), self.clients, stream(seed, "partition"))
         index = dataclasses.replace(assigned, indices=used[assigned.indices])
         inputs = self.partition.shift(data.train.inputs, index, stream(seed, "feature shift"))
+        # a published validation split is used instead of held-out training examples
         share = 0.0 if data.validation is not None else self.validation
         numbers = partial(first_numbers, seed, "validation")
         training, validation = hold_out(index, strata, share, numbers, data.copies)
         official = data.validation if self.validation else None
-        sealed = SealedSplit(data.test)
+        sealed = SealedSplit(data.test)  # from here on the test examples are reachable only through the seal
         shifted = dataclasses.replace(data.train, inputs=inputs)
         mean, std = data.mean, data.std
         if mean is None or std is None:
-            mean, std = statistics_of(inputs, training.indices)
+            mean, std = statistics_of(inputs, training.indices)  # without validation examples
         no_test = data.test.at(np.arange(0))
         open_data = dataclasses.replace(data, train=shifted, test=no_test, validation=None, mean=mean, std=std)
         owners = _owners(data, index)
@@ -239,7 +240,8 @@ def _owners(data: Data, index: ClientIndex) -> dict[str, np.ndarray]:
         return {}
     natural = data.clients[index.indices]
     owner_of = np.full(int(data.clients.max()) + 2, -1)
-    owner_of[natural] = index.owners
+    owner_of[natural] = index.owners  # the last entry stays -1, for held-out clients without training examples
+    # one client per natural client and the other way round, or no owner can be named
     pairs = np.unique(np.stack([natural, index.owners]), axis=1).shape[1]
     if not pairs == len(np.unique(natural)) == index.num_clients:
         return {}

@@ -38,7 +38,7 @@ def gradient(
     network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in at.items()})
     network.train(not plan.is_deterministic)
     chosen = {name: weight for name, weight in network.named_parameters() if name in names}
-    for weight in network.parameters():
+    for weight in network.parameters():  # only the named weights need a backward pass
         weight.requires_grad_(False)
         weight.grad = None
     for weight in chosen.values():
@@ -126,6 +126,7 @@ class _Watch:
                 f"{len(self._names)}; give the network that is trained, with the same layers frozen"
             )
         for weight, name in zip(weights, self._names, strict=True):
+            # equal values show that this tensor is that weight, since an optimizer has no names
             received = _like(self._start, name, weight)
             if received is None or weight.shape != received.shape or not torch.equal(weight.detach(), received):
                 raise RunError(
