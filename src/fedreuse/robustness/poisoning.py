@@ -1,4 +1,4 @@
-"""What the bad clients of a run do outside of its messages: to their data, in their counts, and how far they got."""
+"""Effects of an attack outside of messages: poisoned data, false example counts, and the attack's success rate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["claimed", "poisoned", "success_rate"]
 
 
 def poisoned(prepared: PreparedTask, config: RunConfig) -> PreparedTask:
-    """The task with the training examples of bad clients as they use them; what they hold out stays as it is."""
+    """Return the task with poisoned training examples of the attacking clients; held-out examples are unchanged."""
     attack = config.attack
     if attack is None or not attack.poisons:
         return prepared
@@ -31,7 +31,8 @@ def poisoned(prepared: PreparedTask, config: RunConfig) -> PreparedTask:
     inputs, labels = np.array(data.train.inputs), np.array(data.train.labels)
     if len(np.unique(prepared.training.indices)) < len(prepared.training.indices):
         raise ConfigError(
-            "attack: clients share examples here, so what one poisons others would train on; deal each once"
+            "attack: clients share examples here, so honest clients would train on poisoned ones; use a partition that "
+            "assigns each example to one client"
         )
     for client in sorted(config.bad_clients):
         own = prepared.training.of(client)
@@ -41,21 +42,21 @@ def poisoned(prepared: PreparedTask, config: RunConfig) -> PreparedTask:
 
 
 def claimed(prepared: PreparedTask, config: RunConfig) -> np.ndarray:
-    """Numbers of examples by client, as the clients tell them; where data stay at home, the server was told."""
+    """Return the number of examples that each client reports; with node-local data the reports are already given."""
     sizes = prepared.training.sizes
     if config.attack is None or prepared.is_at_home:
         return sizes
-    told = sizes.copy()
+    reported = sizes.copy()
     for client in config.bad_clients:
-        told[client] = config.attack.claim(int(sizes[client]))
-    return told
+        reported[client] = config.attack.claim(int(sizes[client]))
+    return reported
 
 
 def success_rate(federation: Federation, model: Model, split: Split) -> float | None:
-    """Share of examples on which a model does what the attacker wants; None if that is only to spoil it."""
+    """Return the share of examples on which a model gives the attacker's target; None for untargeted attacks."""
     attack = federation.config.attack
     goal = None if attack is None else attack.goal(split.inputs, split.labels)
     if goal is None or not len(goal[1]):
         return None
-    found = federation.trainer.evaluate(model, Split(*goal), scoring=Scoring(Accuracy()))
-    return found.mean_score
+    metrics = federation.trainer.evaluate(model, Split(*goal), scoring=Scoring(Accuracy()))
+    return metrics.mean_score

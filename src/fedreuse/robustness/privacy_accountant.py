@@ -1,4 +1,4 @@
-"""What a run with a private mean reveals of one client: releases counted, epsilon by Opacus' Renyi accountant.
+"""Privacy accounting of runs with a private mean: number of releases, and epsilon by Opacus' Renyi accountant.
 
 A client that takes part in rounds with factors d_1, d_2, ... on its clipped update takes part in as many Gaussian
 mechanisms of sensitivity d_t clip. Their Renyi divergences of order alpha add up to alpha / (2 noise^2) sum of d_t^2,
@@ -23,12 +23,12 @@ _ORDERS = (*(1 + step / 20 for step in range(1, 200)), *map(float, range(11, 257
 
 
 def releases(events: Iterable[EventRow], rho: float | None = None) -> float:
-    """The largest sum of squared factors of any client.
+    """Return the largest sum of squared factors of any client.
 
     Args:
         events: One per selected client and round.
-        rho: Factor per round of age on what is reused, where the rounds in which a client is reused tell nothing of its
-            data; None counts every selection in full.
+        rho: Factor per round of age on reused updates, if the rounds in which a client is reused reveal nothing about
+            its data; None counts every selection in full.
     """
     spent: dict[int, float] = {}
     for event in events:
@@ -39,7 +39,7 @@ def releases(events: Iterable[EventRow], rho: float | None = None) -> float:
 
 
 def epsilon(noise: float, releases: float, delta: float) -> float:
-    """The epsilon of so many Gaussian mechanisms with this noise multiplier, without amplification by sampling.
+    """Return the epsilon of `releases` Gaussian mechanisms with this noise multiplier, without subsampling.
 
     Example:
         >>> from fedreuse.robustness.privacy_accountant import epsilon
@@ -53,14 +53,14 @@ def epsilon(noise: float, releases: float, delta: float) -> float:
         return 0.0
     orders = list(_ORDERS)
     spent = rdp.compute_rdp(q=1.0, noise_multiplier=noise, steps=releases, orders=orders)
-    found, _ = rdp.get_privacy_spent(orders=orders, rdp=spent, delta=delta)
-    return float(found)
+    best, _ = rdp.get_privacy_spent(orders=orders, rdp=spent, delta=delta)
+    return float(best)
 
 
 def require_accountant() -> None:
-    """Refuse to go on where epsilon could not be told."""
+    """Raise a `ConfigError` if Opacus, which computes epsilon, is not installed."""
     if find_spec("opacus") is None:
         raise ConfigError(
-            "method.aggregate: private_mean tells epsilon with Opacus, which is not installed; "
+            "method.aggregate: private_mean needs Opacus, which is not installed, to report epsilon; "
             "pip install 'fedreuse[privacy]'"
         )

@@ -1,1 +1,1 @@
-"""Attacks: what bad members of a federation do, the same in every executor; one file each."""
+"""Attacks by Byzantine clients, the same in every executor, one file each."""

@@ -1,4 +1,4 @@
-"""What an attack is: which clients are bad, and what they change on the way from their data to the server's door."""
+"""Base class of attacks: the attacking clients, and the changes that they make to data, replies and counts."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["Attack", "BadMemory", "attacks", "with_updates"]
 
 @value
 class BadMemory:
-    """What a bad client remembers: the honest half's state, and notes of its own.
+    """State of an attacking client: the honest half's state, and its own notes.
 
-    `is_idle`: the honest half was not asked this time, so it has nothing to settle.
+    `is_idle`: the honest half did not run this time, so it has nothing to settle.
     """
 
     honest: Any
@@ -38,15 +38,13 @@ class BadMemory:
 
 @dataclass(frozen=True)
 class Attack:
-    """Bad clients, and four places at which they may lie; whatever an attack does not say is honest.
+    """Base class of attacks, with four methods to override; everything else stays honest.
 
-    One's own is a frozen dataclass that derives from this and overrides one place: `poison` (training data), `answer`
-    (what one client replies), `collude` (all bad clients together, with sight of the honest updates) or `claim` (the
-    number of examples).
+    An attack is a frozen dataclass that derives from this class and overrides `poison` (training data), `answer` (one
+    client's reply), `collude` (all attackers together, given the honest updates) or `claim` (the number of examples).
 
     Args:
-        bad: Share of all clients that are bad, in [0, 1); which ones is drawn with the run's seed, rounded to whole
-            clients.
+        bad: Share of all clients that attack, in [0, 1), rounded to whole clients, which are drawn with the run's seed.
 
     Example:
         >>> from dataclasses import dataclass
@@ -67,43 +65,43 @@ class Attack:
 
     @property
     def poisons(self) -> bool:
-        """Whether it changes training data."""
+        """True if the attack changes training data."""
         return False
 
     @property
     def colludes(self) -> bool:
-        """Whether bad clients answer together, with sight of the honest updates."""
+        """True if attackers answer together, given the honest updates."""
         return False
 
     def clients(self, num_clients: int, seed: int) -> frozenset[int]:
-        """Who is bad."""
+        """Return the ids of the attacking clients."""
         drawn = stream(seed, "bad clients").permutation(num_clients)
         return frozenset(int(client) for client in drawn[: round(self.bad * num_clients)])
 
     def poison(
         self, inputs: np.ndarray, labels: np.ndarray, num_classes: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A bad client's training examples as it uses them; the arrays are its own to change."""
+        """Return an attacker's training examples; the given arrays may be changed in place."""
         del num_classes, rng
         return inputs, labels
 
     def answer(self, half: ClientHalf[Any], request: Message, state: Any, trainer: LocalTrainer) -> tuple[Message, Any]:
-        """What a bad client replies; `half` is what it would do if it were honest.
+        """Return an attacker's reply and state; `half` is the honest client half.
 
-        A state of its own is a `BadMemory`.
+        An attack that keeps its own state returns a `BadMemory`.
         """
         return half.answer(request, state, trainer)
 
     def collude(self, honest: Sequence[np.ndarray], num_bad: int) -> np.ndarray:
-        """The update that every bad client of this round sends, in double precision, given the honest ones."""
+        """Return the update that every attacker of this round sends, in double precision, given the honest ones."""
         raise NotImplementedError(f"{type(self).__name__} must define collude(honest, num_bad)")
 
     def claim(self, examples: int) -> int:
-        """How many training examples a bad client says it has."""
+        """Return the number of training examples that an attacker reports."""
         return examples
 
     def goal(self, inputs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-        """Inputs, and the classes that the attacker wants for them; None if it only wants to spoil the model."""
+        """Return inputs and the classes that the attacker wants for them; None for untargeted attacks."""
         del inputs, labels
         return None
 
@@ -112,6 +110,6 @@ attacks: Registry[Attack] = Registry("attacks", "fedreuse.robustness.attacks", b
 
 
 def with_updates(reply: Message, change: Callable[[Tensors], Tensors]) -> Message:
-    """A reply with every group changed but running statistics and counters."""
+    """Return a reply in which every group except running statistics and counters is changed."""
     groups = {group: tensors if group in BUFFER_GROUPS else change(tensors) for group, tensors in reply.groups.items()}
     return replace(reply, groups=groups)

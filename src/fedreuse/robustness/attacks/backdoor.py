@@ -1,4 +1,4 @@
-"""Backdoor by trigger: a bad client teaches the model that a small patch means one class (Gu et al. 2017)."""
+"""Backdoor by trigger: attackers train the model to assign images with a small patch to one class (Gu et al. 2017)."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["Backdoor"]
 @attacks.register("backdoor")
 @dataclass(frozen=True)
 class Backdoor(Attack):
-    """Stamp a bright square into the lower right corner of some images and call them `target`.
+    """Backdoor: a bright square in the lower right corner of some images, which are labelled `target`.
 
-    The run's summary then tells the success rate: the share of test images of other classes that the model calls
-    `target` once they are stamped.
+    The run's summary then reports the success rate: the share of test images of other classes that the model classifies
+    as `target` with the square.
 
     Args:
-        bad: Share of all clients that are bad, in [0, 1).
-        target: The class that the trigger stands for, from 0.
+        bad: Share of all clients that attack, in [0, 1).
+        target: Class of images with the trigger, from 0.
         size: Side of the square in pixels, at least 1.
-        share: Share of a bad client's examples that are stamped, in (0, 1].
-        boost: Factor on the update, above 0; larger than 1 lets few clients replace the model.
+        share: Share of an attacker's examples that get the trigger, in (0, 1].
+        boost: Factor on the update, above 0; values above 1 let few clients replace the model.
 
     Example: `attack: {name: backdoor, target: 7, size: 2, boost: 5}`.
     """
@@ -52,13 +52,13 @@ class Backdoor(Attack):
 
     @property
     def poisons(self) -> bool:
-        """It changes training data."""
+        """True: the attack changes training data."""
         return True
 
     def poison(
         self, inputs: np.ndarray, labels: np.ndarray, num_classes: int, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Some images stamped and called `target`."""
+        """Put the trigger on some images and label them `target`."""
         if self.target >= num_classes:
             raise ConfigError(
                 f"attack.target is {self.target}, but there are {num_classes} classes; choose one of them"
@@ -70,12 +70,12 @@ class Backdoor(Attack):
         return inputs, labels
 
     def answer(self, half: ClientHalf[Any], request: Message, state: Any, trainer: LocalTrainer) -> tuple[Message, Any]:
-        """The update of the poisoned data, boosted."""
+        """Return the update of the poisoned data, times `boost`."""
         reply, after = half.answer(request, state, trainer)
         return (reply if self.boost == 1 else with_updates(reply, lambda tensors: scale(tensors, self.boost))), after
 
     def goal(self, inputs: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Stamped images of the other classes, and `target` for each."""
+        """Return images of the other classes with the trigger, and `target` for each."""
         others = labels != self.target
         stamped = self._stamped(inputs[others])
         return stamped, np.full(len(stamped), self.target, labels.dtype)

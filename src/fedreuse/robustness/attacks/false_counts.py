@@ -1,4 +1,4 @@
-"""False counts: a bad client claims more examples than it has, which buys weight in a mean."""
+"""False counts: attackers report more examples than they have, which increases their weight in a mean."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["FalseCounts"]
 @attacks.register("false_counts")
 @dataclass(frozen=True)
 class FalseCounts(Attack):
-    """Claim `times` as many examples as there are; `max_examples` bounds what the claim is worth.
+    """False counts: report `times` as many examples as there are; `max_examples` limits the effect.
 
     Args:
-        bad: Share of all clients that are bad, in [0, 1).
+        bad: Share of all clients that attack, in [0, 1).
         times: Factor on the number of examples, from 1 to 10^9.
-        factor: What the update is multiplied by; -1 turns the weight that was won against the model.
+        factor: Factor on the update; -1 uses the additional weight against the model.
 
     Example: `attack: {name: false_counts, times: 1000}`.
     """
@@ -39,10 +39,10 @@ class FalseCounts(Attack):
         require(1 <= self.times <= 10**9, "attack.times must be from 1 to 10^9", self.times)
 
     def claim(self, examples: int) -> int:
-        """More than there are."""
+        """Return `times` the number of examples."""
         return examples * self.times
 
     def answer(self, half: ClientHalf[Any], request: Message, state: Any, trainer: LocalTrainer) -> tuple[Message, Any]:
-        """The honest reply, multiplied."""
+        """Return the honest reply, times `factor`."""
         reply, after = half.answer(request, state, trainer)
         return (reply if self.factor == 1 else with_updates(reply, lambda each: scale(each, self.factor))), after

@@ -1,4 +1,4 @@
-"""Free rider: a bad client takes the model and does as little as it can."""
+"""Free rider: attackers receive the model and avoid the work of training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["FreeRider", "Said"]
 
 @value
 class Said:
-    """What a bad client replied to the first request of a kind."""
+    """An attacker's reply to the first request of a kind."""
 
     kind: str
     groups: Mapping[str, Tensors]
@@ -31,13 +31,12 @@ class Said:
 @attacks.register("free_rider")
 @dataclass(frozen=True)
 class FreeRider(Attack):
-    """Save the work of training.
+    """Free rider: avoid the work of training.
 
     Args:
-        bad: Share of all clients that are bad, in [0, 1).
-        mode: `score` answers score 0 without computing anything, so that DG-FedReuse reuses the old update as long as
-            the gate's age limit lets it, and trains when it must. `replay` repeats its first reply to each kind of
-            request for ever.
+        bad: Share of all clients that attack, in [0, 1).
+        mode: `score` answers score 0 without computing it, so that DG-FedReuse reuses the old update up to the gate's
+            age limit, and trains when it must. `replay` always repeats its first reply to each kind of request.
 
     Example: `attack: {name: free_rider, mode: replay}`.
     """
@@ -50,13 +49,13 @@ class FreeRider(Attack):
         require(self.mode in ("score", "replay"), "attack.mode must be score or replay", self.mode)
 
     def answer(self, half: ClientHalf[Any], request: Message, state: Any, trainer: LocalTrainer) -> tuple[Message, Any]:
-        """As little as possible."""
+        """Reply with as little work as possible."""
         if self.mode == "score":
             if request.kind == "score":
                 return Message("score", values={"score": 0.0}), state
             return half.answer(request, state, trainer)
         memory = state if isinstance(state, BadMemory) else BadMemory(state, {})
-        if (said := memory.notes.get(request.kind)) is not None:
-            return Message(said.kind, said.groups, said.values), replace(memory, is_idle=True)
+        if (first := memory.notes.get(request.kind)) is not None:
+            return Message(first.kind, first.groups, first.values), replace(memory, is_idle=True)
         reply, after = half.answer(request, memory.honest, trainer)
         return reply, BadMemory(after, {**memory.notes, request.kind: Said(reply.kind, reply.groups, reply.values)})

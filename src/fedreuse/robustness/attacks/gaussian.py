@@ -1,4 +1,4 @@
-"""Gaussian: a bad client sends noise."""
+"""Gaussian: attackers send noise."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["Gaussian"]
 @attacks.register("gaussian")
 @dataclass(frozen=True)
 class Gaussian(Attack):
-    """Send normal noise in the place of the update.
+    """Gaussian noise instead of the update.
 
     Args:
-        bad: Share of all clients that are bad, in [0, 1).
+        bad: Share of all clients that attack, in [0, 1).
         length: Expected Euclidean norm of the noise, as a multiple of the honest update's, above 0.
 
     Example: `attack: {name: gaussian, length: 10}`.
@@ -37,7 +37,7 @@ class Gaussian(Attack):
         require(self.length > 0, "attack.length must be above 0", self.length)
 
     def answer(self, half: ClientHalf[Any], request: Message, state: Any, trainer: LocalTrainer) -> tuple[Message, Any]:
-        """Noise of the given length, the same wherever the client is played."""
+        """Return noise of the given length, the same in every executor."""
         reply, after = half.answer(request, state, trainer)
         rng = trainer.rng("attack")
 

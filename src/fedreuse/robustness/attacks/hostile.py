@@ -1,7 +1,7 @@
-"""A method some of whose clients are bad: both halves, with the attack around them.
+"""Methods under attack: both halves, wrapped by the attack.
 
-Bad clients run the honest client half and change its reply before it is packed. Colluders see what the server decoded
-of the honest replies and put their own in the place of what they sent; they know `max_norm` and stay within it.
+Attackers run the honest client half and change its reply before it is packed. Colluders need the honest updates of the
+same round, so their replies are replaced at the server, after decoding; they know `max_norm` and stay below it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GROUP = "update"
 
 
 def under_attack(method: Method, attack: Attack, bad: frozenset[int]) -> Method:
-    """The method with an attack by these clients."""
+    """Return the method with an attack by these clients."""
     if not bad:
         return method
     server = HostileServer(method.server, attack, bad, method.max_norm) if attack.colludes else method.server
@@ -40,7 +40,7 @@ def under_attack(method: Method, attack: Attack, bad: frozenset[int]) -> Method:
 
 @dataclass(frozen=True)
 class HostileClient(ClientHalf[Any]):
-    """Every client's half: honest, or as the attack says."""
+    """The client half of every client: honest, or the attack's."""
 
     honest: ClientHalf[Any]
     attack: Attack
@@ -48,34 +48,34 @@ class HostileClient(ClientHalf[Any]):
 
     @property
     def wants_delivered(self) -> bool:
-        """As the honest half."""
+        """True if the honest half needs the delivered tensors."""
         return self.honest.wants_delivered
 
     def init(self) -> Any:
-        """As the honest half."""
+        """Delegate to the honest half."""
         return self.honest.init()
 
     def answer(self, request: Message, state: Any, trainer: LocalTrainer) -> tuple[Message, Any]:
-        """The truth, or what a bad client makes of it."""
+        """Return the honest reply, or the attacker's."""
         if trainer.client not in self.bad:
             return self.honest.answer(request, state, trainer)
         return self.attack.answer(self.honest, request, state, trainer)
 
     def settle(self, state: Any, delivered: Message) -> Any:
-        """As the honest half."""
+        """Delegate to the honest half."""
         if isinstance(state, BadMemory):
             return state if state.is_idle else replace(state, honest=self.honest.settle(state.honest, delivered))
         return self.honest.settle(state, delivered)
 
     def own_model(self, state: Any, received: Model, trainer: LocalTrainer) -> Model:
-        """As the honest half."""
+        """Delegate to the honest half."""
         honest = state.honest if isinstance(state, BadMemory) else state
         return self.honest.own_model(honest, received, trainer)
 
 
 @dataclass(frozen=True)
 class HostileServer(ServerHalf[Any]):
-    """The honest server half, before which bad clients exchange their updates."""
+    """The honest server half, with replies of colluding clients replaced before it sees them."""
 
     honest: ServerHalf[Any]
     attack: Attack
@@ -83,23 +83,23 @@ class HostileServer(ServerHalf[Any]):
     max_norm: float | None = None
 
     def init(self, model: Model, population: Population) -> Any:
-        """As the honest half."""
+        """Delegate to the honest half."""
         return self.honest.init(model, population)
 
     def model(self, state: Any) -> Model:
-        """As the honest half."""
+        """Delegate to the honest half."""
         return self.honest.model(state)
 
     def broadcast(self, state: Any) -> Model:
-        """As the honest half."""
+        """Delegate to the honest half."""
         return self.honest.broadcast(state)
 
     def forget(self, state: Any, client: int) -> Any:
-        """As the honest half."""
+        """Delegate to the honest half."""
         return self.honest.forget(state, client)
 
     def round(self, state: Any, cohort: Cohort) -> Conversation[Any]:
-        """The honest conversation, with other replies of the bad clients."""
+        """Run the honest round with replaced replies of the attackers."""
         conversation = self.honest.round(state, cohort)
         requests = next(conversation)
         while True:
@@ -114,7 +114,7 @@ class HostileServer(ServerHalf[Any]):
         honest = [to_dense(update).values for client, update in updates.items() if client not in self.bad]
         present = [client for client in updates if client in self.bad]
         if not honest or not present or len({len(row) for row in honest}) > 1:
-            return replies  # nobody to learn from, or clients were asked for different layers
+            return replies  # no honest update to start from, or clients sent different layers
         made = self._bounded(self.attack.collude(honest, len(present)))
         return {
             client: self._replaced(reply, made) if client in present else reply for client, reply in replies.items()

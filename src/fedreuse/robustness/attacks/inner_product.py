@@ -19,12 +19,12 @@ __all__ = ["InnerProduct"]
 @attacks.register("inner_product")
 @dataclass(frozen=True)
 class InnerProduct(Attack):
-    """Send minus `factor` times the mean of the honest updates.
+    """Inner-product manipulation: send minus `factor` times the mean of the honest updates.
 
-    Small factors slip past rules that look at distances, large ones turn a mean round.
+    Small factors evade rules based on distances, large ones reverse a mean.
 
     Args:
-        bad: Share of all clients that are bad, in [0, 1).
+        bad: Share of all clients that attack, in [0, 1).
         factor: Multiple of the honest mean, above 0; the paper's epsilon.
 
     Example: `attack: {name: inner_product, factor: 0.1}`.
@@ -39,11 +39,11 @@ class InnerProduct(Attack):
 
     @property
     def colludes(self) -> bool:
-        """It looks at the honest updates."""
+        """True: the attack uses the honest updates."""
         return True
 
     def collude(self, honest: Sequence[np.ndarray], num_bad: int) -> np.ndarray:
-        """The same update for all of them."""
+        """Return the update that all attackers send."""
         del num_bad
         mean: np.ndarray = np.stack([row.astype(np.float64) for row in honest]).mean(axis=0)
         return -self.factor * mean

@@ -1,4 +1,4 @@
-"""Scaled update: a bad client multiplies its update, and may say a score that lets the server reuse it."""
+"""Scaled update: attackers multiply their update, and may report a score that makes the server reuse it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["Scaled"]
 @attacks.register("scaled")
 @dataclass(frozen=True)
 class Scaled(Attack):
-    """Send the honest update times a factor.
+    """Scaled update: send the honest update times a factor.
 
     Args:
-        bad: Share of all clients that are bad, in [0, 1).
-        factor: What the update is multiplied by; negative leads away from the minimum, large outweighs the others.
-        score: What a bad client says when it is asked for its score, in [0, 2]; 0 lets the server reuse the update as
-            long as it may. Null says the truth.
+        bad: Share of all clients that attack, in [0, 1).
+        factor: Factor on the update; negative values lead away from the minimum, large ones outweigh the others.
+        score: Score that an attacker reports, in [0, 2]; 0 lets the server reuse the update as long as possible. Null
+            reports the true score.
 
     Example: `attack: {name: scaled, factor: -50, score: 0}`.
     """
@@ -41,7 +41,7 @@ class Scaled(Attack):
         require(is_score, "attack.score must be in [0, 2], or null", self.score)
 
     def answer(self, half: ClientHalf[Any], request: Message, state: Any, trainer: LocalTrainer) -> tuple[Message, Any]:
-        """The honest reply, multiplied."""
+        """Return the honest reply, times `factor`; to a scoring request, the false score."""
         reply, after = half.answer(request, state, trainer)
         if self.score is not None and "score" in reply.values:
             return replace(reply, values={**reply.values, "score": self.score}), after

@@ -1,4 +1,4 @@
-"""Sign flip: a bad client sends its update with the opposite sign."""
+"""Sign flip: attackers send their update with the opposite sign."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["SignFlip"]
 @attacks.register("sign_flip")
 @dataclass(frozen=True)
 class SignFlip(Attack):
-    """Send minus the honest update: of the same length, in the opposite direction.
+    """Sign flip: send minus the honest update, of the same length in the opposite direction.
 
     Args:
-        bad: Share of all clients that are bad, in [0, 1).
+        bad: Share of all clients that attack, in [0, 1).
 
     Example: `attack: {name: sign_flip, bad: 0.1}`.
     """
 
     def answer(self, half: ClientHalf[Any], request: Message, state: Any, trainer: LocalTrainer) -> tuple[Message, Any]:
-        """The honest reply with the opposite sign."""
+        """Return the honest reply with the opposite sign."""
         reply, after = half.answer(request, state, trainer)
         return with_updates(reply, lambda tensors: scale(tensors, -1.0)), after
