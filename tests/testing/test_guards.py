@@ -41,7 +41,7 @@ def test_the_digest_sees_every_array() -> None:
 
 def test_arrays_that_could_be_written_to_are_noticed() -> None:
     with (
-        pytest.raises(AssertionError, match="x was given an array that can be written to"),
+        pytest.raises(AssertionError, match="x was given a writable array"),
         unchanged("x", np.zeros(2)),
     ):
         pass
@@ -65,7 +65,7 @@ def test_requests_that_name_their_answers_pass_and_others_do_not() -> None:
         def round(self, state: Any, cohort: Any) -> Any:
             yield dict.fromkeys(cohort.clients, Message("train"))
 
-    with pytest.raises(AssertionError, match=r"requests \['train'\] do not say what may answer them"):
+    with pytest.raises(AssertionError, match=r"requests \['train'\] do not name their answers"):
         Session(FEDERATION, named(replace(method, server=Mute())), Setting()).advance(1)
 
 

@@ -1,1 +1,1 @@
-"""Conformance suites for methods, links, client stores and executors, and a federation without torch to run them on."""
+"""Conformance suites for methods, links, client stores and executors, and a small federation without torch."""

@@ -1,4 +1,4 @@
-"""One case of conformance: a method with its links and what it says; and the Messages table of a method's card."""
+"""Cases of the conformance suite: a method with its links and messages; and the Messages table of a method's card."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fedreuse.testing.quadratic import quadratic_schema
 __all__ = ["AVERAGING", "SCORED", "Case", "Said", "read_messages"]
 
 Said = tuple[str, str, str]
-"""Kind, direction (down or up) and group of what crosses; the group is empty for a message without tensors."""
+"""Kind, direction (down or up) and group of a message; the group is empty for a message without tensors."""
 
 _SCOPE = Scope(quadratic_schema(), clients=6, cohort=3, rounds=7)
 AVERAGING = ("train down model buffers counters", "update up update buffers counters")
@@ -26,10 +26,10 @@ SCORED = (*AVERAGING, "train down", "score down model buffers counters", "score 
 
 @dataclass(frozen=True)
 class Case:
-    """A method by name, its options, the links of its update and model, the buffer policy, and what it may say.
+    """A method by name, its options, the links of its update and model, the buffer policy, and its messages.
 
-    Each entry of `says` is a kind, a direction and the groups that may come with it; the default is one exchange of the
-    averaging family. `other_uplinks` and `other_downlinks` are links of further groups.
+    Each entry of `says` is a kind, a direction and the groups that it may carry; the default is one exchange of the
+    averaging family. `other_uplinks` and `other_downlinks` are links of other groups.
     """
 
     method: str
@@ -43,7 +43,7 @@ class Case:
 
     @property
     def id(self) -> str:
-        """A readable name of the case."""
+        """Readable name of the case."""
         gate = self.options.get("gate")
         rest = [f"{key}={value}" for key, value in self.options.items() if key != "gate"]
         links = [_name(self.uplink), *(f"{group} {_name(link)}" for group, link in self.other_uplinks.items())]
@@ -54,23 +54,23 @@ class Case:
 
     @property
     def card(self) -> str:
-        """The file name of its card: after the method, or after the module of a method of one's own."""
+        """File name of its card: the name of the method, or of the module of a user-defined method."""
         return f"{self.method.partition(':')[0].rpartition('.')[2]}.md"
 
     @property
     def config(self) -> MethodConfig:
-        """The method's configuration."""
-        allow([self.method.partition(":")[0]] if ":" in self.method else [])  # whoever writes a case means it
+        """Configuration of the method."""
+        allow([self.method.partition(":")[0]] if ":" in self.method else [])  # naming it in a case is the permission
         return methods.parse({"name": self.method, **self.options}, "method")
 
     def build(self) -> Method:
-        """Both halves and the links, as a run builds them: under `as_weights` buffers take the update's link."""
+        """Build both halves and the links as a run does: with `as_weights` buffers take the update's link."""
         up = _wanted({"update": self.uplink, **self.other_uplinks}, "uplink")
         down = _wanted({"model": self.downlink, **self.other_downlinks}, "downlink")
         config, uplink = choose_links(self.config, up, "uplink")
         config, downlink = choose_links(config, down, "downlink")
-        if (found := config.resolve(_SCOPE)) is not None:
-            config, uplink, downlink = found.method, dict(found.uplink), dict(found.downlink)
+        if (resolved := config.resolve(_SCOPE)) is not None:
+            config, uplink, downlink = resolved.method, dict(resolved.uplink), dict(resolved.downlink)
         server, client = config.halves(self.buffers)
         if self.buffers == "as_weights":
             uplink |= dict.fromkeys(("buffers", "counters"), uplink.get("update", Plain()))
@@ -78,18 +78,18 @@ class Case:
 
     @property
     def declared(self) -> frozenset[Said]:
-        """Everything that the case allows to cross."""
-        said: set[Said] = set()
+        """All messages that the case allows."""
+        declared: set[Said] = set()
         for entry in self.says:
             kind, direction, *groups = entry.split()
-            said |= {(kind, direction, ""), *((kind, direction, group) for group in groups)}
-        return frozenset(said)
+            declared |= {(kind, direction, ""), *((kind, direction, group) for group in groups)}
+        return frozenset(declared)
 
 
 def read_messages(card: Path) -> frozenset[Said]:
     """Return the rows of a card's Messages table: kind, direction, group.
 
-    In place of a table the section may refer to another card: "As [`fedavg`](fedavg.md)."
+    Instead of a table the section may refer to another card: "As [`fedavg`](fedavg.md)."
     """
     if not card.exists():
         raise AssertionError(f"{card} is missing: every method has a card")
@@ -102,13 +102,13 @@ def read_messages(card: Path) -> frozenset[Said]:
     header = [cell.strip().lower() for cell in rows[0]] if rows else []
     if header[:3] != ["kind", "direction", "groups"]:
         raise AssertionError(f"{card}: the table under `## Messages` must have columns kind, direction, groups, when")
-    said: set[Said] = set()
+    listed: set[Said] = set()
     for row in rows[2:]:
         kinds, directions, groups = (re.findall(r"[A-Za-z_]+", cell) for cell in row[:3])
         for direction in {"down", "up"} & {word.lower() for word in directions}:
             for kind in kinds:
-                said |= {(kind, direction, ""), *((kind, direction, group) for group in groups)}
-    return frozenset(said)
+                listed |= {(kind, direction, ""), *((kind, direction, group) for group in groups)}
+    return frozenset(listed)
 
 
 def _wanted(specs: Mapping[str, object], direction: str) -> dict[str, Wanted]:

@@ -1,4 +1,4 @@
-"""Workers that die or dawdle on purpose: what an executor must survive."""
+"""Workers that die or stall on purpose, for tests of executors."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _AWAKE = "awake"
 
 @dataclass(frozen=True)
 class DyingSetup:
-    """A setup whose process is killed when it plays a client in a round, the first `num_deaths` times.
+    """A setup whose process is killed when it runs a client in a round, the first `num_deaths` times.
 
-    With a delay, death comes so many seconds later, whatever the process does then. `folder` is where the deaths are
-    counted, because a dead process remembers nothing.
+    With a delay, the process is killed that many seconds later, whatever it does then. Deaths are counted by files in
+    `folder`, because a dead process has no memory.
     """
 
     setup: WorkerSetup
@@ -39,7 +39,7 @@ class DyingSetup:
     delay_seconds: float = 0.0
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Site:
-        """The inner setup; death comes with the trainer."""
+        """Build the inner site with a trainer that kills the process."""
         inner = self.setup(arrays)
 
         def dying(client: int, round_number: int) -> LocalTrainer:
@@ -55,10 +55,10 @@ class DyingSetup:
 
 @dataclass(frozen=True)
 class SleepingSetup:
-    """A setup whose process sleeps before it plays anybody in a round: time to take its machine away.
+    """A setup whose process sleeps before it runs a client in a round, so that a test can remove its machine.
 
-    A file per client in `folder` says so, with the number of the process that started the sleeper (in Ray: the node).
-    Everybody sleeps until `wake` is called, however slow the machine is, but never longer than `longest_seconds`.
+    It writes a file per client to `folder`, with the id of the process that started the sleeper (in Ray: the node). All
+    sleep until `wake` is called, however slow the machine is, but never longer than `longest_seconds`.
     """
 
     setup: WorkerSetup
@@ -67,7 +67,7 @@ class SleepingSetup:
     longest_seconds: float = 600.0
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> Site:
-        """The inner setup; sleep comes before the trainer."""
+        """Build the inner site with a trainer that sleeps first."""
         inner = self.setup(arrays)
 
         def sleeping(client: int, round_number: int) -> LocalTrainer:
@@ -80,7 +80,7 @@ class SleepingSetup:
 
 
 def wake(folder: str | Path) -> None:
-    """End the sleep of everybody whose `SleepingSetup` has this folder, now and later."""
+    """End the sleep of all processes whose `SleepingSetup` has this folder, now and later."""
     (Path(folder) / _AWAKE).touch()
 
 

@@ -1,4 +1,4 @@
-"""Guards around halves, links and trainers: they change nothing, and raise when something breaks its word."""
+"""Guards around halves, links and trainers: they change no result, and raise if a contract is violated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["MirroredLink", "NothingElse", "digest", "guarded", "mirrored", "name
 
 
 def digest(*trees: object) -> str:
-    """A hash of every array that some values hold."""
+    """Return a hash of all arrays in some values."""
     total = sha256()
     for tree in trees:
         for array in arrays_of(tree):
@@ -44,17 +44,17 @@ def digest(*trees: object) -> str:
 
 @contextmanager
 def unchanged(what: str, *trees: object) -> Iterator[None]:
-    """Fail if an input is changed inside, or could be: its arrays must be frozen."""
+    """Fail if an input is changed inside the context, or could be: its arrays must be read-only."""
     before = digest(*trees)
     for tree in trees:
         for array in arrays_of(tree):
-            assert not array.flags.writeable, f"{what} was given an array that can be written to"
+            assert not array.flags.writeable, f"{what} was given a writable array"
     yield
     assert digest(*trees) == before, f"{what} changed its input"
 
 
 def guarded(method: Method) -> Method:
-    """The same method; a half or link that changes what it was given fails."""
+    """Return the same method, which fails if a half or link changes its input."""
     uplink, downlink = (
         {group: _guarded_link(link) for group, link in side.items()} for side in (method.uplink, method.downlink)
     )
@@ -98,7 +98,7 @@ class _GuardedServer(ServerHalf[Any]):
 
 
 def named(method: Method) -> Method:
-    """The same method; a request that does not name its answers fails."""
+    """Return the same method, which fails if a request does not name its answers."""
     return replace(method, server=_NamedServer(method.server))
 
 
@@ -120,9 +120,7 @@ class _NamedServer(ServerHalf[Any]):
         requests = next(conversation)
         while True:
             silent = sorted({request.kind for request in requests.values() if not request.answers})
-            assert not silent, (
-                f"requests {silent} do not say what may answer them: Message(..., answers=(Answer(...),))"
-            )
+            assert not silent, f"requests {silent} do not name their answers: Message(..., answers=(Answer(...),))"
             replies = yield requests
             try:
                 requests = conversation.send(replies)
@@ -197,12 +195,12 @@ class _GuardedCodec(Codec):
 
 
 def _guarded_link(link: Link) -> Link:
-    """A plain link stays one, because its parcels are shared between clients."""
+    """Wrap a link; a plain link stays plain with a guarded codec, because its parcels are shared between clients."""
     return Plain(_GuardedCodec(link.codec)) if isinstance(link, Plain) else _GuardedLink(link)
 
 
 def mirrored(method: Method, groups: Collection[str]) -> Method:
-    """The same method; what each receiver decodes must be what the sender, from its own state, says it will."""
+    """Return the same method, which fails if a receiver decodes other tensors than its sender predicts."""
     uplink = {group: MirroredLink(method.uplink.get(group, Plain())) for group in {*groups, *method.uplink}}
     downlink = {group: MirroredLink(method.downlink.get(group, Plain())) for group in {*groups, *method.downlink}}
     return replace(method, uplink=uplink, downlink=downlink)
@@ -210,31 +208,31 @@ def mirrored(method: Method, groups: Collection[str]) -> Method:
 
 @dataclass(frozen=True)
 class MirroredLink(AroundLink):
-    """Compares both ends of a link, client by client; for executors that stay in one process."""
+    """A link that compares its two ends, client by client; for executors in one process."""
 
-    said: dict[int, Tensors] = field(default_factory=dict)
+    predicted: dict[int, Tensors] = field(default_factory=dict)
     has_memory: ClassVar[bool] = True
 
     def send(self, tensors: Tensors, state: Any, context: LinkContext) -> tuple[Parcel | None, Any]:
-        """Note what the receiver is said to decode."""
+        """Record the tensors that the receiver should decode."""
         parcel, after = super().send(tensors, state, context)
-        self.said[context.client] = self.delivered(parcel, after, context)
+        self.predicted[context.client] = self.delivered(parcel, after, context)
         return parcel, after
 
     def receive(self, parcel: Parcel | None, state: Any, context: LinkContext) -> tuple[Tensors, Any]:
         """Decode and compare."""
         received, after = super().receive(parcel, state, context)
-        assert is_equal(received, self.said[context.client]), (
-            f"client {context.client}, round {context.round_number}: the two ends of {self.link} hold other tensors"
+        assert is_equal(received, self.predicted[context.client]), (
+            f"client {context.client}, round {context.round_number}: the two ends of {self.link} hold different tensors"
         )
         return received, after
 
 
 class NothingElse:
-    """A trainer that refuses what a method's needs do not ask for: gradients, corrections, numbers of steps."""
+    """A trainer that refuses gradients, corrections and numbers of steps that a method's needs do not declare."""
 
     def __init__(self, inner: LocalTrainer, needs: Needs) -> None:
-        """`inner` does the work."""
+        """Wrap `inner`."""
         self._inner = inner
         self._needs = needs
         self.client: int = inner.client
@@ -243,30 +241,30 @@ class NothingElse:
 
     @property
     def work(self) -> Work:
-        """As the trainer."""
+        """Work of the inner trainer."""
         return self._inner.work
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
     ) -> Trained:
-        """As the trainer, unless something is asked that was not said."""
+        """Train; fail if corrections or steps are used without being declared."""
         self._check("corrections", correction is not None)
         self._check("steps", steps is not None)
         return self._inner.train(start, correction, steps, purpose)
 
     def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
-        """As the trainer, if the method said so."""
+        """Return a gradient; fail if gradients are not declared."""
         self._check("gradients", True)
         return self._inner.gradient(at, names, plan, purpose)
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
-        """As the trainer."""
+        """Delegate to the inner trainer."""
         return self._inner.evaluate(model, split)
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """As the trainer."""
+        """Delegate to the inner trainer."""
         return self._inner.rng(purpose)
 
-    def _check(self, need: str, is_asked: bool) -> None:
-        if is_asked and not getattr(self._needs, need):
-            raise AssertionError(f"the method asks for {need}, but its needs do not say so: Needs({need}=True)")
+    def _check(self, need: str, is_used: bool) -> None:
+        if is_used and not getattr(self._needs, need):
+            raise AssertionError(f"the method uses {need}, but its needs do not declare it: Needs({need}=True)")

@@ -1,11 +1,12 @@
-"""A federation of quadratics in plain numpy: small enough to check a method to the last bit, through the real engine.
+"""A federation of quadratics in plain numpy, small enough to check a method bit by bit, through the real engine.
 
     F_i(w) = 1/2 (w - b_i)' A_i (w - b_i)                  A_i diagonal
     g      = A_i (w - b_i) + noise z + shift + pull (w - anchor) + weight_decay w
     v      = momentum v + g                                v = g at the first step
     w      = w - lr v
 
-Buffers, if there are any, follow every step as BatchNorm's do: s = 0.9 s + 0.1 (what client i sees), and a counter.
+Buffers, if there are any, change at every step as BatchNorm's do: s = 0.9 s + 0.1 (client i's statistics), and a
+counter increases.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _LOOK_AHEAD = 2
 
 @cache
 def quadratic_schema(has_buffers: bool = True) -> ModelSchema:
-    """Three weights, of which two are the head; two running statistics and a counter."""
+    """Return a schema of three weights, of which two are the head, two running statistics and a counter."""
     weights = Schema(tuple(TensorSpec(name, shape, "float64") for name, shape in _SHAPES.items()))
     if not has_buffers:
         return ModelSchema(weights)
@@ -79,7 +80,7 @@ def quadratic_schema(has_buffers: bool = True) -> ModelSchema:
 
 @dataclass(frozen=True)
 class QuadraticTraining:
-    """How every client trains."""
+    """Hyperparameters of local training, the same for every client."""
 
     lr: float = 0.1
     momentum: float = 0.0
@@ -89,7 +90,7 @@ class QuadraticTraining:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticFederation:
-    """All clients as plain arrays: row i is client i's. `poisoned` lists (round, client) whose training diverges."""
+    """All clients as plain arrays: row i is client i. `poisoned` lists (round, client) whose training diverges."""
 
     curvatures: np.ndarray
     optima: np.ndarray
@@ -111,7 +112,7 @@ class QuadraticFederation:
         seed: int = 7,
         has_buffers: bool = True,
     ) -> QuadraticFederation:
-        """Clients that disagree: other curvatures, optima, numbers of examples and of steps."""
+        """Draw clients with different curvatures, optima, numbers of examples and of steps."""
         rng = stream(seed, "quadratics")
         size = quadratic_schema().weights.size
         return cls(
@@ -128,7 +129,7 @@ class QuadraticFederation:
 
     @property
     def schema(self) -> ModelSchema:
-        """What the model is made of."""
+        """Schema of the model."""
         return quadratic_schema(self.has_buffers)
 
     @property
@@ -138,37 +139,37 @@ class QuadraticFederation:
 
     @property
     def initial(self) -> Model:
-        """Weights drawn once per seed; means zero, variances one, as BatchNorm starts."""
+        """Initial model: weights drawn once per seed; means zero, variances one, as in BatchNorm."""
         schema = self.schema
         weights = Tensors(schema.weights, stream(self.seed, "init").normal(0.0, 1.0, schema.weights.size))
         statistics = np.repeat([0.0, 1.0], _NUM_STATISTICS) if self.has_buffers else np.empty(0)
         return Model(weights, Tensors(schema.buffers, statistics.astype(schema.buffers.dtype)), zeros(schema.counters))
 
     def trainer(self, client: int, round_number: int) -> QuadraticTrainer:
-        """One client in one round."""
+        """Return the trainer of one client in one round."""
         return QuadraticTrainer(self, client, round_number)
 
     def validate(self, model: Model, start: int, stop: int) -> Metrics:
-        """A model on validation examples: the i-th is what client i, counted round and round, says of it."""
-        told = [self.trainer(number % len(self.examples), 0).evaluate(model) for number in range(start, stop)]
-        return sum(told, Metrics(0, 0.0, 0.0))
+        """Evaluate a model on validation examples; example i is the evaluation by client i modulo their number."""
+        metrics = [self.trainer(number % len(self.examples), 0).evaluate(model) for number in range(start, stop)]
+        return sum(metrics, Metrics(0, 0.0, 0.0))
 
     def site(self, method: Method, **fields: Any) -> Site:
-        """Return what an executor needs to run these clients; `fields` are further ones of the site."""
+        """Return the site for an executor; `fields` are additional fields of `Site`."""
         return Site(method, self.schema, self.trainer, self.validate, seed=self.seed, **fields)
 
     def cohort(self, round_number: int, size: int) -> Cohort:
-        """Who is selected, now and in the next rounds: uniform, without replacement, a stream per round."""
+        """Return the cohort of a round and the next ones: uniform, without replacement, one random stream per round."""
         ahead = tuple(self._selected(round_number + number, size) for number in range(1, _LOOK_AHEAD + 1))
         return Cohort(round_number, self._selected(round_number, size), self.seed, ahead, self.population)
 
     def loss(self, model: Model) -> float:
-        """The objective: mean of F_i weighted by examples."""
+        """Return the objective: the mean of F_i weighted by examples."""
         losses = [self.trainer(client, 0).evaluate(model) for client in range(len(self.examples))]
         return sum(part.loss for part in losses) / sum(part.examples for part in losses)
 
     def play(self, method: Method, num_rounds: int, setting: Setting | None = None) -> Session:
-        """A session after some rounds."""
+        """Return a session after some rounds."""
         session = Session(self, method, setting or Setting())
         session.advance(num_rounds)
         return session
@@ -182,7 +183,7 @@ class QuadraticTrainer:
     """One client in one round."""
 
     def __init__(self, federation: QuadraticFederation, client: int, round_number: int) -> None:
-        """Cheap to make."""
+        """Create the trainer; this is cheap, and done for every request."""
         self._federation = federation
         self.client = client
         self._round = round_number
@@ -191,17 +192,17 @@ class QuadraticTrainer:
 
     @property
     def initial(self) -> Model:
-        """What the run began with."""
+        """Initial model of the run."""
         return self._federation.initial
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """The stream of a purpose for this client and round."""
+        """Return the random stream of a purpose for this client and round."""
         return stream(self._federation.seed, purpose, self._round, self.client)
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
     ) -> Trained:
-        """As many steps as the client has, or as asked."""
+        """Train for the client's number of steps, or for `steps`."""
         federation, client, began = self._federation, self.client, perf_counter()
         rule, rng = federation.training, self.rng(purpose)
         weights, velocity = start.weights.values, np.zeros(start.weights.schema.size)
@@ -210,7 +211,7 @@ class QuadraticTrainer:
         before = correction if correction is not None and correction.place == "before_momentum" else None
         after = correction if correction is not None and correction.place == "after_momentum" else None
         for _ in range(num_steps):
-            statistics = self._see(statistics, weights)
+            statistics = self._updated_statistics(statistics, weights)
             gradient = self._gradient(weights, rng)
             if before is not None:
                 gradient = gradient + _correction(before, weights)
@@ -228,7 +229,7 @@ class QuadraticTrainer:
         return Trained(model, num_steps, examples, rule.lr, rule.momentum)
 
     def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
-        """Sum, or mean, over batches of the gradient with respect to the named weights."""
+        """Return the sum, or mean, over batches of the gradient with respect to the named weights."""
         began, schema = perf_counter(), at.weights.schema
         rng = stream(self._federation.seed, purpose, 0 if plan.is_deterministic else self._round, self.client)
         batches = plan.num_batches or 1
@@ -242,9 +243,9 @@ class QuadraticTrainer:
         return Tensors(part, np.concatenate([total[at_[spec.name]] for spec in part]))
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
-        """The client's own objective, once per example; the score falls from 1 to 0 as the loss grows.
+        """Evaluate the client's own objective, once per example; the score falls from 1 to 0 as the loss grows.
 
-        The test split has twice as many examples, and they are the same.
+        The test split has the same examples, each twice.
         """
         federation, client = self._federation, self.client
         away = model.weights.values - federation.optima[client]
@@ -258,7 +259,7 @@ class QuadraticTrainer:
         noise = federation.training.noise
         return exact + noise * rng.standard_normal(len(weights)) if noise else exact
 
-    def _see(self, statistics: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _updated_statistics(self, statistics: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if not self._federation.has_buffers:
             return statistics
         mean = self._federation.means[self.client] + weights[:_NUM_STATISTICS]
@@ -276,9 +277,9 @@ def _correction(correction: Correction, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """How a session runs: clients per round, executor, faults, stores of both ends, rounds between checkpoints.
+    """Settings of a session: clients per round, executor, faults, stores of both ends, rounds between checkpoints.
 
-    `shares_initial`: whether clients make the initial model themselves.
+    `shares_initial`: clients build the initial model themselves.
     """
 
     cohort: int = 3
@@ -293,19 +294,19 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class QuadraticSetup:
-    """What a worker process calls to play the clients of a federation."""
+    """The setup of worker processes for a federation."""
 
     method: Method
     federation: QuadraticFederation
 
-    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Site:  # noqa: ARG002 - they travel with the federation
-        """The method, and trainers of its own."""
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> Site:  # noqa: ARG002 - pickled with the federation
+        """Return the site of a worker."""
         return self.federation.site(self.method)
 
 
 @dataclass(frozen=True, eq=False)
 class Crossing:
-    """One envelope that crossed the border."""
+    """One envelope between server and client."""
 
     client: int
     direction: Literal["down", "up"]
@@ -316,7 +317,7 @@ class Session:
     """A run in progress on a federation: the real round loop, ports, links, ledger and checkpoints."""
 
     def __init__(self, federation: QuadraticFederation, method: Method, setting: Setting) -> None:
-        """Before the first round."""
+        """Start before the first round."""
         self.federation, self.setting = federation, setting
         self.method = replace(method, initial=federation.initial if setting.shares_initial else None)
         self.schema = federation.schema
@@ -333,7 +334,7 @@ class Session:
 
     @property
     def model(self) -> Model:
-        """The model as it is now."""
+        """Current model."""
         return self.method.server.model(self.record.state)
 
     def advance(self, num_rounds: int) -> Session:
@@ -351,7 +352,7 @@ class Session:
     def evaluate(
         self, model: WhichModel = "own", split: SplitName = "validation", clients: Collection[int] | None = None
     ) -> dict[int, Metrics]:
-        """What clients, or some of them, say of a model now."""
+        """Return the metrics of all clients, or of some, on the current model."""
         asked = range(len(self.federation.examples)) if clients is None else clients
         question = Question(Cohort(self.round_number, tuple(asked), self.federation.seed), model, split)
         evaluator = _Watched(start_evaluator(self._site()), self.crossings)
@@ -364,16 +365,16 @@ class Session:
         self._executor = None
 
     def checkpoint(self) -> None:
-        """Store what changed, as a run directory does."""
-        for place, data in self._checkpointer.changes(self.record, self.store).items():
+        """Store the changes since the last checkpoint, as a run directory does."""
+        for key, data in self._checkpointer.changes(self.record, self.store).items():
             if data is None:
-                self.blobs.pop(place, None)
+                self.blobs.pop(key, None)
             else:
-                self.blobs[place] = data
+                self.blobs[key] = data
         self.record = mark_durable(self._checkpointer.settled(self.record))
 
     def resumed(self, store: ClientStore | None = None) -> Session:
-        """Another session that goes on from the last checkpoint; `store` is what survived (None: what was stored)."""
+        """Return a session that resumes from the last checkpoint; `store` replaces the stored client records."""
         other = Session(self.federation, self.method, self.setting)
         every = self.setting.checkpoint_every
         other.round_number = self.round_number // every * every
@@ -401,7 +402,7 @@ class Session:
 
 
 class _Watched(ExecutorWrapper):
-    """An executor that notes what crosses."""
+    """An executor that records all envelopes."""
 
     def __init__(self, inner: RunExecutor, crossings: list[Crossing]) -> None:
         super().__init__(inner)
@@ -415,5 +416,5 @@ class _Watched(ExecutorWrapper):
 
 
 def with_poison(federation: QuadraticFederation, *where: tuple[int, int]) -> QuadraticFederation:
-    """The same federation, where training diverges at these (round, client)."""
+    """Return the same federation with diverging training at these (round, client)."""
     return replace(federation, poisoned=frozenset(where))

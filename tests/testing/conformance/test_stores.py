@@ -26,9 +26,9 @@ class Eager(MemoryStore):
 @pytest.mark.parametrize(
     ("check", "store"),
     [
-        ("what is saved is loaded", Amnesiac),
+        ("saved records are loaded", Amnesiac),
         ("acknowledged memories survive a commit", Eager),
-        ("a stranger is empty", lambda: MemoryStore({1: ClientRecord()})),
+        ("an unknown client is empty", lambda: MemoryStore({1: ClientRecord()})),
     ],
 )
 def test_broken_stores_are_caught(check: str, store: Any) -> None:

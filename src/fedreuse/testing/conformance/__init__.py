@@ -1,7 +1,7 @@
-"""What every method, link, client store and executor must hold; a check raises AssertionError where it does not.
+"""Conformance checks of methods, links, client stores and executors; a failed check raises AssertionError.
 
 METHOD_CHECKS, LINK_CHECKS, STORE_CHECKS and EXECUTOR_CHECKS list the single checks by name, so that a test can run
-them one by one; `check_method` and its sisters run them all.
+them one by one; `check_method`, `check_link`, `check_store` and `check_executor` run all of them.
 """
 
 from fedreuse.testing.conformance.executors import EXECUTOR_CHECKS, check_executor

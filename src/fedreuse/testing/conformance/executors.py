@@ -1,4 +1,4 @@
-"""What every executor must hold: the same bits and the same rows as the strict serial one."""
+"""Conformance checks of executors: bit-identical results and the same ledger as the strict serial executor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EXECUTED = (
 
 
 def check_executor(executor: ExecutorConfig) -> None:
-    """Everything an executor must hold: the same bits and the same rows as the strict serial one."""
+    """Run all checks of an executor."""
     for check in EXECUTOR_CHECKS.values():
         check(executor)
 

@@ -1,4 +1,4 @@
-"""What every link must hold."""
+"""Conformance checks of links."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from fedreuse.testing.quadratic import quadratic_schema
 __all__ = ["LINK_CHECKS", "check_link"]
 
 _Sender = tuple[Any, Any]
-"""What a sender shares among receivers, and its own end."""
+"""State that a sender shares among receivers, and its own end's state."""
 
 
 def check_link(link: Link) -> None:
-    """Everything a link must hold."""
+    """Run all checks of a link."""
     for check in LINK_CHECKS.values():
         check(link)
 
@@ -41,16 +41,16 @@ def _sender_and_receiver_agree(link: Link) -> None:
             assert parcel is not None, "the first parcel is always sent"
         with unchanged("receive", receiver):
             received, receiver = link.receive(parcel, receiver, _context(number))
-        assert is_equal(received, _delivered(link, parcel, sender, context)), "delivered is not what is received"
+        assert is_equal(received, _delivered(link, parcel, sender, context)), "delivered and received tensors differ"
         assert received.schema == context.schema
 
 
 def _a_link_is_a_function(link: Link) -> None:
-    """The same input, state and stream give the same parcel and state."""
+    """Check that the same input, state and random stream give the same parcel and state."""
     state = None
     for number in range(1, 4):
-        (one, after), (other, again) = (_sent(link, drawn(number), state, _context(number)) for _ in range(2))
-        assert _bytes(one) == _bytes(other)
+        (first, after), (second, again) = (_sent(link, drawn(number), state, _context(number)) for _ in range(2))
+        assert _bytes(first) == _bytes(second)
         assert stored(after) == stored(again)
         state = after
 
@@ -62,25 +62,25 @@ def _link_states_are_values(link: Link) -> None:
         _, receiver = link.receive(parcel, receiver, _context(number))
         for state in (sender, receiver):
             again = read_state(stored(state), quadratic_schema(), "a link's state")
-            assert stored(again) == stored(state), "a link's state comes back as another"
+            assert stored(again) == stored(state), "reading and writing changes a link's state"
         sender = read_state(stored(sender), quadratic_schema(), "a link's state")
 
 
 def _parcels_survive_the_wire(link: Link) -> None:
     schema = quadratic_schema()
-    sender = one = other = None
+    sender = direct = decoded = None
     for number in range(1, 4):
         parcel, sender = _sent(link, drawn(number), sender, _context(number))
         arrived = Envelope.from_bytes(_bytes(parcel), schema).parcels["update"]
-        (left, one), (right, other) = (
-            link.receive(parcel, one, _context(number)),
-            link.receive(arrived, other, _context(number)),
+        (left, direct), (right, decoded) = (
+            link.receive(parcel, direct, _context(number)),
+            link.receive(arrived, decoded, _context(number)),
         )
-        assert is_equal(left, right), "a parcel that went through bytes decodes to other tensors"
+        assert is_equal(left, right), "a parcel decodes to other tensors after encoding to bytes"
 
 
 def _absent_tensors_are_left_alone(link: Link) -> None:
-    """A group may hold a part of the schema; the rest neither travels nor changes."""
+    """Check groups with a part of the schema: the other tensors are neither sent nor changed."""
     names = ("body.weight", "fc.bias")
     sender = receiver = None
     for number in range(1, 4):
@@ -102,7 +102,7 @@ def _silence_before_the_first_parcel_is_refused(link: Link) -> None:
         link.receive(None, None, _context(1))
     except WireError:
         return
-    raise AssertionError("a receiver must not invent what was never sent")
+    raise AssertionError("a receiver must refuse silence before the first parcel")
 
 
 LINK_CHECKS: dict[str, Callable[[Link], None]] = {
@@ -117,7 +117,7 @@ LINK_CHECKS: dict[str, Callable[[Link], None]] = {
 
 
 def _sent(link: Link, tensors: Tensors, sender: _Sender | None, context: LinkContext) -> tuple[Parcel | None, _Sender]:
-    """As a server sends to its only client: first what the link shares, then the parcel."""
+    """Send as a server does to its only client: first the shared state, then the parcel."""
     shared, state = (None, None) if sender is None else sender
     shared = link.share(tensors, shared, context)
     parcel, state = link.send(tensors, state, replace(context, shared=shared))

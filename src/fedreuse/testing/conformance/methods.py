@@ -1,4 +1,4 @@
-"""What every method must hold, whatever its links."""
+"""Conformance checks of methods, with any links."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _GROUPS = ("model", "update", "buffers", "counters")
 
 
 def check_method(case: Case, cards: Path | None = None) -> None:
-    """Everything a method must hold; `cards` is the folder of method cards, if they are to be compared too."""
+    """Run all checks of a method; with `cards`, the folder of method cards, also compare its card."""
     for check in METHOD_CHECKS.values():
         check(case)
     if cards is not None:
@@ -57,7 +57,7 @@ def check_method(case: Case, cards: Path | None = None) -> None:
 
 
 def check_table(cases: list[Case], cards: Path) -> None:
-    """Every registered method has a case, and every case a card."""
+    """Check that every registered method has a case, and every case a card."""
     without = set(methods.names()) - {case.method for case in cases}
     assert not without, f"methods without a case in the table: {sorted(without)}"
     missing = sorted({case.method for case in cases if not (cards / case.card).exists()})
@@ -65,9 +65,8 @@ def check_table(cases: list[Case], cards: Path) -> None:
 
 
 def check_card(case: Case, cards: Path) -> None:
-    """The card's Messages table allows all that crosses."""
-    said = _said(play(case))
-    undeclared = said - read_messages(cards / case.card)
+    """Check that the card's Messages table lists all messages that are sent."""
+    undeclared = _messages_of(play(case)) - read_messages(cards / case.card)
     assert not undeclared, f"{cards / case.card} does not list {sorted(undeclared)}"
 
 
@@ -87,12 +86,12 @@ def _resume_equals_uninterrupted(case: Case) -> None:
 
 
 def _resume_from_an_older_checkpoint(case: Case) -> None:
-    """Clients keep their own files and are ahead of the server that comes back: a round is repeated."""
+    """Check a resume in which clients, with their own files, are ahead of the server: a round is repeated."""
     with TemporaryDirectory() as folder:
-        places = (Path(folder) / str(number) for number in range(100))
+        folders = (Path(folder) / str(number) for number in range(100))
 
         def on_disk() -> DiskStore:
-            return DiskStore(next(places), quadratic_schema())
+            return DiskStore(next(folders), quadratic_schema())
 
         whole = play(case)
         for every, stop in ((3, 5), (4, 3)):
@@ -102,7 +101,7 @@ def _resume_from_an_older_checkpoint(case: Case) -> None:
 
 
 def _the_server_on_disk_equals_memory(case: Case) -> None:
-    """What the server holds of clients lies in files between rounds; the bits, and resuming, are the same."""
+    """Check that results, also after a resume, are bit-identical if the server's client entries are in files."""
     whole = play(case)
     for stop in (3, ROUNDS):
         with TemporaryDirectory() as folder:
@@ -113,7 +112,7 @@ def _the_server_on_disk_equals_memory(case: Case) -> None:
 
 
 def _a_late_reply_is_a_lost_reply(case: Case) -> None:
-    """Whatever a client did for a reply that was not absorbed leaves no trace at either end."""
+    """Check that a reply that was not absorbed leaves no trace at either end."""
     late, lost = play(case, Setting(faults=UNRELIABLE)), play(case, Setting(faults=_Lost()))
     assert_same_models(late, lost)
     assert_same_memories(late, lost)
@@ -122,22 +121,22 @@ def _a_late_reply_is_a_lost_reply(case: Case) -> None:
 
 
 def _both_ends_stay_equal(case: Case) -> None:
-    """Receivers decode what senders say, and every acknowledged memory is still there, whatever got lost."""
+    """Check that receivers decode as senders predict, and that acknowledged memories exist, under all losses."""
     for faults in (Setting().faults, UNRELIABLE, RandomFaults(lost=0.4)):
         session = Session(six_clients(), mirrored(case.build(), _GROUPS), Setting(faults=faults))
         for _ in range(ROUNDS):
             session.advance(1)
             for client, contact in session.record.contacts.items():
                 kept = session.store.load(client).memories
-                assert contact.ack in kept, f"client {client} forgot exchange {contact.ack}, which the server absorbed"
+                assert contact.ack in kept, f"client {client} lost exchange {contact.ack}, which the server absorbed"
 
 
-def _a_silent_round_stands_still(case: Case) -> None:
-    nobody = Listed(tuple(ListedFault(3, client, "lost", number) for client in range(6) for number in (1, 2)))
-    session = play(case, Setting(faults=nobody))
+def _a_round_without_replies_changes_nothing(case: Case) -> None:
+    all_lost = Listed(tuple(ListedFault(3, client, "lost", number) for client in range(6) for number in (1, 2)))
+    session = play(case, Setting(faults=all_lost))
     before, after = session.models[2:4]
     if not any(event.outcome == "reused" for event in session.ledger.events if event.round_number == 3):
-        assert is_same(before, after), "nobody answered in round 3, and the model moved"
+        assert is_same(before, after), "no client answered in round 3, but the model moved"
     assert not is_same(session.models[0], session.models[-1]), "the model never moves"
     check_events(session)
 
@@ -151,15 +150,15 @@ def _predicted_sizes_are_real(case: Case) -> None:
     session = play(case)
     for crossing in session.crossings:
         data = crossing.envelope.to_bytes()
-        assert len(data) == crossing.envelope.size(), f"{crossing.envelope.kind}: predicted size is not the real one"
+        assert len(data) == crossing.envelope.size(), f"{crossing.envelope.kind}: predicted size is wrong"
         again = Envelope.from_bytes(data, session.schema)
-        assert again.to_bytes() == data, f"{crossing.envelope.kind}: bytes come back as other bytes"
+        assert again.to_bytes() == data, f"{crossing.envelope.kind}: decoding and encoding changes the bytes"
     total = sum(crossing.envelope.size() for crossing in session.crossings)
-    assert total == sum(row.total_bytes for row in session.ledger.rows), "the ledger misses what crossed"
+    assert total == sum(row.total_bytes for row in session.ledger.rows), "the ledger does not add up to the bytes sent"
 
 
 def _only_declared_messages_cross(case: Case) -> None:
-    undeclared = _said(play(case, Setting(faults=UNRELIABLE))) - case.declared
+    undeclared = _messages_of(play(case, Setting(faults=UNRELIABLE))) - case.declared
     assert not undeclared, f"the case does not declare {sorted(undeclared)}"
 
 
@@ -179,58 +178,58 @@ def _needs_are_enforced(case: Case) -> None:
 
 
 def _states_are_values(case: Case) -> None:
-    """Every state becomes bytes without pickle, and comes back as it was."""
+    """Check that every state can be serialized without pickle and read back unchanged."""
     session = Session(six_clients(), case.build(), Setting(faults=UNRELIABLE))
     for _ in range(ROUNDS):
         session.advance(1)
         for state in (session.record, *(record for _, record in session.store.items())):
             data = write_state(state, session.schema)
             again = read_state(data, session.schema, "a state")
-            assert write_state(again, session.schema) == data, "a state comes back as another"
+            assert write_state(again, session.schema) == data, "reading and writing changes a state"
 
 
-def _numbers_that_are_none_are_refused(case: Case) -> None:
-    """One client's training diverges: its reply is refused, the others are absorbed; if all diverge, the run ends."""
+def _non_finite_numbers_are_refused(case: Case) -> None:
+    """Check that a diverged client's reply is refused, the others are absorbed, and the run ends if all diverge."""
     federation = six_clients()
     sick = federation.cohort(1, 3).clients[1]
-    one = Session(replace(federation, poisoned=frozenset({(1, sick)})), case.build(), Setting()).advance(1)
-    outcomes = {event.client: event.outcome for event in one.ledger.events}
+    session = Session(replace(federation, poisoned=frozenset({(1, sick)})), case.build(), Setting()).advance(1)
+    outcomes = {event.client: event.outcome for event in session.ledger.events}
     assert outcomes[sick] == "lost", f"a reply that is not finite was absorbed as {outcomes[sick]}"
-    replies = [row for row in one.ledger.rows if row.direction == "up" and row.purpose == "training"]
+    replies = [row for row in session.ledger.rows if row.direction == "up" and row.purpose == "training"]
     assert [row.status for row in replies if row.client == sick] == ["refused"]
     assert sorted(outcomes.values()) == ["fresh", "fresh", "lost"], "the other clients were not absorbed"
-    assert np.isfinite(one.model.weights.values).all()
-    one.advance(ROUNDS - 1)
-    everybody = frozenset((number, client) for number in range(1, ROUNDS) for client in range(6))
+    assert np.isfinite(session.model.weights.values).all()
+    session.advance(ROUNDS - 1)
+    all_clients = frozenset((number, client) for number in range(1, ROUNDS) for client in range(6))
     try:
-        Session(replace(federation, poisoned=everybody), case.build(), Setting()).advance(1)
+        Session(replace(federation, poisoned=all_clients), case.build(), Setting()).advance(1)
     except RunError:
         return
-    raise AssertionError("every reply was refused, and the run went on")
+    raise AssertionError("every reply was refused, but the run continued")
 
 
-def _what_is_no_answer_is_a_lost_reply(case: Case) -> None:
-    """A reply of another kind, or with a group or value too few or too many, is refused and leaves no trace."""
+def _an_unexpected_reply_is_a_lost_reply(case: Case) -> None:
+    """Check that a reply of another kind, or with missing or additional parts, is refused and leaves no trace."""
     executor = Spoiling()
     spoiled = six_clients().play(named(case.build()), ROUNDS, Setting(executor=executor))
     refused = {(row.exchange, row.client) for row in spoiled.ledger.rows if row.status == "refused"}
-    absorbed = {way for place, way in executor.ways.items() if place not in refused}
+    absorbed = {way for key, way in executor.ways.items() if key not in refused}
     assert not absorbed, f"the requests' answers allow these replies: {sorted(absorbed)}"
     lost = play(case, Setting(faults=Listed(tuple(executor.faults))))
     assert_same_models(spoiled, lost)
-    assert spoiled.ledger.events == lost.ledger.events, "a reply that is no answer is told as something else than lost"
+    assert spoiled.ledger.events == lost.ledger.events, "an unexpected reply has another event than a lost one"
     assert_same_memories(spoiled, lost)
 
 
 def _a_codec_never_makes_another_method(case: Case) -> None:
-    """A codec alone enters the method's own link, or is refused by name; a link that is spelt out stays what it is."""
+    """Check that a bare codec enters the method's own link or is refused, and that an explicit link is kept."""
     config, codec = case.config, TopK(0.37)
     own = config.default_uplink.get("update")
     assert choose_links(config, {}, "uplink") == (config, dict(config.default_uplink))
-    spelt = Plain(codec)
-    assert choose_links(config, {"update": spelt}, "uplink") == (config, {**config.default_uplink, "update": spelt})
+    plain = Plain(codec)
+    assert choose_links(config, {"update": plain}, "uplink") == (config, {**config.default_uplink, "update": plain})
     packed = choose_links(config, {"update": BareCodec(Packed(), is_around=True)}, "uplink")[1]["update"]
-    assert isinstance(packed, PackedLink | type(own or spelt)), f"packed alone makes {packed} of {own}"
+    assert isinstance(packed, PackedLink | type(own or plain)), f"packed alone turns {own} into {packed}"
     refused = _refusal(config, codec)
     if refused is not None:
         assert own is not None, f"{refused}: but the method has no link of its own"
@@ -239,20 +238,20 @@ def _a_codec_never_makes_another_method(case: Case) -> None:
         return
     changed, chosen = choose_links(config, {"update": BareCodec(codec)}, "uplink")
     link = chosen["update"]
-    assert type(link) is type(own or spelt), f"a codec alone makes {link} of the method's own {own}"
+    assert type(link) is type(own or plain), f"a codec alone turns the method's own {own} into {link}"
     assert vars(_innermost(link))["codec"] == codec, f"a codec alone does not reach the method's link {link}"
-    assert changed.default_uplink.get("update", link) == link, f"the method says {changed}, its link is {link}"
+    assert changed.default_uplink.get("update", link) == link, f"the method is {changed}, but its link is {link}"
 
 
 def _innermost(link: Link) -> Link:
-    """The link that has a codec, inside those that go around another."""
+    """Return the link that has a codec, inside wrapping links."""
     while "link" in vars(link):
         link = vars(link)["link"]
     return link
 
 
 def _refusal(config: MethodConfig, codec: Codec) -> str | None:
-    """Why a method does not take a codec; None if it does."""
+    """Return the reason why a method does not accept a codec; None if it does."""
     try:
         choose_links(config, {"update": BareCodec(codec)}, "uplink")
     except ConfigError as error:
@@ -268,25 +267,25 @@ METHOD_CHECKS: dict[str, Callable[[Case], None]] = {
     "the server on disk equals memory": _the_server_on_disk_equals_memory,
     "a late reply is a lost reply": _a_late_reply_is_a_lost_reply,
     "both ends stay equal": _both_ends_stay_equal,
-    "a silent round stands still": _a_silent_round_stands_still,
+    "a round without replies changes nothing": _a_round_without_replies_changes_nothing,
     "inputs are never changed": _inputs_are_never_changed,
     "predicted sizes are real": _predicted_sizes_are_real,
     "only declared messages cross": _only_declared_messages_cross,
     "needs are enforced": _needs_are_enforced,
     "states are values": _states_are_values,
-    "numbers that are none are refused": _numbers_that_are_none_are_refused,
-    "what is no answer is a lost reply": _what_is_no_answer_is_a_lost_reply,
+    "non-finite numbers are refused": _non_finite_numbers_are_refused,
+    "an unexpected reply is a lost reply": _an_unexpected_reply_is_a_lost_reply,
     "a codec never makes another method": _a_codec_never_makes_another_method,
 }
 
 
-def _said(session: Session) -> frozenset[Said]:
-    said: set[Said] = set()
+def _messages_of(session: Session) -> frozenset[Said]:
+    sent: set[Said] = set()
     for crossing in session.crossings:
         kind = crossing.envelope.kind
         groups = ("", *crossing.envelope.parcels)
-        said |= {(kind, crossing.direction, group) for group in groups}
-    return frozenset(said)
+        sent |= {(kind, crossing.direction, group) for group in groups}
+    return frozenset(sent)
 
 
 @dataclass(frozen=True)
@@ -300,7 +299,7 @@ class _Lost(FaultPlan):
 
 @dataclass(frozen=True)
 class _Backwards(ExecutorConfig):
-    """A serial executor whose replies come in the opposite order."""
+    """A serial executor that yields replies in reverse order."""
 
     def start(self, site: Site) -> RunExecutor:
         return _BackwardsExecutor(Serial().start(site))
@@ -313,9 +312,9 @@ class _BackwardsExecutor(ExecutorWrapper):
 
 @dataclass(frozen=True, eq=False)
 class _Bounded(QuadraticFederation):
-    """Clients that can be asked for nothing but what the method says it needs."""
+    """Clients that offer only the abilities that the method's needs declare."""
 
     needs: Needs = field(default_factory=Needs)
 
-    def trainer(self, client: int, round_number: int) -> LocalTrainer:  # type: ignore[override]  # the same, but for refusals
+    def trainer(self, client: int, round_number: int) -> LocalTrainer:  # type: ignore[override]  # a wrapped trainer
         return NothingElse(QuadraticTrainer(self, client, round_number), self.needs)

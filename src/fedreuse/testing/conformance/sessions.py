@@ -1,4 +1,4 @@
-"""What the suites share: sessions on a federation of quadratics, and what it means that two of them are equal."""
+"""Common parts of the suites: sessions on a federation of quadratics, and the equality of two sessions."""
 
 from __future__ import annotations
 
@@ -40,66 +40,66 @@ _TRAINING = QuadraticTraining(lr=0.05, momentum=0.8, weight_decay=0.01, noise=0.
 
 
 def six_clients() -> QuadraticFederation:
-    """Clients that disagree, with momentum, decay and noise."""
+    """Return a federation of six different clients, with momentum, weight decay and noise."""
     return QuadraticFederation.draw(6, _TRAINING)
 
 
 def play(case: Case, setting: Setting | None = None, num_rounds: int = ROUNDS) -> Session:
-    """A session of a case after some rounds."""
+    """Return a session of a case after some rounds."""
     return six_clients().play(case.build(), num_rounds, setting)
 
 
 def is_same(left: Model, right: Model) -> bool:
-    """Whether two models hold the same bits."""
+    """Return True if two models are bit-identical."""
     pairs = ((left.weights, right.weights), (left.buffers, right.buffers), (left.counters, right.counters))
-    return all(is_equal(one, other) for one, other in pairs)
+    return all(is_equal(first, second) for first, second in pairs)
 
 
 def assert_same_models(left: Session, right: Session) -> None:
-    """Bitwise equal models after every round."""
+    """Check that models are bit-identical after every round."""
     assert len(left.models) == len(right.models)
-    for number, (one, other) in enumerate(zip(left.models, right.models, strict=True)):
-        assert is_same(one, other), f"the models differ after round {number}"
+    for number, (first, second) in enumerate(zip(left.models, right.models, strict=True)):
+        assert is_same(first, second), f"the models differ after round {number}"
 
 
 def assert_same_memories(left: Session, right: Session) -> None:
-    """Both ends hold the same, where replies of the left were not absorbed and those of the right never came."""
+    """Check that both ends are equal, where replies of the left were not absorbed and those of the right never came."""
     schema = left.schema
     assert write_state(left.record, schema) == write_state(right.record, schema), "the server remembers a lost reply"
     for client, contact in left.record.contacts.items():
-        one, other = (session.store.load(client).committed(contact.ack) for session in (left, right))
-        assert write_state(one, schema) == write_state(other, schema), f"client {client} builds on a lost reply"
+        first, second = (session.store.load(client).committed(contact.ack) for session in (left, right))
+        assert write_state(first, schema) == write_state(second, schema), f"client {client} builds on a lost reply"
 
 
 def assert_equal(left: Session, right: Session) -> None:
-    """Bitwise equal models, equal ledgers but for seconds, equal memories."""
+    """Check that models and memories are bit-identical and ledgers equal, except for seconds."""
     assert_same_models(left, right)
     assert _facts(left.ledger.rows) == _facts(right.ledger.rows), "the ledgers differ"
     assert left.ledger.events == right.ledger.events, "the events differ"
-    assert _remembers(left) == _remembers(right), "the servers remember other things"
+    assert _server_memory(left) == _server_memory(right), "the servers' records differ"
     acks = {client: contact.ack for client, contact in left.record.contacts.items()}
     assert acks == {client: contact.ack for client, contact in right.record.contacts.items()}
     for client, ack in acks.items():
-        one, other = (session.store.load(client).committed(ack) for session in (left, right))
-        assert write_state(one, left.schema) == write_state(other, left.schema), (
-            f"client {client} remembers other things"
+        first, second = (session.store.load(client).committed(ack) for session in (left, right))
+        assert write_state(first, left.schema) == write_state(second, left.schema), (
+            f"the records of client {client} differ"
         )
     check_events(left)
 
 
-def _remembers(session: Session) -> dict[tuple[str, int], bytes | None]:
-    """The server's whole memory, but for when it was last stored."""
+def _server_memory(session: Session) -> dict[tuple[str, int], bytes | None]:
+    """Return the server's record, except for the time of the last checkpoint."""
     contacts = IntMap({client: replace(contact, durable=0) for client, contact in session.record.contacts.items()})
     record = replace(session.record, contacts=contacts, durable_exchange=0)
     return Checkpointer(session.schema).changes(record, None)
 
 
 def check_events(session: Session) -> None:
-    """One event per selected client and round."""
+    """Check that there is one event per selected client and round."""
     for number in range(1, session.round_number + 1):
-        told = [event.client for event in session.ledger.events if event.round_number == number]
+        clients = [event.client for event in session.ledger.events if event.round_number == number]
         selected = list(session.federation.cohort(number, session.setting.cohort).clients)
-        assert sorted(told) == selected, f"round {number}: one event per selected client, got {told} for {selected}"
+        assert sorted(clients) == selected, f"round {number}: events of {clients}, but {selected} were selected"
 
 
 def _facts(rows: list[LedgerRow]) -> list[LedgerRow]:
@@ -107,11 +107,11 @@ def _facts(rows: list[LedgerRow]) -> list[LedgerRow]:
 
 
 def drawn(number: int) -> Tensors:
-    """Weights, other ones for each number."""
+    """Return random weights, different for each number."""
     schema = quadratic_schema().weights
     return Tensors(schema, np.random.default_rng([3, number]).normal(size=schema.size))
 
 
 def stored(state: Any) -> bytes:
-    """A state as a checkpoint holds it."""
+    """Return a state as a checkpoint stores it."""
     return write_state(state, quadratic_schema())

@@ -1,4 +1,4 @@
-"""Well-formed replies that are no answer, in every way there is, and an executor that brings them."""
+"""Well-formed but unexpected replies of every kind, and an executor that delivers them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ __all__ = ["Spoiling", "ways_to_spoil"]
 
 @dataclass(frozen=True)
 class Spoiling(ExecutorConfig):
-    """A serial executor that spoils all replies of an exchange but one, in every way there is."""
+    """A serial executor that spoils all but one reply of an exchange, in every possible way."""
 
     ways: dict[tuple[int, int], str] = field(default_factory=dict)
-    """By exchange and client, what was tried."""
+    """The way that was tried, by exchange and client."""
     faults: list[ListedFault] = field(default_factory=list)
 
     def start(self, site: Site) -> RunExecutor:
-        """An executor at work."""
+        """Start the executor."""
         return _SpoilingExecutor(Serial().start(site), self)
 
     def spoil(self, reply: Reply, number: int) -> Reply:
-        """Another reply; the first of the ways that were tried least."""
+        """Return a spoiled reply, by the first of the ways that were tried least."""
         envelope, tried = reply.envelope, Counter(self.ways.values())
         ways = {f"{envelope.kind} {way}": spoiled for way, spoiled in ways_to_spoil(envelope).items()}
         way = min(ways, key=lambda way: tried[way])
@@ -60,7 +60,7 @@ class _SpoilingExecutor(ExecutorWrapper):
 
 
 def ways_to_spoil(reply: Envelope) -> dict[str, Envelope]:
-    """Well-formed messages that are no answer where `reply` is one, by what is wrong with them."""
+    """Return well-formed variants of a reply that no request expects, by their defect."""
     more = Dense().encode(drawn(1), quadratic_schema().weights, np.random.default_rng(0))
     parcels, values = reply.parcels, reply.values
     ways = {"of another kind": replace(reply, kind=f"no {reply.kind}")}

@@ -1,4 +1,4 @@
-"""What every client store must hold."""
+"""Conformance checks of client stores."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ MakeStore = Callable[[], ClientStore]
 
 
 def check_store(make_store: MakeStore) -> None:
-    """Everything a client store must hold; each call of `make_store` gives an empty one for `quadratic_schema()`."""
+    """Run all checks of a client store; each call of `make_store` returns an empty one for `quadratic_schema()`."""
     for check in STORE_CHECKS.values():
         check(make_store)
 
 
-def _a_stranger_is_empty(make_store: MakeStore) -> None:
+def _an_unknown_client_is_empty(make_store: MakeStore) -> None:
     store = make_store()
     assert not store.load(3).memories
     assert not list(store.items())
 
 
-def _what_is_saved_is_loaded(make_store: MakeStore) -> None:
+def _saved_records_are_loaded(make_store: MakeStore) -> None:
     store = make_store()
     records = {client: _remembered(client) for client in (0, 7, 123456)}
     for client, record in records.items():
@@ -39,7 +39,7 @@ def _what_is_saved_is_loaded(make_store: MakeStore) -> None:
     store.save(7, records[0])
     expected = {0: records[0], 7: records[0], 123456: records[123456]}
     for client, record in expected.items():
-        assert stored(store.load(client)) == stored(record), "another record comes back"
+        assert stored(store.load(client)) == stored(record), "another record is loaded"
     assert {client: stored(record) for client, record in store.items()} == {
         client: stored(record) for client, record in expected.items()
     }
@@ -52,7 +52,7 @@ def _acknowledged_memories_survive_a_commit(make_store: MakeStore) -> None:
     store.commit({1: 5, 99: 4})
     assert stored(store.load(1).committed(5)) == stored(_remembered(1).committed(5))
     assert stored(store.load(2)) == stored(_remembered(2)), "a client outside the round changed"
-    assert not store.load(99).memories, "a client that never answered is remembered"
+    assert not store.load(99).memories, "a client that never answered has a record"
 
 
 def _a_session_is_the_same_in_any_store(make_store: MakeStore) -> None:
@@ -62,8 +62,8 @@ def _a_session_is_the_same_in_any_store(make_store: MakeStore) -> None:
 
 
 STORE_CHECKS: dict[str, Callable[[MakeStore], None]] = {
-    "a stranger is empty": _a_stranger_is_empty,
-    "what is saved is loaded": _what_is_saved_is_loaded,
+    "an unknown client is empty": _an_unknown_client_is_empty,
+    "saved records are loaded": _saved_records_are_loaded,
     "acknowledged memories survive a commit": _acknowledged_memories_survive_a_commit,
     "a session is the same in any store": _a_session_is_the_same_in_any_store,
 }
