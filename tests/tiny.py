@@ -8,8 +8,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from fedreuse.config.run_config import RunConfig, load
+from fedreuse.core.checked import with_check
 from fedreuse.store.directory import RunDirectory
+from fedreuse.store.identity import run_id_of
+from fedreuse.store.manifest import MANIFEST, digests_of, manifest_text
 
 TINY: dict[str, Any] = {
     "task": {"name": "synthetic", "examples": 160, "test_examples": 40, "classes": 4, "shape": [1, 8, 8], "clients": 6},
@@ -37,12 +42,15 @@ def tiny(*overrides: str, **parts: Any) -> RunConfig:
     return load(plain(**parts), overrides)
 
 
-def as_first_format(place: Path) -> None:
-    """Make a run directory one from before there were checksums."""
-    (place / "manifest.json").unlink(missing_ok=True)
+def seal_again(place: Path) -> None:
+    """Make run id, digests and checksums of a complete run fit its files as they are now."""
+    run_id = run_id_of(yaml.safe_load((place / "config.yaml").read_text()))
     facts = json.loads((place / "provenance.json").read_text())
-    kept = {key: fact for key, fact in facts.items() if key not in ("format", "check")}
-    (place / "provenance.json").write_text(json.dumps(kept))
+    facts = {**facts, "run_id": run_id, "files": digests_of(place)}
+    (place / "provenance.json").write_text(json.dumps(with_check(facts)))
+    summary = {**json.loads((place / "summary.json").read_text()), "run_id": run_id}
+    (place / "summary.json").write_text(json.dumps(summary))
+    (place / MANIFEST).write_text(manifest_text(place))
 
 
 def results(directory: RunDirectory | str | Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from fedreuse.lab.evidence.audit import Audit
 from fedreuse.store.consistency import Check
 from tests.cli.conftest import Invoke
 from tests.report.runs import write_run
+from tests.tiny import seal_again
 
 
 @pytest.fixture
@@ -73,6 +74,7 @@ def test_runs_of_two_versions_of_the_code_are_noted_below_the_tables(invoke: Inv
         assert "versions of the code" not in invoke(command, *places).stdout
     facts = json.loads((tmp_path / "new" / "provenance.json").read_text())
     (tmp_path / "new" / "provenance.json").write_text(json.dumps({**facts, "fedreuse": "9.9"}))
+    seal_again(tmp_path / "new")
     entries = [{"folder": name, "variant": name, "labels": {}} for name in names]
     (tmp_path / "study.json").write_text(json.dumps({"study": "s", "rank": None, "runs": entries}))
     for words in (["show", *places], ["show", tmp_path], ["compare", *places], ["compare", tmp_path]):

@@ -20,7 +20,7 @@ from fedreuse.core.errors import RunError
 from fedreuse.studies.running import run_study
 from fedreuse.studies.study import load_study
 from tests.cli.conftest import TINY, Invoke, heed_ctrl_c
-from tests.tiny import as_first_format, results
+from tests.tiny import results, seal_again
 
 AXES = {
     "method": {"dense": {"method": "fedavg", "uplink": None}, "Top-K": {"uplink.update.ratio": 0.1}},
@@ -57,7 +57,7 @@ def test_runs_that_are_there_already_are_compared_and_nothing_runs(
     config = yaml.safe_load((other / "config.yaml").read_text())
     config["uplink"]["update"]["codec"]["ratio"] = 0.1
     (other / "config.yaml").write_text(yaml.safe_dump(config))
-    as_first_format(other)
+    seal_again(other)
     shown = invoke("compare", complete, other, stopped, "--out", tmp_path / "figures")
     assert shown.exit_code == 0, shown.stderr
     assert "Saving against dense FedAvg" in shown.stdout

@@ -58,7 +58,7 @@ def test_a_run_that_cannot_be_read_is_marked_and_the_others_are_listed(invoke: I
     words = " ".join(shown.stdout.split())
     assert "good complete" in words
     assert "ruined damaged" in words
-    assert f"[!] ruined ({spoilt / 'ruined'}): {spoilt / 'ruined'} is not as it was written" in words
+    assert f"[!] ruined ({spoilt / 'ruined'}): {spoilt / 'ruined'} is damaged" in words
     assert "another --out" in words
     told = {Path(one["directory"]).name: one for one in json.loads(invoke("list", "runs", spoilt, "--json").stdout)}
     assert {name: (one["state"], bool(one["fault"])) for name, one in told.items()} == {

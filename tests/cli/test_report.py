@@ -59,7 +59,7 @@ def test_below_the_tables_stands_which_runs_are_not_in_them(invoke: Invoke, spoi
     assert done.exit_code == 0, done.output
     left_out, partial = done.stdout.splitlines()[-2:]
     assert left_out.startswith(f"{head}left out: ruined (")
-    assert "config.yaml cannot be read" in left_out
+    assert "config.yaml was changed" in left_out
     assert "another --out" in left_out, "words of the command line, not of Python"
     assert partial == f"{head}Partial: 2 of 3 runs of spoilt are complete. Absent: absent."
 

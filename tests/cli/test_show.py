@@ -11,7 +11,7 @@ import pytest
 from fedreuse.cli.show import parse_target
 from fedreuse.core.errors import ConfigError
 from tests.cli.conftest import Invoke
-from tests.tiny import as_first_format
+from tests.tiny import seal_again
 
 
 def test_a_complete_run(invoke: Invoke, complete: Path) -> None:
@@ -90,7 +90,7 @@ def test_personal_models_are_shown_beside_their_controls(invoke: Invoke, complet
     summary = json.loads((place / "summary.json").read_text())
     summary["personal_test"] = {"own": own, "global": own, "fine_tuned": None}
     (place / "summary.json").write_text(json.dumps(summary))
-    as_first_format(place)
+    seal_again(place)
     shown = invoke("show", place).stdout
     assert "Test accuracy of every client on its share of the test split" in shown
     assert "its own model 50.00 % 25.00 % 12.50 %" in " ".join(shown.split())

@@ -110,18 +110,3 @@ def test_arrays_and_memory() -> None:
     assert nbytes((DENSE, Pair(DENSE))) == 96
     seen: set[int] = set()
     assert (nbytes(DENSE, seen), nbytes(DENSE, seen)) == (96, 0)
-
-
-def test_a_class_that_moved_is_found_under_its_former_name() -> None:
-    @value(former=("some.old.module.Single",))
-    class Single:
-        """One number."""
-
-        number: int
-
-    plain = {"!": "value", "class": "some.old.module.Single", "fields": {"number": 3}}
-    back = unflatten(plain, [], SCHEMA)
-    assert (type(back), back.number) == (Single, 3)
-    stored, _ = flatten(back, SCHEMA)
-    assert stored["class"].endswith("Single")
-    assert stored["class"] != "some.old.module.Single"

@@ -13,11 +13,10 @@ import pytest
 from docs.site import marks, results, stored, study_tables
 from docs.site.other_tables import age_alone, expected_fresh
 from fedreuse.accounting.ledger import EventRow
-from fedreuse.lab.gate.probe import PROBES_FILE
 from fedreuse.robustness.privacy_accountant import epsilon
 from fedreuse.store.directory import RunDirectory
-from tests.lab.gate.test_probe import PROBE
 from tests.report.runs import write_run
+from tests.tiny import seal_again
 
 ROOT = Path(__file__).parents[2]
 FINDINGS = sorted((ROOT / "docs" / "findings").glob("*.md"))
@@ -149,13 +148,6 @@ def test_a_table_of_measured_bytes_needs_a_meter() -> None:
         results.tables("small", "transport")
 
 
-def test_probes_without_a_checksum_are_called_unverified(small: Path) -> None:
-    place = small.parent / "old"
-    place.mkdir()
-    (place / PROBES_FILE).write_text(json.dumps({"probes": [PROBE, {**PROBE, "client": 2, "harm": -1.0}]}))
-    assert "Unverified: files without a checksum." in results.tables("old", "gate")
-
-
 @pytest.mark.slow
 def test_a_run_that_fails_is_in_no_document(small: Path) -> None:
     (small / "a-1" / "test-opened.json").write_text(json.dumps({"result": {"score": 0.1}}))
@@ -178,6 +170,7 @@ def test_tables_with_test_scores_count_the_evaluations_of_the_test_set(small: Pa
         score = json.loads((run / "summary.json").read_text())["test_score"]
         opened = {"digest": "of the split", "model": run.name, "opened": "then", "result": {"score": score}}
         (run / "test-opened.json").write_text(json.dumps(opened))
+        seal_again(run)
     assert results.tables("small", "frontier").count("Test sets evaluated: digits 4 times (1 configuration).") == 1
     assert "evaluated:" not in results.tables("small", "development")
 

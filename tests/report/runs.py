@@ -9,8 +9,12 @@ import numpy as np
 import yaml
 
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_to_plain
+from fedreuse.core.checked import with_check
+from fedreuse.core.formats import RUN_DIRECTORY
 from fedreuse.core.local_trainer import Work
 from fedreuse.store.directory import RunDirectory
+from fedreuse.store.identity import run_id_of
+from fedreuse.store.manifest import digests_of
 
 UPLINK = {"update": {"name": "error_feedback", "codec": {"name": "top_k", "ratio": 0.2}}}
 DIGESTS = dict.fromkeys(("data", "partition", "validation", "schedule", "schema", "initial_model"), "same")
@@ -46,8 +50,8 @@ def write_run(
     whole = {**(small if config is None else config), "seed": seed}
     directory.write_text("config.yaml", yaml.safe_dump(whole, sort_keys=False))
     reference = {"dense_bytes": 100, "request_bytes": 110, "reply_bytes": 115}
-    facts = {"run_id": place.name, "reference": reference, "digests": {**DIGESTS, **(digests or {})}}
-    directory.write_json("provenance.json", facts)
+    facts = {"run_id": run_id_of(whole), "reference": reference, "digests": {**DIGESTS, **(digests or {})}}
+    write_provenance(directory, facts)
     for number in range(1, whole["rounds"]["count"] + 1):
         rows = [row for client in ((0, 1) if number == 1 else (0,)) for row in _exchange(number, client)]
         rows += _seen(number, crossing) if crossing else []
@@ -63,10 +67,18 @@ def write_run(
         )
     if is_complete:
         memory = {"server.all": 2_000_000, "clients.all": 500_000}
+        if test_score is not None:
+            directory.write_json("test-opened.json", with_check({"result": {"score": test_score}}))
         summary = {"test_score": test_score, "counts": {"kept variances": 0}, "memory_bytes": memory}
         directory.finish(summary, {"w": np.zeros(2, np.float32)})
     directory.release()
     return directory
+
+
+def write_provenance(directory: RunDirectory, facts: dict[str, Any]) -> None:
+    """Write a provenance with format, digests of files and checksum, as a run does."""
+    content = {"format": RUN_DIRECTORY.version, **facts, "files": digests_of(directory.path)}
+    directory.write_json("provenance.json", with_check(content))
 
 
 def _events(number: int) -> list[EventRow]:

@@ -10,6 +10,7 @@ import pytest
 from fedreuse.report.paired import paired_differences, paired_plain, paired_table
 from fedreuse.report.results import read_runs
 from tests.report.planned import SCORES, write_planned
+from tests.tiny import seal_again
 
 
 @pytest.mark.slow
@@ -33,6 +34,7 @@ def test_only_true_pairs_count(tmp_path: Path) -> None:
         plain = json.loads(path.read_text())
         plain["digests"]["schedule"] = "another"
         path.write_text(json.dumps(plain))
+        seal_again(path.parent)
     pairs = paired_differences(read_runs(place))
     assert list(pairs["A"][1].by_seed if "A" in pairs else pairs["B"][1].by_seed) == [403, 404, 405]
 
@@ -42,4 +44,5 @@ def test_other_data_are_not_compared(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
     for config in place.glob("b-*/config.yaml"):
         config.write_text(config.read_text().replace("name: digits", "name: mnist"))
+        seal_again(config.parent)
     assert paired_table(read_runs(place)) is None

@@ -1002,7 +1002,7 @@ def test_what_a_run_rests_on_may_not_change(tmp_path: Path, name: str) -> None:
     data = bytearray((out / name).read_bytes())
     data[len(data) // 2] ^= 1
     (out / name).write_bytes(data)
-    with pytest.raises(RunDirectoryError, match=rf"run is not as it was written: {name}"):
+    with pytest.raises(RunDirectoryError, match=rf"run is damaged: {name}"):
         run(tiny(), out, resume=True)
     (out / "provenance.json").unlink()
     missing = r"provenance\.json is missing" if name != "config.yaml" else r"config\.yaml: "
@@ -1012,7 +1012,7 @@ def test_what_a_run_rests_on_may_not_change(tmp_path: Path, name: str) -> None:
 
 def test_a_complete_run_is_verified_when_it_is_resumed(go: Go, tmp_path: Path) -> None:
     out = Path(shutil.copytree(go().path, tmp_path / "copy"))
-    assert run(tiny(), out, resume=True).is_checked
+    run(tiny(), out, resume=True).verify()
     (out / "model.safetensors").unlink()
     with pytest.raises(RunDirectoryError, match=r"model\.safetensors is missing"):
         run(tiny(), out, resume=True)

@@ -43,7 +43,7 @@ def test_a_changed_manifest_is_refused_and_an_absent_one_is_none(folder: Path) -
     plain = json.loads((folder / MANIFEST).read_text())
     plain["files"]["summary.json"] = "0" * 64
     (folder / MANIFEST).write_text(json.dumps(plain))
-    with pytest.raises(RunDirectoryError, match=r"manifest\.json is not as it was written \(its checksum does not fit"):
+    with pytest.raises(RunDirectoryError, match=r"manifest\.json is damaged \(its checksum does not fit"):
         read_manifest(folder)
     (folder / MANIFEST).unlink()
     assert read_manifest(folder) is None

@@ -73,28 +73,28 @@ def test_the_second_opening_in_a_folder_begins_a_ledger_that_has_the_first(tmp_p
     assert len(openings_behind([tmp_path / "a"])) == 3
 
 
-def test_no_ledger_begins_where_strangers_share_a_folder(tmp_path: Path) -> None:
+def test_no_ledger_begins_in_a_folder_shared_by_all_users(tmp_path: Path) -> None:
     record(tmp_path / "a", "a")
     tmp_path.chmod(0o1777)
     note_opening(tmp_path / "b", CONFIG, "id b", "digest", "b")
     assert not (tmp_path / LEDGER_FILE).exists()
 
 
-def test_a_line_that_a_crash_tore_goes_and_a_damaged_one_is_refused(study: Path) -> None:
+def test_a_line_that_a_crash_cut_is_removed_and_a_damaged_one_is_refused(study: Path) -> None:
     note_opening(study / "run", CONFIG, "id", "digest", "a")
     with (study / LEDGER_FILE).open("a") as file:
         file.write('{"dataset": "dig')
     note_opening(study / "run", CONFIG, "id", "digest", "b")
     assert [json.loads(line)["model"] for line in lines(study)] == ["a", "b"]
     (study / LEDGER_FILE).write_text("nonsense\n")
-    with pytest.raises(RunDirectoryError, match=r"test-openings.jsonl, line 1: not an opening .* from a copy"):
+    with pytest.raises(RunDirectoryError, match=r"test-openings.jsonl, line 1: not a record .* from a copy"):
         note_opening(study / "run", CONFIG, "id", "digest", "c")
 
 
 @pytest.mark.slow
 def test_a_ledger_that_cannot_be_written_keeps_the_split_closed(study: Path) -> None:
     (study / LEDGER_FILE).mkdir()
-    with pytest.raises(RunDirectoryError, match="so it stays closed"):
+    with pytest.raises(RunDirectoryError, match="stays closed"):
         run(tiny(), study / "run")
     assert not (study / "run" / "test-opened.json").exists()
 
@@ -104,7 +104,7 @@ def test_seeds_share_a_selection_and_settings_do_not() -> None:
     assert selection_of(CONFIG) != selection_of({**CONFIG, "method": "fedprox"})
 
 
-def test_openings_of_the_study_stand_behind_each_of_its_runs(study: Path) -> None:
+def test_evaluations_of_the_study_count_for_each_of_its_runs(study: Path) -> None:
     run(tiny(rounds={"count": 1}), study / "one")
     digest = json.loads((study / "one" / RECORD_FILE).read_text())["digest"]
     note_opening(study / "since deleted", CONFIG, "id", digest, "a")
@@ -112,7 +112,7 @@ def test_openings_of_the_study_stand_behind_each_of_its_runs(study: Path) -> Non
     assert {opening.run for opening in openings_behind([study / "one"])} == {"one", "since deleted"}
 
 
-def test_a_run_without_a_ledger_tells_its_own_opening(tmp_path: Path) -> None:
+def test_a_run_without_a_ledger_has_its_own_evaluation(tmp_path: Path) -> None:
     directory = run(tiny(rounds={"count": 1}), tmp_path / "one")
     [opening] = openings_behind([directory.path])
     assert (opening.run, opening.model) == ("one", directory.summary["model_digest"])

@@ -1,4 +1,4 @@
-"""Versions of all that leaves a process or outlives it, and which of them this program reads: one place for all."""
+"""Versions of all formats that are stored or sent."""
 
 from __future__ import annotations
 
@@ -11,43 +11,47 @@ __all__ = ["CLIENT_STORE", "FORMATS", "FRAME", "JOURNAL", "RUN_DIRECTORY", "WIRE
 
 @dataclass(frozen=True)
 class Format:
-    """A format and its versions.
+    """A format and the one version of it that this program writes and reads.
 
     Args:
-        name: What is written so.
-        version: What this program writes.
-        reads: What it reads.
+        name: Name of the format in messages.
+        version: Number that is stored or sent with the content.
 
     Raises:
-        FedreuseError: By `check`, if a version cannot be read.
+        FedreuseError: By `check`, for any other version.
 
     Example:
         >>> from fedreuse.core.formats import Format
-        >>> str(Format("letter", 3, (2, 3)))
-        'letter 3 (reads 2, 3)'
+        >>> str(Format("letter", 3))
+        'letter 3'
     """
 
     name: str
     version: int
-    reads: tuple[int, ...]
 
     def __str__(self) -> str:
-        """For people."""
-        return f"{self.name} {self.version} (reads {', '.join(map(str, self.reads))})"
+        """Return name and version."""
+        return f"{self.name} {self.version}"
 
     def check(self, version: object, where: str, error: type[FedreuseError] = RunDirectoryError) -> None:
-        """Refuse what this program cannot read, naming both versions."""
-        if version not in self.reads:
+        """Refuse every version but this one, naming both.
+
+        Args:
+            version: The version that was found; None if there is no number.
+            where: The file or message, for the error.
+            error: Type of the error.
+        """
+        if version != self.version:
             raise error(
-                f"{where} is written as {self.name} version {version}, and this program reads "
-                f"{', '.join(map(str, self.reads))}; use the version of fedreuse that wrote it, or a newer one"
+                f"{where} is written as {self.name} version {version}, but this program reads version {self.version}; "
+                "use the version of fedreuse that wrote it"
             )
 
 
-WIRE = Format("message", 1, (1,))
-FRAME = Format("frame", 1, (1,))
-JOURNAL = Format("journal", 2, (1, 2))
-RUN_DIRECTORY = Format("run directory", 2, (1, 2))
-CLIENT_STORE = Format("client store", 1, (1,))
+WIRE = Format("message", 1)
+FRAME = Format("frame", 1)
+JOURNAL = Format("journal", 2)
+RUN_DIRECTORY = Format("run directory", 2)
+CLIENT_STORE = Format("client store", 1)
 FORMATS = (WIRE, FRAME, JOURNAL, RUN_DIRECTORY, CLIENT_STORE)
-"""What was written before these numbers were has version 1."""
+"""All formats, in the order of `fedreuse --version`."""

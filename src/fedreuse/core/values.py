@@ -1,13 +1,13 @@
-"""State as a value: which dataclasses may be stored, and how a tree of them becomes plain data and arrays, and back.
+"""Storable states: trees of registered dataclasses, converted to plain data and arrays, and back.
 
-Nothing is imported or executed on the way back: a stored name selects a class that is registered, or is refused.
+Loading imports and executes nothing: a stored name must be that of a registered class.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar, dataclass_transform, overload
+from typing import Any, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -22,22 +22,13 @@ T = TypeVar("T")
 _CLASSES: dict[str, type[Any]] = {}
 
 
-@overload
-def value(cls: type[T]) -> type[T]: ...
-
-
-@overload
-def value(*, former: tuple[str, ...]) -> Callable[[type[T]], type[T]]: ...
-
-
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
-def value(cls: type[T] | None = None, *, former: tuple[str, ...] = ()) -> Any:
-    """Make a frozen dataclass that may be part of a state: stored, sent and compared by what it holds.
+def value(cls: type[T]) -> type[T]:
+    """Make a frozen dataclass that may be part of a state: stored, sent and compared by its content.
 
     Args:
-        cls: The class, when used as a plain decorator.
-        former: Names (`module.Class`) that the class was stored under before it moved, so that run directories and
-            client stores written then can still be read.
+        cls: The class to decorate. It is stored under its module and name, so that a class that moves cannot read
+            states stored before.
 
     Returns:
         The dataclass.
@@ -50,18 +41,22 @@ def value(cls: type[T] | None = None, *, former: tuple[str, ...] = ()) -> Any:
         >>> Seen(rounds=3).rounds
         3
     """
-
-    def make(given: type[T]) -> type[T]:
-        made: type[T] = dataclasses.dataclass(frozen=True, eq=False)(given)
-        for name in (f"{given.__module__}.{given.__qualname__}", *former):
-            _CLASSES[name] = made
-        return made
-
-    return make if cls is None else make(cls)
+    made: type[T] = dataclasses.dataclass(frozen=True, eq=False)(cls)
+    _CLASSES[f"{cls.__module__}.{cls.__qualname__}"] = made
+    return made
 
 
 def flatten(tree: object, schema: ModelSchema) -> tuple[Any, list[np.ndarray]]:
-    """Plain data (what msgpack and JSON can hold) plus the arrays it refers to by position."""
+    """Convert a tree to plain data (for msgpack and JSON) and the arrays that it refers to by index.
+
+    Args:
+        tree: None, numbers, strings, bytes, arrays, tensors of the model, and tuples, mappings and `@value` classes of
+            these.
+        schema: The model's schema, by which tensors are stored without names and shapes.
+
+    Raises:
+        TypeError: If the tree holds anything else.
+    """
     arrays: list[np.ndarray] = []
 
     def keep(array: np.ndarray) -> int:
@@ -74,9 +69,9 @@ def flatten(tree: object, schema: ModelSchema) -> tuple[Any, list[np.ndarray]]:
         if isinstance(node, bytes):
             return {"!": "bytes", "hex": node.hex()}
         if isinstance(node, Tensors):
-            where, names = _place(node.schema, schema)
-            kept = {} if node.index is None else _pack_index(node.index, node.schema.size, keep)
-            return {"!": "tensors", "of": where, "names": names, "values": keep(node.values), **kept}
+            role, names = _locate(node.schema, schema)
+            index = {} if node.index is None else _pack_index(node.index, node.schema.size, keep)
+            return {"!": "tensors", "of": role, "names": names, "values": keep(node.values), **index}
         if isinstance(node, np.ndarray):
             return {"!": "array", "at": keep(node)}
         if isinstance(node, tuple):
@@ -94,7 +89,11 @@ def flatten(tree: object, schema: ModelSchema) -> tuple[Any, list[np.ndarray]]:
 
 
 def unflatten(plain: Any, arrays: list[np.ndarray], schema: ModelSchema) -> Any:
-    """The tree that `flatten` took apart."""
+    """Restore the tree of `flatten`.
+
+    Raises:
+        RunDirectoryError: If the data names an unknown class.
+    """
 
     def walk(node: Any) -> Any:
         if not isinstance(node, dict):
@@ -117,14 +116,14 @@ def unflatten(plain: Any, arrays: list[np.ndarray], schema: ModelSchema) -> Any:
             return _CLASSES[node["class"]](**{name: walk(inner) for name, inner in node["fields"].items()})
         raise RunDirectoryError(
             f"stored state names {node.get('class', kind)!r}, which this program does not know; use the version of "
-            "fedreuse that wrote it, and start where the module of your own method is found"
+            "fedreuse that wrote it, and run where the module of your own method can be imported"
         )
 
     return walk(plain)
 
 
 def arrays_of(tree: object) -> Iterator[np.ndarray]:
-    """Every array a state holds, wherever it lies."""
+    """Iterate over all arrays of a state; deferred entries are loaded."""
     for leaf in _leaves(tree):
         if isinstance(leaf, Deferred):
             yield from arrays_of(leaf.load())
@@ -133,13 +132,16 @@ def arrays_of(tree: object) -> Iterator[np.ndarray]:
 
 
 def nbytes(tree: object, seen: set[int] | None = None) -> int:
-    """Bytes of the distinct arrays a state holds; `seen` carries over what was counted already.
+    """Return the bytes of the distinct arrays of a state; deferred entries are counted without loading them.
 
-    What lies elsewhere is counted, but not loaded.
+    Args:
+        tree: The state.
+        seen: Ids of arrays that were counted before; the ids of this state's arrays are added.
     """
     known: set[int] = set() if seen is None else seen
     total = 0
     for leaf in _leaves(tree):
+        # views of one array count once
         base = leaf.base if isinstance(leaf, np.ndarray) and isinstance(leaf.base, np.ndarray) else leaf
         if id(base) not in known:
             known.add(id(base))
@@ -172,7 +174,7 @@ def _inside(tree: object) -> Iterable[object]:
 
 
 def _pack_index(index: np.ndarray, size: int, keep: Callable[[np.ndarray], int]) -> dict[str, Any]:
-    """Kept positions as they are, or as one bit per coordinate where that is shorter."""
+    """Return positions as they are, or as one bit per coordinate if that is shorter."""
     if index.nbytes <= size // 8:
         return {"index": keep(index)}
     is_kept = np.zeros(size, bool)
@@ -186,11 +188,12 @@ def _unpack_index(node: Mapping[str, Any], size: int, arrays: list[np.ndarray]) 
     return arrays[node["index"]] if "index" in node else None
 
 
-def _place(part: Schema, schema: ModelSchema) -> tuple[str, list[str] | None]:
-    for where in ("weights", "buffers", "counters"):
-        whole: Schema = getattr(schema, where)
+def _locate(part: Schema, schema: ModelSchema) -> tuple[str, list[str] | None]:
+    """Return the role of some tensors, and their names unless they are all tensors of the role."""
+    for role in ("weights", "buffers", "counters"):
+        whole: Schema = getattr(schema, role)
         if part == whole:
-            return where, None
+            return role, None
         if len(part) and all(spec in whole.specs for spec in part):
-            return where, [spec.name for spec in part]
+            return role, [spec.name for spec in part]
     raise TypeError("a state holds tensors that are not part of the model")

@@ -1,9 +1,9 @@
-"""The template of server memory: the last update of every client, and their mean kept up to date.
+"""Server halves with memory: the last update of every client, and a running mean of them.
 
-h_i    the last update of client i (0 before the first), divided by the learning rate it was made with, relative to
-       the first round's; a round whose rate is zero leaves it
-mean   sum over all clients of alpha_i h_i, alpha_i = n_i / n: moved by alpha_i (d_i - h_i) when client i answers,
-       and summed afresh every `RESUM_EVERY` rounds, so that rounding does not pile up
+h_i    the last update of client i (0 before the first), divided by its round's learning rate relative to the first
+       round's; unchanged in a round whose rate is zero
+mean   sum over all clients of alpha_i h_i, alpha_i = n_i / n: changed by alpha_i (d_i - h_i) when client i answers,
+       and recomputed every `RESUM_EVERY` rounds, so that rounding errors do not accumulate
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 __all__ = ["RESUM_EVERY", "Combine", "MemoryServer", "MemoryState"]
 
 RESUM_EVERY = 50
+"""Rounds between two full sums over the memory."""
 
 
-@value(former=("fedreuse.methods.memory.MemoryState",))
+@value
 class MemoryState:
-    """The model, the step's state, the last update per client, and their weighted mean."""
+    """The model, the state of the server step, the last update per client, and their weighted mean."""
 
     model: Model
     step: Any
@@ -46,45 +47,45 @@ class MemoryState:
 
 
 class Combine(Protocol):
-    """How fresh updates and memory make a direction; everything is in units of this round's learning rate."""
+    """A function from fresh updates and memory to a direction, in units of this round's learning rate."""
 
     def __call__(
         self, fresh: Mapping[int, Tensors], before: MemoryState, after: MemoryState, cohort: Cohort
     ) -> Tensors:
-        """The direction of the weights."""
+        """Return the direction of the weights."""
         ...
 
 
 @dataclass(frozen=True)
 class MemoryServer(ServerHalf[MemoryState]):
-    """One exchange as in FedAvg; the direction is made by `combine` from what came and what is remembered."""
+    """The server half: one exchange as in FedAvg; `combine` computes the direction from replies and memory."""
 
     combine: Combine
     step: ServerStep = field(default_factory=SgdStep)
     starts_full: bool = False
 
     def init(self, model: Model, population: Population) -> MemoryState:
-        """The state before the first round: no updates are remembered."""
+        """Return the state before the first round, with an empty memory."""
         del population
         return MemoryState(model, self.step.init(model.weights), IntMap(), zeros(model.weights.schema))
 
     def model(self, state: MemoryState) -> Model:
-        """What is evaluated and deployed."""
+        """Return the model that is evaluated and deployed."""
         return evaluated(self.step, state.model, state.step)
 
     def broadcast(self, state: MemoryState) -> Model:
-        """What clients receive."""
+        """Return the model that clients receive."""
         return state.model
 
     def round(self, state: MemoryState, cohort: Cohort) -> Conversation[MemoryState]:
-        """Ask the cohort (or everybody, as long as a full start remembers nobody), remember, combine, move."""
+        """Let the cohort train (all clients in the first round of a full start), remember, combine, step."""
         is_start = self.starts_full and not state.memory
         asked = range(len(cohort.population)) if is_start else cohort.clients
         request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         replies = yield dict.fromkeys(asked, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
-            return state, Events(events)  # nobody answered: the model stands still
+            return state, Events(events)  # no reply arrived: the model is unchanged
         updates = updates_of(replies, state.model)
         fresh = {client: update.weights for client, update in updates.items()}
         after = remember(state, fresh, cohort)
@@ -95,9 +96,9 @@ class MemoryServer(ServerHalf[MemoryState]):
 
 
 def remember(state: MemoryState, fresh: Mapping[int, Tensors], cohort: Cohort) -> MemoryState:
-    """The memory with this round's updates in it, and its mean."""
+    """Return the state with this round's updates in memory and mean."""
     if not cohort.lr_factor:
-        return state  # nobody moved, which says nothing about where they would
+        return state  # with a rate of zero no client moved: its update says nothing about its direction
     share = cohort.population.share
     entries = {client: _per_rate(update, 1 / cohort.lr_factor) for client, update in fresh.items()}
     memory = state.memory.with_(entries)

@@ -1,4 +1,4 @@
-"""From how many versions of the code some runs come."""
+"""Versions of the code that runs come from."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["code_version", "count_versions", "several_versions"]
 
 
 def count_versions(runs: Iterable[RunDirectory]) -> dict[tuple[str, str], int]:
-    """How many runs each version made: the version of fedreuse, and the first digits of the commit.
+    """Count runs by the version of fedreuse and the first digits of the commit.
 
     Raises:
-        RunDirectoryError: A run does not say where it comes from.
+        RunDirectoryError: The provenance of a run is absent or damaged.
 
     """
     made: dict[tuple[str, str], int] = {}
@@ -27,7 +27,7 @@ def count_versions(runs: Iterable[RunDirectory]) -> dict[tuple[str, str], int]:
 
 
 def several_versions(runs: Iterable[RunDirectory]) -> str:
-    """What is to be said of runs from several versions; empty if they come from one."""
+    """Return a note if runs come from several versions; empty if they come from one."""
     made = count_versions(runs)
     if len(made) < 2:
         return ""
@@ -36,7 +36,7 @@ def several_versions(runs: Iterable[RunDirectory]) -> str:
 
 
 def code_version(provenance: Mapping[str, Any]) -> str:
-    """The version of the code that made a run, for people."""
+    """Return the version of the code in a provenance, as text."""
     code = provenance.get("code") or {}
     commit = f", commit {str(code['commit'])[:12]}" if code.get("commit") else ""
     return f"fedreuse {provenance.get('fedreuse', '?')}{commit}{' with changes' if code.get('is_modified') else ''}"

@@ -1,4 +1,4 @@
-"""The id of a run: a hash of everything in its configuration that decides the result."""
+"""Id of a run: a hash of all keys of its configuration that decide the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _IDENTITY_IF_SET = ("attack", "max_norm", "max_examples")
 
 
 def run_id_of(plain: Mapping[str, Any]) -> str:
-    """The id of a resolved configuration, as `config.yaml` holds it: two runs with the same id end in the same bits."""
+    """Return the id of a resolved configuration, as stored in `config.yaml`.
+
+    Runs with the same id end in bit-identical results.
+    """
     decisive = {
         key: part
         for key, part in plain.items()
@@ -28,7 +31,7 @@ def run_id_of(plain: Mapping[str, Any]) -> str:
 
 
 def _first_names(method: Any) -> Any:
-    """A method's tree with `weights` for `weighting`, as it was called first: run ids stay what they were."""
+    """Return a method's tree with the key `weights` for `weighting`: ids of stored runs were made with that name."""
     if not isinstance(method, Mapping):
         return method
     return {"weights" if key == "weighting" else key: _first_names(inner) for key, inner in method.items()}

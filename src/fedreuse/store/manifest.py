@@ -1,4 +1,4 @@
-"""The manifest of a complete run: a SHA-256 of every artifact, so that a changed or missing file is noticed."""
+"""Manifest of a complete run: the SHA-256 of every artifact, which reveals changed and missing files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 MANIFEST = "manifest.json"
 ORIGINS = ("config.yaml", "schedule.json", "partition.npz", "validation.npz")
-"""What is there before the first round; the provenance holds their digests."""
+"""Files written before the first round; the provenance holds their digests."""
 _RESULTS = (
     "provenance.json", "test-opened.json", "metrics.jsonl", "ledger.parquet", "events.parquet", "model.safetensors",
     "summary.json",
@@ -40,11 +40,11 @@ _BULK = ("model.safetensors", "partition.npz", "validation.npz", "models", "stat
 EVIDENCE = "results.json"
 """The manifest of an exported study."""
 ROWS_FILE = "rows.csv"
-"""Of an exported study: a row per run, for spreadsheets; everything in it is also in the runs."""
+"""Table of an exported study with a row per run, for spreadsheets; all of it is also in the runs."""
 EXPORTED = "EXPORTED"
-"""The marker of an export."""
+"""Marker of an exported run."""
 _CLIENTS = "clients"
-"""A folder with a file per client, which counts as one artifact."""
+"""Folder with a file per client; it counts as one artifact."""
 
 
 def digests_of(place: Path, names: tuple[str, ...] = ORIGINS) -> dict[str, str]:
@@ -53,16 +53,16 @@ def digests_of(place: Path, names: tuple[str, ...] = ORIGINS) -> dict[str, str]:
 
 
 def manifest_text(place: Path) -> str:
-    """The manifest of what lies in a run directory now."""
+    """Return the manifest of the files that a run directory holds now."""
     kept = sorted(str(file.relative_to(place)) for pattern in _KEPT for file in place.glob(pattern))
     return json.dumps(with_check({"files": digests_of(place, (*ORIGINS, *_RESULTS, *kept, _CLIENTS))}), indent=2) + "\n"
 
 
 def read_manifest(place: Path, name: str = MANIFEST) -> dict[str, str] | None:
-    """The digests of a manifest by artifact; None if there is none.
+    """Return the digests of a manifest by artifact; None if there is none.
 
     Raises:
-        RunDirectoryError: The manifest itself was changed.
+        RunDirectoryError: The manifest itself was changed, or names a file outside its folder.
 
     """
     content = _read(place / name)
@@ -74,7 +74,7 @@ def read_manifest(place: Path, name: str = MANIFEST) -> dict[str, str] | None:
 
 
 def read_absent(place: Path) -> tuple[str, ...]:
-    """The runs that an export says it is without, by folder; none for what is no export.
+    """Return the folders of the runs that an export lacks; empty if it is complete, or no export.
 
     Raises:
         RunDirectoryError: The manifest of the export was changed.
@@ -84,7 +84,7 @@ def read_absent(place: Path) -> tuple[str, ...]:
 
 
 def forget_export(place: Path) -> None:
-    """A partial export that goes on is a study again: what described it as a whole is no longer true."""
+    """Remove the files that describe an export as a whole, for a partial export that continues as a study."""
     for name in (EVIDENCE, ROWS_FILE):
         (place / name).unlink(missing_ok=True)
 
@@ -98,16 +98,22 @@ def _read(path: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError, LookupError) as error:
         raise RunDirectoryError(
-            f"{path} is not as it was written ({error}), so that nothing in its folder can be trusted; bring it back "
-            "from a copy, or run the configuration again in another `out`"
+            f"{path} is damaged ({error}), so that the files of its folder cannot be verified; restore it from a copy, "
+            "or run the configuration again in another `out`"
         ) from None
     return content
 
 
 def compare(place: Path, digests: Mapping[str, str], may_lack: bool = False) -> list[str]:
-    """What is wrong with the artifacts of a folder: those that are gone, and those that were changed.
+    """Compare the artifacts of a folder with their digests.
 
-    `may_lack`: an export may be without the artifacts that are left out of one.
+    Args:
+        place: The folder, or an archive of it.
+        digests: Expected SHA-256 by name.
+        may_lack: Accept that artifacts are missing that an export leaves out.
+
+    Returns:
+        One remark per artifact that is missing or was changed.
     """
     wrong = []
     for name, digest in digests.items():
@@ -120,12 +126,12 @@ def compare(place: Path, digests: Mapping[str, str], may_lack: bool = False) -> 
 
 
 def is_bulk(name: str) -> bool:
-    """Whether an artifact is left out of an export: models, states, and who has which examples."""
+    """Return whether an export leaves an artifact out: models, states, and the partition."""
     return name.split("/")[0] in _BULK
 
 
 def _digest(path: Path) -> str:
-    """Of a file, or of all files in a folder by their names."""
+    """Return the SHA-256 of a file, or of the names and digests of all files in a folder."""
     if path.is_dir():
         listed = [f"{file.name} {_digest(file)}\n" for file in sorted(path.iterdir()) if file.is_file()]
         return sha256("".join(listed).encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""The ledger of test openings: in the folder of a study or of single runs, one line for every look at a test split.
+"""Ledger of test evaluations ("openings"): one line per evaluation on a test split, kept in the folder of a study.
 
-A seal per directory says nothing about forty runs that open the same test split, of which somebody keeps the best. The
-ledger is written before the examples are handed out, so that it never lacks an opening.
+A record per run does not reveal that forty runs were evaluated on the same test split and the best was kept. The ledger
+is written before the examples are handed out, so that no evaluation is missing in it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ __all__ = [
 ]
 
 LEDGER_FILE = "test-openings.jsonl"
+"""The ledger."""
 RECORD_FILE = "test-opened.json"
-"""What a run itself keeps of its one opening."""
+"""The record of a run's own test evaluation."""
 _RUNS_FOLDER = "runs"
-"""Where runs lie that nobody gave a place."""
+"""Default folder of runs."""
 _STUDY_FILES = (LEDGER_FILE, "study.json", "space.json")
 _NO_SELECTION = ("seed", "executor", "client_store", "server_store", "checkpoint_every", "listeners", "test", "keep",
                  "development_seeds")  # fmt: skip
@@ -47,16 +48,16 @@ _NO_SELECTION = ("seed", "executor", "client_store", "server_store", "checkpoint
 
 @dataclass(frozen=True)
 class SplitOpening:
-    """One look at a test split.
+    """One evaluation on a test split.
 
     Attributes:
         dataset: The name of the dataset.
-        digest: SHA-256 of the test examples: openings are counted by it.
-        selection: A hash of the configuration without its seed; two of them are two different selections.
-        run_id: The configuration, seed included.
-        run: The name of the run directory.
-        model: SHA-256 of the model that was tested.
-        opened: When.
+        digest: SHA-256 of the test examples; evaluations are counted by it.
+        selection: Hash of the configuration without its seed, which tells configurations apart.
+        run_id: Id of the configuration with its seed.
+        run: Name of the run directory.
+        model: SHA-256 of the tested model.
+        opened: Time of the evaluation.
     """
 
     dataset: str
@@ -69,17 +70,17 @@ class SplitOpening:
 
     @property
     def look(self) -> tuple[str, str, str]:
-        """What makes it another look: a crash and its second start are one."""
+        """Identity of the evaluation: a run that crashed and was resumed evaluates once."""
         return self.digest, self.run_id, self.model
 
 
 def note_opening(run: Path, config: Mapping[str, Any], run_id: str, digest: str, model: str) -> None:
-    """Add an opening to the ledger of the study or the folder that a run belongs to; the same look adds nothing.
+    """Add an evaluation to the ledger of the study or folder that a run belongs to; a repeated one adds nothing.
 
-    Where there is no ledger yet, one begins in a folder of runs, with the openings that the runs in it recorded.
+    Without a ledger, one is begun in a folder of runs, with the evaluations that the runs in it recorded.
 
     Raises:
-        RunDirectoryError: The ledger is damaged or cannot be written; then the test split stays closed.
+        RunDirectoryError: The ledger is damaged or cannot be written; the test split then stays closed.
     """
     known = _folder_of(run)
     folder, before = (run.resolve().parent, _beside(run)) if known is None else (known, [])
@@ -90,27 +91,27 @@ def note_opening(run: Path, config: Mapping[str, Any], run_id: str, digest: str,
     path = folder / LEDGER_FILE
     try:
         with path.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # runs of a study end side by side
+            fcntl.flock(file, fcntl.LOCK_EX)  # runs of a study may end at the same time
             noted = {one.look for one in _read(path)}
             new = {one.look: one for one in (*before, opening) if one.look not in noted}
             if not new:
                 return
-            if known is None and not noted:  # whoever may make a run in the folder must be able to count it
-                with suppress(PermissionError):  # somebody else began it just now
+            if known is None and not noted:  # users who may write runs into the folder must be able to add to it
+                with suppress(PermissionError):  # another user has just created it
                     path.chmod(0o666 & folder.stat().st_mode)
-            file.truncate(len(_whole_lines(path)))  # what a crash tore was never opened
+            file.truncate(len(_whole_lines(path)))  # a line that a crash cut had no evaluation after it
             file.write(b"".join(json.dumps(asdict(one)).encode() + b"\n" for one in new.values()))
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         raise RunDirectoryError(
-            f"{path}: the opening of the test split cannot be recorded ({error}), so it stays closed; mend that, then "
-            "go on with resume=True"
+            f"{path}: the test evaluation cannot be recorded ({error}), so the test split stays closed; make the file "
+            "writable, then continue with resume=True"
         ) from None
 
 
 def openings_behind(runs: Iterable[Path]) -> list[SplitOpening]:
-    """Every recorded opening of the test splits that these runs were tested on: theirs, and those of their folders."""
+    """Return all recorded evaluations on the test splits of some runs: their own, and those of their folders."""
     places = list(runs)
     own = [opening for place in places if (opening := _own(place)) is not None]
     found = {opening.look: opening for opening in own}
@@ -130,7 +131,7 @@ def evaluations_text(openings: Iterable[SplitOpening]) -> str:
 
 
 def selection_of(config: Mapping[str, Any]) -> str:
-    """A hash of what was selected: the configuration without seed and without what changes no result."""
+    """Return a hash of the configuration without its seed and without keys that change no result."""
     chosen = {key: part for key, part in config.items() if key not in _NO_SELECTION}
     return sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -142,29 +143,29 @@ def _counted(openings: list[SplitOpening]) -> str:
 
 
 def _folder_of(run: Path) -> Path | None:
-    """The nearest folder above a run that belongs to a study, or in which a ledger was begun."""
+    """Return the nearest folder above a run that belongs to a study or has a ledger; None if there is none."""
     above = opened(run).resolve().parents[:2]
     return next((folder for folder in above if any((folder / name).exists() for name in _STUDY_FILES)), None)
 
 
 def _may_begin(folder: Path, has_opened: bool) -> bool:
-    """Whether a ledger may begin in a folder: it is called `runs`, or another run in it has opened a test split.
+    """Return whether to begin a ledger: the folder is named `runs`, or another run in it was evaluated on a test split.
 
-    Never in a folder that strangers share, such as /tmp, nor in one that cannot be written.
+    Never in a folder shared by all users, such as a temporary one, nor in one that cannot be written.
     """
     is_shared = bool(folder.stat().st_mode & stat.S_ISVTX)
     return (folder.name == _RUNS_FOLDER or has_opened) and not is_shared and os.access(folder, os.W_OK)
 
 
 def _beside(run: Path) -> list[SplitOpening]:
-    """What the other runs in the folder of a run recorded of their openings, the earliest first."""
+    """Return the evaluations that the other runs in the folder of a run recorded, the earliest first."""
     place = run.resolve()
     others = (_own(file.parent) for file in place.parent.glob(f"*/{RECORD_FILE}") if file.parent != place)
     return sorted((one for one in others if one is not None), key=lambda one: (one.opened, one.run))
 
 
 def _own(run: Path) -> SplitOpening | None:
-    """What a run itself recorded, also where no ledger was kept."""
+    """Return the evaluation that a run itself recorded; None without one."""
     folder = opened(run)
     try:
         record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
@@ -173,11 +174,11 @@ def _own(run: Path) -> SplitOpening | None:
         name, selection = config["task"]["name"], selection_of(config)
         return SplitOpening(name, record["digest"], selection, run_id, run.name, record["model"], record["opened"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
-        return None  # no opening, or one that whoever reads the run itself will complain of
+        return None  # no record, or a damaged one, which readers of the run report
 
 
 def read_openings(folder: Path) -> list[SplitOpening]:
-    """Every line of the ledger in a folder; none if there is no ledger."""
+    """Return all lines of the ledger in a folder; empty without a ledger."""
     return _read(folder / LEDGER_FILE)
 
 
@@ -192,12 +193,12 @@ def _read(path: Path) -> list[SplitOpening]:
             openings.append(SplitOpening(**{key: str(part) for key, part in content.items() if key in known}))
         except (ValueError, TypeError, AttributeError) as error:
             raise RunDirectoryError(
-                f"{path}, line {number}: not an opening of a test split ({error}); bring the file back from a copy"
+                f"{path}, line {number}: not a record of a test evaluation ({error}); restore the file from a copy"
             ) from None
     return openings
 
 
 def _whole_lines(path: Path) -> bytes:
-    """The file up to its last line feed."""
+    """Return the file up to its last line feed."""
     content = opened(path).read_bytes()
     return content[: content.rfind(b"\n") + 1]

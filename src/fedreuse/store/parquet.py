@@ -1,4 +1,4 @@
-"""Ledger and events of a complete run as Parquet, and back."""
+"""Ledger and events of a complete run as Parquet files."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SCHEMAS = {"ledger": _LEDGER, "events": _EVENTS}
 
 
 def to_parquet(rows: list[dict[str, Any]], table: Literal["ledger", "events"]) -> bytes:
-    """Rows as the bytes of a file."""
+    """Return rows as the bytes of a Parquet file."""
     data = BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMAS[table]), data)
     return data.getvalue()
 
 
 def from_parquet(data: bytes) -> list[dict[str, Any]]:
-    """The rows again; a ValueError if these are not the bytes of such a file."""
+    """Return the rows of a Parquet file; a ValueError if the bytes are not one."""
     try:
         table = pq.read_table(BytesIO(data))
         columns = [_plain(column.combine_chunks()) for column in table.columns]
@@ -47,12 +47,15 @@ def from_parquet(data: bytes) -> list[dict[str, Any]]:
 
 
 def _plain(column: pa.Array) -> list[Any]:
-    """A column as Python objects, as `to_pylist` gives it; that goes cell by cell, and doubles the time of reading."""
+    """Return a column as Python objects.
+
+    The result is that of `to_pylist`, which converts cell by cell and takes twice as long for a whole table.
+    """
     kind = column.type
     if column.null_count:
-        there = column.is_valid().to_numpy(zero_copy_only=False).tolist()
-        known = iter(_plain(column.drop_null()))
-        return [next(known) if is_there else None for is_there in there]
+        is_valid = column.is_valid().to_numpy(zero_copy_only=False).tolist()
+        values = iter(_plain(column.drop_null()))
+        return [next(values) if valid else None for valid in is_valid]
     if pa.types.is_struct(kind):
         names, parts = [part.name for part in kind], (_plain(part) for part in column.flatten())
         return [dict(zip(names, row, strict=True)) for row in zip(*parts, strict=True)]
@@ -63,8 +66,8 @@ def _plain(column: pa.Array) -> list[Any]:
             raise KeyError("a map has the same key twice")
         return maps
     if pa.types.is_string(kind):
-        coded = column.dictionary_encode()
-        words = coded.dictionary.to_pylist()
-        return [words[place] for place in _plain(coded.indices)]
+        encoded = column.dictionary_encode()  # few distinct strings: each becomes a Python object once
+        words = encoded.dictionary.to_pylist()
+        return [words[index] for index in _plain(encoded.indices)]
     plain: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
     return plain

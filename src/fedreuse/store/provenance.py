@@ -1,4 +1,4 @@
-"""Where a run comes from: code, packages, hardware."""
+"""Provenance of a run: code, packages, hardware, command."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from fedreuse.core.cpu import cpu
 
 __all__ = ["provenance"]
 
+_SECRETS = ("--token",)
+"""Options whose values are not stored."""
 _PACKAGES = ("numpy", "torch", "pydantic", "msgpack", "safetensors", "pyarrow", "scikit-learn", "scipy")
 
 
 def provenance() -> dict[str, Any]:
-    """What must be equal for equal bits, and what helps to find out why they are not."""
+    """Return the facts that bit-identical results depend on, and those that help to explain a difference."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "fedreuse": fedreuse.__version__,
@@ -31,8 +35,14 @@ def provenance() -> dict[str, Any]:
         "cpu": cpu(),
         "cores": os.cpu_count(),
         "torch_threads": 1,
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command": _command(sys.argv),
     }
+
+
+def _command(words: Sequence[str]) -> list[str]:
+    """Return the command without its folder and without credentials; Flower starts an app with a token."""
+    masked = ["***" if before in _SECRETS else word for before, word in pairwise(words)]
+    return [Path(words[0]).name, *masked]
 
 
 def _version(name: str) -> str | None:

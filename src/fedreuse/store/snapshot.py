@@ -1,7 +1,7 @@
-"""What a run directory holds at one moment: whole rounds, never half of one, while a writer may be at work.
+"""Snapshot of a run directory: whole rounds as of one moment, also while a writer is at work.
 
 A complete run is read from its files, which all appear before the marker. An unfinished one is read from its journal in
-one transaction: readers of SQLite's write-ahead log neither wait for the writer nor keep it waiting.
+one transaction: readers of SQLite's write-ahead log neither wait for the writer nor block it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Snapshot:
     """A run at one moment.
 
     Attributes:
-        directory: Where.
+        directory: The run directory.
         state: `complete`, `stopped` or `unfinished`.
         config: The resolved configuration.
         summary: The result; empty unless complete.
-        metrics: One row per round that is safe.
+        metrics: One row per committed round.
         ledger: The messages of these rounds.
         events: The selected clients of these rounds.
     """
@@ -53,26 +53,26 @@ class Snapshot:
 
     @cached_property
     def work(self) -> Work:
-        """What the clients computed."""
+        """Work of all clients."""
         return total_work(self.ledger)
 
 
 def take_snapshot(directory: RunDirectory) -> Snapshot:
-    """Read a run directory as it is now.
+    """Read a run directory as of now.
 
     Raises:
         RunDirectoryError: It is damaged.
 
     """
     try:
-        found = None if directory.is_complete else _in_progress(directory)
-    except FedreuseError:
+        snapshot = None if directory.is_complete else _in_progress(directory)
+    except FedreuseError:  # the journal is removed when a run ends: an error then means that it has just ended
         if not directory.is_complete:
             raise
     else:
-        if found is not None and not directory.is_complete:
-            return found
-    # it is complete, perhaps since a moment ago: its files tell more than the journal did
+        if snapshot is not None and not directory.is_complete:
+            return snapshot
+    # complete, perhaps only since a moment ago: the files contain more than the journal
     metrics = directory.metrics()
     has_rounds = bool(metrics)
     return Snapshot(
@@ -89,9 +89,9 @@ def take_snapshot(directory: RunDirectory) -> Snapshot:
 def _in_progress(directory: RunDirectory) -> Snapshot:
     metrics, ledger, events = directory.in_progress("metrics", "ledger", "events")
     try:
-        rows, happened = [row_from_plain(row) for row in ledger], [EventRow(**row) for row in events]
+        ledger_rows, event_rows = [row_from_plain(row) for row in ledger], [EventRow(**row) for row in events]
     except (KeyError, TypeError) as error:
         raise RunDirectoryError(
             f"{directory.path / JOURNAL} holds rows of another version ({error}); use the version that wrote them"
         ) from None
-    return Snapshot(directory, directory.state, directory.config, {}, metrics, rows, happened)
+    return Snapshot(directory, directory.state, directory.config, {}, metrics, ledger_rows, event_rows)

@@ -1,4 +1,4 @@
-"""Where a run stands at this moment, for those who watch it: read from its directory, in few bytes, without a lock."""
+"""Progress of a run at one moment: read from its directory with few reads and without a lock."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _REFUSED = re.compile(r"^round \d+: reply of client \d+ refused", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Standing:
-    """One run at one moment.
+    """Progress of one run.
 
     Attributes:
-        state: `complete`, `stopped`, `running`, or `interrupted` if the process that wrote here is gone.
-        metric: The name of its score.
-        rounds: Rounds that are safe.
-        planned_rounds: Rounds in all.
+        state: `complete`, `stopped`, `running`, or `interrupted` if the writing process has ended.
+        metric: Name of the score.
+        rounds: Number of committed rounds.
+        planned_rounds: Number of rounds in the configuration.
         scores: Validation scores so far.
-        used_bytes: What crossed so far under the boundary `messages`, both ways.
-        dense_bytes: What dense FedAvg with the same cohorts and replies would have cost.
-        num_lost: Selected clients whose reply was lost, refused ones among them.
-        num_refused: Replies that were refused.
-        seconds: Time of the safe rounds.
-        now: The clients of the round that is being played; nobody if the run does not go on.
+        used_bytes: Bytes so far under the boundary `messages`, both directions.
+        dense_bytes: Bytes of dense FedAvg with the same cohorts and replies.
+        num_lost: Number of selected clients whose reply was lost, including refused ones.
+        num_refused: Number of refused replies.
+        seconds: Duration of the committed rounds.
+        now: Clients of the current round; empty if the run is not running.
     """
 
     state: str
@@ -52,7 +52,7 @@ class Standing:
 
     @property
     def seconds_left(self) -> float | None:
-        """By the mean of the rounds so far; None before the first, and 0 at the end."""
+        """Remaining seconds by the mean of the rounds so far; None before the first, 0 at the end."""
         if self.state == "complete":
             return 0.0
         return self.seconds / self.rounds * (self.planned_rounds - self.rounds) if self.rounds else None
@@ -64,7 +64,7 @@ class Standing:
 
 
 def standing_of(directory: RunDirectory) -> Standing:
-    """Read where a run stands; what is not there yet is empty.
+    """Read the progress of a run; what is not stored yet is empty.
 
     Raises:
         RunDirectoryError: The directory is damaged.
@@ -74,10 +74,10 @@ def standing_of(directory: RunDirectory) -> Standing:
     try:
         metrics = directory.metrics()
     except FedreuseError:
-        if not directory.is_complete:  # else it ended between two looks
+        if not directory.is_complete:  # otherwise the run ended between two reads
             raise
         metrics = directory.metrics()
-    state = directory.state if directory.state != "unfinished" else _going(directory)
+    state = directory.state if directory.state != "unfinished" else _process_state(directory)
     return Standing(
         state,
         config["task"]["metric"]["name"],
@@ -93,13 +93,13 @@ def standing_of(directory: RunDirectory) -> Standing:
     )
 
 
-def _going(directory: RunDirectory) -> str:
-    """By the process that locked the directory; its lock is not touched, for that could keep a writer out."""
+def _process_state(directory: RunDirectory) -> str:
+    """Return `running` or `interrupted` by the id in the lock file; trying the lock could keep a writer out."""
     try:
         owner = int(directory.file("LOCK").read_text())
         os.kill(owner, 0)
     except PermissionError:
-        return "running"  # somebody else's process
+        return "running"  # a process of another user
     except (OSError, ValueError, OverflowError):
         return "interrupted"
     return "running"
@@ -111,7 +111,7 @@ def _num_refused(directory: RunDirectory) -> int:
 
 
 def _cohort(directory: RunDirectory, number: int) -> tuple[int, ...]:
-    """Who is selected for a round, by the schedule that was drawn before the first one."""
+    """Return the clients selected for a round, from the schedule that is drawn before the first."""
     try:
         schedule: Mapping[str, Any] = json.loads(directory.file("schedule.json").read_text())
         return tuple(schedule["cohorts"][number - 1])

@@ -1,4 +1,4 @@
-"""The list of a study's runs, by which reports and audits find them and know their names."""
+"""Files of a study: the list of its runs with their names, and its registered plans."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAN_FILE = "plan.json"
 
 
 def read_study(folder: Path) -> dict[str, Any]:
-    """What the file says.
+    """Return the list of a study's runs.
 
     Raises:
         RunDirectoryError: It is absent, or not such a list.

@@ -43,12 +43,12 @@ SPOILERS: dict[str, tuple[str, str, Callable[[Path], object]]] = {
         "code", "from 2 versions", lambda study: change(first_run(study).path / "provenance.json", fedreuse="9.9"),
     ),
     "the plan was changed": (
-        "plan", "is not as it was written",
+        "plan", "was changed",
         lambda study: (study / PLAN_FILE).write_text((study / PLAN_FILE).read_text().replace("0.9", "0.8")),
     ),
     "the plan came later": ("plan", "before the plan was registered", _registered_later),
     "an opening is not counted": (
-        "openings", "the ledger of openings does not have it",
+        "openings", "ledger",
         lambda study: (study / LEDGER_FILE).write_text((study / LEDGER_FILE).read_text().partition("\n")[2]),
     ),
     "the list is no list": ("list of runs", "not the list", lambda study: (study / "study.json").write_text("{")),

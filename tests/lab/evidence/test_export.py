@@ -86,7 +86,7 @@ TAMPERING: dict[str, tuple[str, str, Callable[[Path], object]]] = {
         lambda study: _fewer_rows(first_run(study).path / "ledger.parquet"),
     ),
     "a row of a ledger, and its manifest": (
-        "ledger", "by the rows, and",
+        "ledger", "by the rows, but",
         lambda study: _reseal(first_run(study).path, lambda run: _fewer_rows(run / "ledger.parquet")),
     ),
     "a manifest made again": (
@@ -105,7 +105,7 @@ TAMPERING: dict[str, tuple[str, str, Callable[[Path], object]]] = {
         lambda study: (first_run(study).path / "test-opened.json").unlink(),
     ),
     "an opening in the ledger of openings": (
-        "openings", "the ledger of openings does not have it",
+        "openings", "ledger",
         lambda study: (study / LEDGER_FILE).write_text((study / LEDGER_FILE).read_text().partition("\n")[2]),
     ),
     "the metrics": (
@@ -113,7 +113,7 @@ TAMPERING: dict[str, tuple[str, str, Callable[[Path], object]]] = {
         lambda study: (first_run(study).path / "metrics.jsonl").write_text(""),
     ),
     "the plan": (
-        "plan", "is not as it was written",
+        "plan", "was changed",
         lambda study: (study / PLAN_FILE).write_text((study / PLAN_FILE).read_text().replace("0.9", "0.8")),
     ),
     "the plan altogether": ("export", "plan.json is missing", lambda study: (study / PLAN_FILE).unlink()),
@@ -197,7 +197,7 @@ def test_an_archive_is_read_like_the_study_and_described_beside(whole: Path, mad
     assert export[0].directory == packed.path / study[0].directory.name
     again = export_results(whole, tmp_path / "again" / "small.tar.zst")
     assert again.path.read_bytes() == packed.path.read_bytes()
-    with pytest.raises(RunDirectoryError, match="is there already"):
+    with pytest.raises(RunDirectoryError, match="not overwritten"):
         export_results(whole, packed.path)
 
 
@@ -257,7 +257,7 @@ def test_a_search_is_exported_with_the_runs_of_its_trials_and_no_model(search: P
 
 @pytest.mark.slow
 def test_what_fails_is_not_exported_and_nothing_is_written_over(whole: Path, made: Evidence, tmp_path: Path) -> None:
-    with pytest.raises(RunDirectoryError, match="is there already, and nothing is written over"):
+    with pytest.raises(RunDirectoryError, match="not overwritten"):
         export_results(whole, made.path)
     copy = Path(shutil.copytree(whole, tmp_path / "copy"))
     (first_run(copy).path / "model.safetensors").unlink()

@@ -34,4 +34,4 @@ def test_four_panels_with_the_probes_own_numbers(tmp_path: Path, monkeypatch: py
 @pytest.mark.slow
 def test_cases_of_one_kind_have_no_curve(tmp_path: Path) -> None:
     path = gate_figure(_probes({"harm": 0.2}), tmp_path / "gate.svg")
-    assert "all cases are of one kind" in path.read_text()
+    assert "all cases are harmful" in path.read_text()

@@ -25,26 +25,23 @@ def test_draws_at_the_threshold_are_fresh() -> None:
     assert probe.mean_score == 0.8
 
 
-def test_a_file_from_before_the_checksums_is_read_and_called_unverified(tmp_path: Path) -> None:
-    (tmp_path / PROBES_FILE).write_text(json.dumps({"run_id": "id", "probes": [PROBE]}))
-    record = read_gate(tmp_path)
-    assert (record.probes, record.run_id, record.is_checked) == ((Probe(**PROBE),), "id", False)
-
-
-def test_a_file_with_a_checksum_says_where_it_comes_from_and_is_refused_once_changed(tmp_path: Path) -> None:
-    content = with_check({"probes": [PROBE], "provenance": {"fedreuse": "0.1"}})
+def test_a_file_says_where_it_comes_from_and_is_refused_once_changed(tmp_path: Path) -> None:
+    content = with_check({"run_id": "id", "config": {}, "probes": [PROBE], "provenance": {"fedreuse": "0.1"}})
     (tmp_path / PROBES_FILE).write_text(json.dumps(content))
     record = read_gate(tmp_path)
-    assert (record.provenance, record.is_checked) == ({"fedreuse": "0.1"}, True)
-    (tmp_path / PROBES_FILE).write_text(json.dumps({**content, "probes": [{**PROBE, "harm": 1.0}]}))
-    with pytest.raises(RunDirectoryError, match=r"its checksum does not fit.*from a copy, or look again"):
-        read_gate(tmp_path)
+    assert (record.probes, record.run_id, record.provenance) == ((Probe(**PROBE),), "id", {"fedreuse": "0.1"})
+    without = {key: part for key, part in content.items() if key != "check"}
+    for changed in ({**content, "probes": [{**PROBE, "harm": 1.0}]}, without):
+        (tmp_path / PROBES_FILE).write_text(json.dumps(changed))
+        with pytest.raises(RunDirectoryError, match=r"its checksum does not fit.*from a copy, or repeat"):
+            read_gate(tmp_path)
 
 
 def test_the_studies_of_several_seeds_are_read_together(tmp_path: Path) -> None:
     assert read_gates(tmp_path) == []
     for name, client in (("s2", 7), ("s1", 3)):
         (tmp_path / name).mkdir()
-        (tmp_path / name / PROBES_FILE).write_text(json.dumps({"probes": [{**PROBE, "client": client}]}))
+        content = {"run_id": "id", "config": {}, "probes": [{**PROBE, "client": client}], "provenance": {}}
+        (tmp_path / name / PROBES_FILE).write_text(json.dumps(with_check(content)))
     assert [record.probes[0].client for record in read_gates(tmp_path)] == [3, 7]
     assert read_gates(tmp_path / "s2")[0].probes[0].client == 7

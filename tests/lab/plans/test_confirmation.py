@@ -15,10 +15,12 @@ from fedreuse.lab.plans.confirmation import confirm
 from fedreuse.lab.plans.plan import Plan
 from fedreuse.lab.plans.record import read_plan, register
 from tests.report.planned import SAME, SCORES, SEEDS, write_planned
+from tests.tiny import seal_again
 
 
 def _change(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    seal_again(path.parent)
 
 
 @pytest.mark.slow
@@ -84,6 +86,7 @@ def test_contrasts_on_two_datasets_are_summarised(tmp_path: Path) -> None:
     place = write_planned(tmp_path, cells, {"contrasts": [{"of": "A", "against": "B"}]}, axes=("method", "dataset"))
     for config in place.glob("*-mnist-*/config.yaml"):
         config.write_text(config.read_text().replace("name: digits", "name: mnist"))
+        seal_again(config.parent)
     found = confirm(place)
     assert found.summaries["A - B: a difference"].num_datasets == 2
 
@@ -127,7 +130,6 @@ def test_runs_of_two_versions_are_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_score_that_was_changed_is_refused(tmp_path: Path) -> None:
     place = write_planned(tmp_path)
-    (place / "a-402" / "test-opened.json").write_text(json.dumps({"result": {"score": 0.82}}))
     confirm(place)
     _change(place / "a-402" / "summary.json", test_score=0.999)
     with pytest.raises(RunDirectoryError, match=r"a-402 fails its audit.*test score is 0.82 by the rows"):

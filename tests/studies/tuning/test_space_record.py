@@ -1,4 +1,4 @@
-"""The record of a space: whole, with its time, refused where it differs, completed where only a digest stood."""
+"""The record of a space: whole, with its time, and refused where it differs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.studies.tuning.space import load_space
 from fedreuse.studies.tuning.space_record import SPACE_FILE, read_space, register
@@ -30,18 +31,6 @@ def test_what_is_read_is_the_space_that_was_written(tmp_path: Path) -> None:
         register(load_space(TWINS / "gate.yaml", ["tune.trials=9"]), tmp_path)
 
 
-def test_a_digest_alone_is_completed_without_a_time(tmp_path: Path) -> None:
-    space = load_space(TWINS / "fedprox.yaml")
-    older = {"digest": space.digest, "name": space.name, "seeds": [42], "rule": {"name": "best"}}
-    (tmp_path / SPACE_FILE).write_text(json.dumps(older))
-    with pytest.raises(RunDirectoryError, match="only the digest of the space was written"):
-        read_space(tmp_path).space()
-    register(space, tmp_path)
-    record = read_space(tmp_path)
-    assert record.space().digest == space.digest
-    assert record.registered is None, "nobody knows when it was written"
-
-
 def test_another_definition_than_the_digest_says_is_refused(tmp_path: Path) -> None:
     register(load_space(TWINS / "fedprox.yaml"), tmp_path)
     content = json.loads((tmp_path / SPACE_FILE).read_text())
@@ -49,7 +38,6 @@ def test_another_definition_than_the_digest_says_is_refused(tmp_path: Path) -> N
     (tmp_path / SPACE_FILE).write_text(json.dumps(content))
     with pytest.raises(RunDirectoryError, match="its checksum does not fit"):
         read_space(tmp_path)
-    del content["check"]
-    (tmp_path / SPACE_FILE).write_text(json.dumps(content))
+    (tmp_path / SPACE_FILE).write_text(json.dumps(with_check(content)))
     with pytest.raises(RunDirectoryError, match="does not match its digest"):
         read_space(tmp_path).space()

@@ -52,7 +52,7 @@ class Frame:
         magic, version, header_bytes = _START.unpack_from(data)
         if magic != b"FD":
             raise WireError("not a frame: it does not start with FD")
-        if version not in FRAME.reads:
+        if version != FRAME.version:
             raise WireError(f"frame version {version}, this program speaks version {FRAME_VERSION}")
         if header_bytes > min(_LONGEST_HEADER, len(data) - _START.size):
             raise WireError(f"the frame's header claims {header_bytes} bytes")

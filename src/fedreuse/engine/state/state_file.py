@@ -1,6 +1,6 @@
-"""A state as bytes: safetensors for the arrays, JSON beside them for the rest, a CRC-32 at the end.
+"""Serialization of states: safetensors for the arrays, JSON for the rest (as one of the arrays), CRC-32 at the end.
 
-Nothing is executed on the way back, and nothing is copied: the arrays are views of the bytes, or of the mapped file.
+Reading executes no code and copies nothing: the arrays are views of the bytes or of the mapped file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DTYPES = {
 
 
 def write_state(tree: object, schema: ModelSchema) -> bytes:
-    """Every array and every plain value of a state."""
+    """Return the bytes of a state: its arrays and plain values."""
     plain, arrays = flatten(tree, schema)
     text = np.frombuffer(
         json.dumps({"format": CLIENT_STORE.version, "schema": schema.digest, "tree": plain}).encode(), np.uint8
@@ -46,15 +46,19 @@ def write_state(tree: object, schema: ModelSchema) -> bytes:
 
 
 def read_state(data: bytes | memoryview, schema: ModelSchema, where: str) -> Any:
-    """The state again; a damaged or foreign one is refused with the name of the place."""
+    """Return the state stored in bytes.
+
+    Raises:
+        RunDirectoryError: the bytes are damaged, or belong to another network; the message names `where`.
+    """
     try:
         view = memoryview(data)
         packed, check = view[:-_CHECK_BYTES], view[-_CHECK_BYTES:]
         if crc32(packed).to_bytes(_CHECK_BYTES, "little") != check:
-            raise ValueError("its checksum does not fit")
+            raise ValueError("wrong checksum")
         arrays = _views(packed)
         document = json.loads(arrays.pop(_PLAIN).tobytes())
-        CLIENT_STORE.check(document.get("format", 1), where)
+        CLIENT_STORE.check(document.get("format"), where)
         if document["schema"] != schema.digest:
             raise RunDirectoryError(
                 f"{where} belongs to another network: its tensors differ from those of this configuration; "
@@ -68,7 +72,7 @@ def read_state(data: bytes | memoryview, schema: ModelSchema, where: str) -> Any
 
 
 def map_state(path: Path, schema: ModelSchema) -> Any:
-    """The state in a file, whose arrays stay on disk until somebody looks at them."""
+    """Return the state in a file; its arrays are mapped, and read from disk when they are used."""
     with path.open("rb") as file:
         try:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -78,7 +82,7 @@ def map_state(path: Path, schema: ModelSchema) -> Any:
 
 
 def _views(packed: memoryview) -> dict[str, np.ndarray]:
-    """The arrays of a safetensors file, in place."""
+    """Return the arrays of a safetensors file as views."""
     start = _LENGTH_BYTES + int.from_bytes(packed[:_LENGTH_BYTES], "little")
     header = json.loads(bytes(packed[_LENGTH_BYTES:start]))
     header.pop("__metadata__", None)
@@ -87,7 +91,7 @@ def _views(packed: memoryview) -> dict[str, np.ndarray]:
         dtype, (begin, end) = np.dtype(_DTYPES[entry["dtype"]]), entry["data_offsets"]
         count = prod(entry["shape"])
         if end - begin != count * dtype.itemsize or not 0 <= begin <= end <= len(packed) - start:
-            raise ValueError(f"array {name} does not lie where it is said to")
+            raise ValueError(f"array {name} has wrong offsets")
         flat = np.frombuffer(packed, dtype, count, start + begin) if count else np.empty(0, dtype)
         arrays[name] = flat.reshape(entry["shape"])
     return arrays

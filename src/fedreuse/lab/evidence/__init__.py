@@ -1,1 +1,1 @@
-"""Evidence: whether runs, studies and searches are what they say, and what is published of them."""
+"""Evidence: audits and exports of runs, studies, searches and gate studies."""

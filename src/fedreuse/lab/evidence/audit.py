@@ -1,4 +1,4 @@
-"""An audit: whether runs, studies, searches and gate studies are what they say, from their files alone."""
+"""Audit of runs, studies, searches and gate studies: consistency of their files, from the files alone."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from fedreuse.studies.tuning.space_record import SPACE_FILE
 __all__ = ["Audit", "audit", "audit_folder", "plain"]
 
 _DEEPEST = 3
-"""Folders below a path in which runs and studies are looked for."""
+"""Depth of folders below a path that are searched for runs and studies."""
 _INDICES = ("partition", "validation")
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was asked of one run, study, search or gate study.
+    """Checks of one run, study, search or gate study.
 
     Attributes:
         path: The run directory, or the folder of the study, search or gate study.
-        kind: Which of them; `folder` is a path that could not be judged.
-        checks: Every question with its answer.
+        kind: The kind of the path; `folder` if it could not be read.
+        checks: All checks with their verdicts.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class Audit:
 
     @property
     def verdict(self) -> Literal["green", "unverified", "red"]:
-        """Red if anything is refuted; green if everything is vouched for."""
+        """`red` if a check failed, `unverified` if one is not confirmed, else `green`."""
         verdicts = {check.verdict for check in self.checks}
         return "red" if "failed" in verdicts else "unverified" if "unverified" in verdicts else "green"
 
@@ -56,11 +56,11 @@ def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
     Args:
         path: A run directory, the folder of a study or of a search (or an export of it), one that
             `fedreuse lab gate --out` wrote, an archive of one of them, or a folder of these.
-        rebuild: Make data, partition, schedule and initial model again, as a resumed run does, and compare; the
-            datasets must be there.
+        rebuild: Recompute data, partition, schedule and initial model, as a resumed run does, and compare; the
+            datasets must be present.
 
     Returns:
-        Studies and searches, each followed by its runs, then runs that belong to none; gate studies where they lie.
+        Studies and searches, each followed by its runs, then single runs; gate studies in the order of their folders.
 
     Raises:
         RunDirectoryError: There is no run in the folder.
@@ -74,15 +74,15 @@ def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
         'ok'
     """
     place = Path(path)
-    opened(place)  # an archive that cannot be read is an error here, and one failed audit among those of a folder
-    audits = [one for folder in _found(place, _DEEPEST) for one in _audited(folder, rebuild)]
+    opened(place)  # an unreadable archive is an error here, but one failed audit in a folder of archives
+    audits = [found for folder in _found(place, _DEEPEST) for found in _audited(folder, rebuild)]
     if not audits:
         raise no_runs(place)
     return audits
 
 
 def _found(place: Path, depth: int) -> Iterator[Path]:
-    """Studies, searches, runs that belong to none, gate studies, and damaged archives, from the top down."""
+    """Yield the folders of studies, searches, single runs, gate studies and damaged archives, from the top down."""
     is_whole = bool(_damage(place)) or _holds_runs(place)
     if is_whole or opened(place / PROBES_FILE).exists():
         yield place
@@ -105,7 +105,7 @@ def _holds_runs(place: Path) -> bool:
 
 
 def _audited(place: Path, rebuild: bool) -> Iterator[Audit]:
-    """What lies in a folder; a gate study may lie beside the runs that it looked at."""
+    """Audit the content of a folder; a gate study may be in the folder of its runs."""
     if damage := _damage(place):
         yield Audit(place, "folder", (Check("archive", "failed", damage),))
         return
@@ -132,30 +132,37 @@ def audit_folder(place: Path, absent: Collection[str] | None = None, *, rebuild:
 
 
 def _check(directory: RunDirectory, rebuild: bool) -> Iterator[Check]:
-    """What the files say, what they are made of, and, if asked for, what is made again."""
+    """Run the checks of the files, then those of the recorded facts; recompute data and model with `rebuild`."""
     checks = check_run(directory)
     yield from checks
     if checks[0].verdict == "failed":
-        return  # files that were changed need not be looked into
-    for name, look in (("partition", _partition), ("schedule", _schedule), ("model", _model), ("code", _code)):
-        yield _looked(name, look, directory)
-    yield _looked("data and initial model", _rebuilt if rebuild else _origins, directory)
+        return  # the content of changed files is not checked further
+    checks_of: dict[str, Callable[[RunDirectory], Check]] = {
+        "partition": _partition,
+        "schedule": _schedule,
+        "model": _model,
+        "code": lambda run: check_code(run.provenance),
+        "data and initial model": _rebuilt if rebuild else _origins,
+    }
+    for name, check in checks_of.items():
+        yield _guarded(name, check, directory)
 
 
-def _looked(name: str, look: Callable[[RunDirectory], Check], directory: RunDirectory) -> Check:
+def _guarded(name: str, check: Callable[[RunDirectory], Check], directory: RunDirectory) -> Check:
+    """Return the result of a check; an error is a failed check."""
     try:
-        return look(directory)
+        return check(directory)
     except FedreuseError as error:
         return Check(name, "failed", str(error))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        return Check(name, "failed", f"what it says is not what a run writes ({type(error).__name__}: {error})")
+        return Check(name, "failed", f"its content is not that of a run ({type(error).__name__}: {error})")
 
 
 def _partition(directory: RunDirectory) -> Check:
     known = directory.provenance["digests"]
     absent = [name for name in _INDICES if not directory.file(f"{name}.npz").exists()]
     if absent and directory.is_exported:
-        return Check("partition", "recorded", "its files were left out of the export")
+        return Check("partition", "recorded", "its files are not part of the export")
     for name in _INDICES:
         same(name, ClientIndex.load(directory.file(f"{name}.npz")).digest, known[name])
     return Check("partition", "ok")
@@ -166,16 +173,16 @@ def _schedule(directory: RunDirectory) -> Check:
     same("schedule", schedule.digest, directory.provenance["digests"]["schedule"])
     same("seed of the schedule", schedule.seed, directory.config["seed"])
     cohorts = {(t, client) for t, clients in enumerate(schedule.cohorts, start=1) for client in clients}
-    strangers = {(event.round_number, event.client) for event in directory.events()} - cohorts
-    if strangers:
-        number, client = min(strangers)
-        raise RunDirectoryError(f"client {client} has an event in round {number}, and was not selected")
+    unscheduled = {(event.round_number, event.client) for event in directory.events()} - cohorts
+    if unscheduled:
+        number, client = min(unscheduled)
+        raise RunDirectoryError(f"client {client} has an event in round {number}, but was not selected")
     return Check("schedule", "ok")
 
 
 def _model(directory: RunDirectory) -> Check:
     if directory.is_exported and not directory.file("model.safetensors").exists():
-        return Check("model", "recorded", "left out of the export")
+        return Check("model", "recorded", "not part of the export")
     known = directory.provenance
     try:
         module = networks.parse(directory.config["network"], "network").build(
@@ -188,22 +195,18 @@ def _model(directory: RunDirectory) -> Check:
     return Check("model", "ok")
 
 
-def _code(directory: RunDirectory) -> Check:
-    return check_code(directory.provenance)
-
-
 def _origins(directory: RunDirectory) -> Check:
     digests = directory.provenance["digests"]
     if directory.file("deployment.json").exists():
-        return Check("data and initial model", "recorded", "what the nodes hold is the nodes' claim")
+        return Check("data and initial model", "recorded", "reported by the nodes, not verifiable here")
     opening = directory.opening
-    said = f"data {digests['data'][:12]}, initial model {digests['initial_model'][:12]}"
-    told = "" if opening is None else f", test examples {str(opening.get('digest'))[:12]}"
-    return Check("data and initial model", "recorded", f"{said}{told}; --rebuild makes them again")
+    recorded = f"data {digests['data'][:12]}, initial model {digests['initial_model'][:12]}"
+    tested = "" if opening is None else f", test examples {str(opening.get('digest'))[:12]}"
+    return Check("data and initial model", "recorded", f"{recorded}{tested}; --rebuild recomputes them")
 
 
 def _rebuilt(directory: RunDirectory) -> Check:
-    """As a resumed run makes them."""
+    """Recompute data and initial model as a resumed run does, and compare their digests."""
     from fedreuse.config.run_config import load
     from fedreuse.runs.facts import facts_of
     from fedreuse.runs.federation import assemble
@@ -212,23 +215,23 @@ def _rebuilt(directory: RunDirectory) -> Check:
     try:
         federation = assemble(config)
     except DataError as error:
-        return Check("data and initial model", "recorded", f"the data are not here ({error})")
+        return Check("data and initial model", "recorded", f"the data are not present ({error})")
     rounds = config.rounds
     schedule = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed)
     known = directory.provenance
     for name, digest in facts_of(federation, schedule)["digests"].items():
         same(name.replace("_", " "), digest, known["digests"][name])
-    return Check("data and initial model", "ok", "made again")
+    return Check("data and initial model", "ok", "recomputed")
 
 
 def plain(audits: Sequence[Audit]) -> list[dict[str, Any]]:
-    """Audits as JSON holds them."""
+    """Return audits as JSON data."""
     return [
         {
-            "path": str(one.path),
-            "kind": one.kind,
-            "verdict": one.verdict,
-            "checks": [vars(check) for check in one.checks],
+            "path": str(each.path),
+            "kind": each.kind,
+            "verdict": each.verdict,
+            "checks": [vars(check) for check in each.checks],
         }
-        for one in audits
+        for each in audits
     ]

@@ -1,4 +1,4 @@
-"""What is asked of a study as a whole: coverage, one code version, the plan before results, openings counted."""
+"""Checks of a study as a whole: coverage, one code version, plan before results, recorded test evaluations."""
 
 from __future__ import annotations
 
@@ -24,35 +24,44 @@ __all__ = ["check_export", "check_study", "one_version"]
 
 @dataclass(frozen=True)
 class _Study:
-    """A study's folder: what it lists, and what is there and complete."""
+    """The folder of a study: its list of runs, and those that are complete."""
 
     place: Path
     listed: Sequence[Mapping[str, Any]]
     runs: Mapping[str, RunDirectory]
     absent: Collection[str]
-    """Runs that an export says it is without."""
+    """Runs that an export declares as absent."""
 
 
 def check_study(place: Path, absent: Collection[str] | None = None) -> Iterator[Check]:
-    """Every check of a study; its runs have checks of their own.
+    """Run all checks of a study; its runs have checks of their own.
 
-    `absent` are folders of runs that need not be there; None: those that an export says it is without.
+    Args:
+        place: The folder of the study.
+        absent: Folders of runs that may be absent; None: those that an export declares as absent.
     """
     try:
         listed = read_study(place)["runs"]
-        said = read_absent(place) if absent is None else absent
-        there = {str(entry["folder"]): RunDirectory(place / entry["folder"]) for entry in listed}
+        declared = read_absent(place) if absent is None else absent
+        runs = {str(entry["folder"]): RunDirectory(place / entry["folder"]) for entry in listed}
     except (RunDirectoryError, LookupError, TypeError) as error:
         yield Check("list of runs", "failed", str(error))
         return
-    study = _Study(place, listed, {name: run for name, run in there.items() if run.is_complete}, said)
-    looks = {"coverage": _coverage, "code": _code, "plan": _plan, "openings": _openings}
-    for name, look in (looks | ({"export": _export} if opened(place / EVIDENCE).exists() else {})).items():
-        yield _looked(name, look, study)
+    study = _Study(place, listed, {name: run for name, run in runs.items() if run.is_complete}, declared)
+    checks: dict[str, Callable[[_Study], Check]] = {
+        "coverage": _coverage,
+        "code": lambda study: one_version(study.runs.values()),
+        "plan": _plan,
+        "openings": _openings,
+    }
+    if opened(place / EVIDENCE).exists():
+        checks["export"] = lambda study: check_export(study.place)
+    for name, check in checks.items():
+        yield _guarded(name, check, study)
 
 
 def check_export(place: Path) -> Check:
-    """Whether the files of an export are those that it was made with."""
+    """Check that the files of an export match its list of digests."""
     digests = read_manifest(place, EVIDENCE) or {}
     wrong = compare(place, digests)
     if wrong:
@@ -61,7 +70,7 @@ def check_export(place: Path) -> Check:
 
 
 def one_version(runs: Iterable[RunDirectory]) -> Check:
-    """Whether all runs come from one version of the code."""
+    """Check that all runs come from one version of the code."""
     known = list(runs)
     if several := several_versions(known):
         raise RunDirectoryError(several)
@@ -69,19 +78,16 @@ def one_version(runs: Iterable[RunDirectory]) -> Check:
     return Check("code", "ok", ", ".join(f"fedreuse {version}, commit {commit}" for version, commit in made))
 
 
-def _looked(name: str, look: Callable[[_Study], Check], study: _Study) -> Check:
+def _guarded(name: str, check: Callable[[_Study], Check], study: _Study) -> Check:
+    """Return the result of a check; an error is a failed check."""
     try:
-        return look(study)
+        return check(study)
     except (RunDirectoryError, LookupError, TypeError, ValueError) as error:
         return Check(name, "failed", str(error))
 
 
-def _export(study: _Study) -> Check:
-    return check_export(study.place)
-
-
 def _coverage(study: _Study) -> Check:
-    """Every combination of the axes is listed, present, complete, and the run that it says."""
+    """Check that every combination of the axes is listed, and that its run is complete with the listed run id."""
     missing = [str(entry["folder"]) for entry in study.listed if entry["folder"] not in study.runs]
     if set(missing) != set(study.absent):
         missing = sorted(set(missing) ^ set(study.absent))
@@ -99,28 +105,24 @@ def _coverage(study: _Study) -> Check:
     for entry in study.listed:
         if entry["folder"] in study.absent:
             continue
-        found = study.runs[entry["folder"]].provenance["run_id"]
-        if found != entry["run_id"]:
-            raise RunDirectoryError(f"{entry['folder']} has run id {found}, and {entry['run_id']} is listed")
+        run_id = study.runs[entry["folder"]].provenance["run_id"]
+        if run_id != entry["run_id"]:
+            raise RunDirectoryError(f"{entry['folder']} has run id {run_id}, but {entry['run_id']} is listed")
     shape = " x ".join(f"{len(labels)} {axis}" for axis, labels in axes.items())
     if study.absent:
-        said = f"partial: {len(study.runs)} of {len(study.listed)} runs ({shape}); absent: {', '.join(missing)}"
-        return Check("coverage", "unverified", said)
+        partial = f"partial: {len(study.runs)} of {len(study.listed)} runs ({shape}); absent: {', '.join(missing)}"
+        return Check("coverage", "unverified", partial)
     return Check("coverage", "ok", f"{len(study.listed)} runs ({shape})")
-
-
-def _code(study: _Study) -> Check:
-    return one_version(study.runs.values())
 
 
 def _plan(study: _Study) -> Check:
     record = read_plan(study.place)
     if record is None:
-        return Check("plan", "ok", "none: nothing is claimed")
-    planned = {str(one["run_id"]) for one in record.current.runs}
+        return Check("plan", "ok", "none")
+    planned = {str(run["run_id"]) for run in record.current.runs}
     listed = {str(entry["run_id"]) for entry in study.listed}
     if planned != listed:
-        raise RunDirectoryError(f"runs in the plan or in the study, not in both: {len(planned ^ listed)}")
+        raise RunDirectoryError(f"runs that are only in the plan or only in the study: {len(planned ^ listed)}")
     first = record.entries[0]
     if first.complete_before:
         raise RunDirectoryError(f"runs that were complete before the plan was registered: {len(first.complete_before)}")
@@ -128,28 +130,26 @@ def _plan(study: _Study) -> Check:
     for name, run in study.runs.items():
         for when in _times(run):
             if datetime.fromisoformat(when) < registered:
-                raise RunDirectoryError(f"{name} is of {when}, before the plan was registered ({first.registered})")
+                raise RunDirectoryError(f"{name} has time {when}, before the plan was registered ({first.registered})")
     amended = len(record.entries) - 1
-    more = f", amended {amended} times: what is new is marked" if amended else ""
+    more = f", amended {amended} times; reports mark the new contrasts" if amended else ""
     return Check("plan", "ok", f"{record.current.digest[:12]}, registered {first.registered}{more}")
 
 
 def _times(run: RunDirectory) -> list[str]:
-    """When a run started, where that is known, and when it opened the test split."""
+    """Return the times of a run's start and of its test evaluation, as far as they are known."""
     opening = run.opening or {}
     return [str(when) for when in (run.provenance.get("started"), opening.get("opened")) if when is not None]
 
 
 def _openings(study: _Study) -> Check:
-    known = {opening.look for opening in read_openings(study.place)}
+    recorded = {opening.look for opening in read_openings(study.place)}
     for name, run in study.runs.items():
         opening = run.opening
         if opening is None:
             continue
         look = str(opening["digest"]), str(run.provenance["run_id"]), str(opening["model"])
-        if look not in known:
-            if not run.is_checked:
-                return Check("openings", "unverified", f"the opening of {name} is not in the ledger")
-            raise RunDirectoryError(f"{name} opened the test split, and the ledger of openings does not have it")
+        if look not in recorded:
+            raise RunDirectoryError(f"{name} evaluated the test set, but the ledger does not record it")
     behind = evaluations_text(openings_behind([run.path for run in study.runs.values()]))
-    return Check("openings", "ok", behind or "no test split was opened")
+    return Check("openings", "ok", behind or "the test set was not evaluated")

@@ -92,11 +92,11 @@ def export_results(source: str | Path, out: str | Path, *, admit_partial: bool =
     place, target = Path(source), Path(out)
     parts = _parts(place, admit_partial)
     absent = {name: content.absent for name, content in parts.items()}
-    audits = [one for name, content in parts.items() for one in _audited(place / name, content)]
+    audits = [found for name, content in parts.items() for found in _audited(place / name, content)]
     summary = target.with_name(target.name.removesuffix(SUFFIX) + ".md")
     is_archive = target.name.endswith(SUFFIX)
     if _is_taken(target) or (is_archive and summary.exists()):
-        raise RunDirectoryError(f"{target} is there already, and nothing is written over; choose another `out`")
+        raise RunDirectoryError(f"{target} exists already and is not overwritten; choose another `out`")
     try:
         if is_archive:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ def export_results(source: str | Path, out: str | Path, *, admit_partial: bool =
             size = sum(file.stat().st_size for file in target.rglob("*") if file.is_file())
     except OSError as error:
         raise RunDirectoryError(f"{target} could not be written ({error}); free some disk space") from None
-    unverified = tuple(one.path.name for one in audits if one.verdict == "unverified")
+    unverified = tuple(found.path.name for found in audits if found.verdict == "unverified")
     runs = sum(len(content.runs) for content in parts.values())
     return Evidence(target, runs, size, unverified, tuple(name for names in absent.values() for name in names))
 
@@ -136,8 +136,8 @@ def _of_study(place: Path, admit_partial: bool) -> _Content:
     absent = [str(entry["folder"]) for entry in listed if not RunDirectory(place / entry["folder"]).is_complete]
     if len(absent) == len(listed):
         raise RunDirectoryError(
-            f"{place}: no run of the study is complete, so that there is nothing to export; the command that began "
-            "the study goes on with it"
+            f"{place}: no run of the study is complete, so there is nothing to export; repeat the command that started "
+            "the study to continue it"
         )
     present = [entry for entry in listed if entry["folder"] not in absent]
     files = tuple(name for name in _OF_STUDY if opened(place / name).exists())
@@ -154,10 +154,10 @@ def _of_search(place: Path) -> _Content:
 def _audited(place: Path, content: _Content) -> list[Audit]:
     """Return the audits of one part; a failed one is an error."""
     audits = list(audit_folder(place, content.absent)) if content.runs else audit(place)
-    for one in (one for one in audits if one.verdict == "red"):
-        reason = next(f"{check.name}: {check.said}" for check in one.checks if check.verdict == "failed")
+    for failed in (found for found in audits if found.verdict == "red"):
+        reason = next(f"{check.name}: {check.said}" for check in failed.checks if check.verdict == "failed")
         raise RunDirectoryError(
-            f"{one.path} fails its audit and cannot be exported ({reason}); see `fedreuse audit {place}`"
+            f"{failed.path} fails its audit and cannot be exported ({reason}); see `fedreuse audit {place}`"
             + ("; --admit-partial exports the complete runs of a study, marked" if "incomplete" in reason else "")
         )
     return audits

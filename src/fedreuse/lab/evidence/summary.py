@@ -1,11 +1,10 @@
-"""Summary of exported results as Markdown: the table that a person reads without unpacking an archive."""
+"""Summary of exported results as Markdown, for readers without the archive."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from fedreuse.lab.evidence.audit_search import runs_of_search
 from fedreuse.lab.gate.probe import PROBES_FILE, read_gate
@@ -116,7 +115,7 @@ def _of_search(place: Path) -> Iterator[str]:
     rows = tuple(
         (
             str(trial.number),
-            _settings(trial.params),
+            ", ".join(f"{key}={value}" for key, value in trial.params.items()),
             trial.state,
             ", ".join(f"{number:.4f}" for number in trial.values) or "-",
             "chosen" if trial.number in outcome["chosen"] else "",
@@ -125,10 +124,6 @@ def _of_search(place: Path) -> Iterator[str]:
     )
     legend = f"Rule: {outcome['rule']['name']}; seeds {', '.join(map(str, outcome['seeds']))}."
     yield to_markdown(Table("Trials", ("trial", "settings", "state", "objective", ""), rows, legend)).strip()
-
-
-def _settings(params: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in params.items())
 
 
 def _of_gate(place: Path) -> Iterator[str]:

@@ -1,42 +1,41 @@
-"""One client at a fixed state: what the gate's score says again and again, and what reuse would cost."""
+"""Probe of one client at a fixed state: repeated scores of the gate, and the harm that reuse would cause."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from math import nan
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedreuse.core.checked import CHECK, parse_checked
+from fedreuse.core.checked import parse_checked
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.store.archive import folders_in, opened
 
 __all__ = ["PROBES_FILE", "GateRecord", "Probe", "read_gate", "read_gates"]
 
 PROBES_FILE = "gate.json"
-"""Where a gate study keeps its probes."""
+"""File of a gate study's probes."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """One client at the start of one round.
+    """Measurements of one client at the start of one round.
 
     Args:
         round_number: The round that is about to begin.
-        client: Who.
+        client: Id of the client.
         age: Rounds since its cached update was made.
-        scores: Its proxy score, taken again with other batches.
+        scores: Its proxy score, repeated with different batches.
         fixed_score: The deterministic proxy over all of its examples, against the same signature.
-        threshold: The gate's, in this round.
+        threshold: Threshold of the gate in this round.
         drift: Norm of the model's movement since the cached update was made.
-        against_update: Distance of the direction downhill (minus the gradient of all weights) from the cached update.
+        against_update: Cosine distance of the negative gradient of all weights from the cached update.
         chance: A random number, for comparison.
-        cosine: Of the cached update and a fresh one, trained now.
+        cosine: Cosine similarity of the cached update and a fresh one, trained now.
         norm_ratio: Norm of the cached update over that of the fresh one.
-        harm: By how much the validation loss is higher after a step with the decayed cache than with the fresh update,
+        harm: Validation loss after a step with the decayed cached update minus that after a step with the fresh update,
             each weighted as in an average cohort.
-        relative_drift: The drift over the norm of the cached update; not a number in files from before it was measured.
+        relative_drift: The drift over the norm of the cached update.
     """
 
     round_number: int
@@ -51,64 +50,59 @@ class Probe:
     cosine: float
     norm_ratio: float
     harm: float
-    relative_drift: float = nan
+    relative_drift: float
 
     @property
     def mean_score(self) -> float:
-        """Over the repeats."""
+        """Mean score over the repeats."""
         return sum(self.scores) / len(self.scores)
 
     @property
     def num_fresh(self) -> int:
-        """In how many repeats the threshold says: train."""
+        """Number of repeats with a score at or above the threshold."""
         return sum(score >= self.threshold for score in self.scores)
 
 
 @dataclass(frozen=True)
 class GateRecord:
-    """What a gate study left in a folder.
+    """Stored content of a gate study.
 
     Attributes:
-        probes: Every client that was looked at.
-        run_id: Of the run that was looked at.
-        config: Of that run, resolved.
-        provenance: Code, packages and hardware of the study, and when it started.
-        is_checked: Whether the file has a checksum; one from before there were any is unverified.
+        probes: One probe per client and round.
+        run_id: Id of the probed run.
+        config: Resolved configuration of that run.
+        provenance: Code, packages and hardware of the study, and its start.
     """
 
     probes: tuple[Probe, ...]
-    run_id: str = ""
-    config: Mapping[str, Any] = field(default_factory=dict)
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    is_checked: bool = False
+    run_id: str
+    config: Mapping[str, Any]
+    provenance: Mapping[str, Any]
 
 
 def read_gate(folder: Path) -> GateRecord:
-    """What a gate study left in a folder, compared with its checksum if it has one.
+    """Read the gate study of a folder and compare its checksum.
 
     Raises:
-        RunDirectoryError: The file is not whole, or not as it was written.
+        RunDirectoryError: The file is absent or was changed.
     """
     path = folder / PROBES_FILE
     try:
-        content = parse_checked(opened(path).read_bytes(), is_required=False)
-        if ("provenance" in content) != (CHECK in content):  # they came together; older files have neither
-            raise ValueError("its checksum or its provenance is missing")
+        content = parse_checked(opened(path).read_bytes())
         probes = tuple(Probe(**{**one, "scores": tuple(one["scores"])}) for one in content["probes"])
-        rest = {key: content[key] for key in ("run_id", "config", "provenance") if key in content}
-        return GateRecord(probes, **rest, is_checked=CHECK in content)
+        return GateRecord(probes, content["run_id"], content["config"], content["provenance"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunDirectoryError(
-            f"{path} is not a gate study as it was written ({error}); bring it back from a copy, or look again with "
-            "--out and another folder"
+            f"{path} is not a gate study, or was changed ({error}); restore it from a copy, or repeat the study with "
+            "another --out"
         ) from None
 
 
 def read_gates(folder: Path) -> list[GateRecord]:
-    """The gate studies of a folder: its own, or those of the folders in it (of several seeds, say); empty if none.
+    """Read the gate studies of a folder: its own, or those of the folders in it, such as one per seed; empty if none.
 
     Raises:
-        RunDirectoryError: A file is not whole, or not as it was written.
+        RunDirectoryError: A file was changed.
     """
     places = [folder] if opened(folder / PROBES_FILE).exists() else folders_in(folder)
     return [read_gate(place) for place in places if opened(place / PROBES_FILE).exists()]

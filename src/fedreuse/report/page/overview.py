@@ -16,7 +16,6 @@ from fedreuse.store.study_file import registered_plans
 
 if TYPE_CHECKING:
     from fedreuse.report.page.shown import Shown
-    from fedreuse.report.results import Result
 
 __all__ = ["overview"]
 
@@ -62,7 +61,8 @@ def _lead(shown: Shown) -> Iterator[str]:
 def _runs(shown: Shown) -> Table:
     rows = tuple(
         (
-            result.directory.name, result.variant, str(result.seed), _state(result),
+            result.directory.name, result.variant, str(result.seed),
+            "complete" if result.is_complete else RunDirectory.open(result.directory).state,
             f"{result.rounds}/{result.planned_rounds}", tested(result), score(result.validation_score, result.metric),
             megabytes(result.savings["messages"].used("both")) if "messages" in result.savings else "-", result.run_id,
         )
@@ -74,7 +74,3 @@ def _runs(shown: Shown) -> Table:
         "the last evaluation."
     )
     return Table("Runs", headers, rows, legend)
-
-
-def _state(result: Result) -> str:
-    return "complete" if result.is_complete else RunDirectory.open(result.directory).state

@@ -29,28 +29,23 @@ class SpaceRecord:
         name: Name of the space.
         digest: SHA-256 of the base and the rest of the file, with the rule.
         rule: The selection rule, for readers.
-        registered: Time of registration in UTC, if known.
-        definition: `base`, and the rest of the file as `space`; None if only the digest was written.
+        registered: Time of registration in UTC; None in five stored searches, which were begun without it.
+        definition: `base`, and the rest of the file as `space`.
     """
 
     name: str
     digest: str
     rule: Mapping[str, Any]
     registered: str | None
-    definition: Mapping[str, Any] | None
+    definition: Mapping[str, Any]
 
     def space(self) -> Space:
         """Rebuild the space from its definition.
 
         Raises:
-            RunDirectoryError: Only the digest was written, or it does not match the definition.
+            RunDirectoryError: The digest does not match the definition.
             ConfigError: The definition names unknown parts.
         """
-        if self.definition is None:
-            raise RunDirectoryError(
-                "only the digest of the space was written; the same `fedreuse tune` command again, with this folder as "
-                "--out, adds the space itself"
-            )
         base, plain = self.definition["base"], self.definition["space"]
         if digest_of(base, plain) != self.digest:
             raise RunDirectoryError(f"the space does not match its digest {self.digest[:12]}: it was changed")
@@ -75,8 +70,6 @@ def register(space: Space, out: Path) -> None:
             f"{out} was begun with another space or rule ({known.digest[:12]}; this is {space.digest[:12]}), and the "
             "rule must not change after the first trial; choose another --out"
         )
-    if known.definition is None:  # the digest, written before the first trial, proves that the definition is the same
-        _write(out, {**json.loads((out / SPACE_FILE).read_bytes()), **definition})
 
 
 def read_space(place: Path) -> SpaceRecord:
@@ -87,8 +80,8 @@ def read_space(place: Path) -> SpaceRecord:
     """
     path = place / SPACE_FILE
     try:
-        known = parse_checked(opened(path).read_bytes(), is_required=False)
-        definition = {key: known[key] for key in ("base", "space")} if "base" in known else None
+        known = parse_checked(opened(path).read_bytes())
+        definition = {key: known[key] for key in ("base", "space")}
         return SpaceRecord(known["name"], known["digest"], known["rule"], known.get("registered"), definition)
     except (OSError, ValueError, LookupError) as error:
         raise RunDirectoryError(
