@@ -42,7 +42,7 @@ def test_every_contender_plays_every_round() -> None:
 
 
 def test_whoever_ends_early_is_named_with_its_last_words() -> None:
-    with pytest.raises(RunError, match=r"(?s)broken ended before its time:.*SystemExit: out of luck|out of luck"):
+    with pytest.raises(RunError, match=r"(?s)broken.*out of luck"):
         take_turns({"broken": player("raise SystemExit('out of luck')")}, rounds=1)
 
 

@@ -32,7 +32,7 @@ def test_a_section_names_its_command() -> None:
 
 
 def test_an_unknown_bench_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no bench is called x"):
+    with pytest.raises(ConfigError, match="no benchmark x"):
         tables_of(Results("x", {}, []))
 
 

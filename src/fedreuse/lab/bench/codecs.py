@@ -1,4 +1,4 @@
-"""Every codec on one client's update: how fast it is written and read on one core, and how long the message is."""
+"""Benchmark of every codec on one client's update: encoding and decoding speed on one core, and message size."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MODELLED = "top_k"
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What one client would send, what it had received, and how that came about."""
+    """An update of one client, the weights it had received, and the origin of both."""
 
     schema: ModelSchema
     update: Tensors
@@ -49,7 +49,7 @@ class Update:
 
 
 def real_or_generated(config: RunConfig, steps: int) -> Update:
-    """The update of a client after some real steps; of normal numbers, where the data are not there."""
+    """Return the update of a client after some training steps; normally distributed numbers if the data are absent."""
     shapes = {"cifar10": (3, 32, 32), "digits": (1, 8, 8)}
     name = config.to_plain()["task"]["name"]
     try:
@@ -63,8 +63,8 @@ def real_or_generated(config: RunConfig, steps: int) -> Update:
     network = initial_network(config.network, prepared.data.shape, prepared.data.num_classes, config.seed)
     indices, objective = (prepared.training, prepared.validation), (config.task.loss, config.task.scoring)
     trainer = Trainer(network, prepared.data, indices, config.local, objective, config.seed)
-    bench = trainer.for_client(int(prepared.training.sizes.argmax()), 1)
-    trained = bench.train(trainer.initial, steps=steps).model.weights
+    client = trainer.for_client(int(prepared.training.sizes.argmax()), 1)
+    trained = client.train(trainer.initial, steps=steps).model.weights
     received = trainer.initial.weights
     return Update(network.schema, sub(trained, received), received, f"{steps} steps on {name}")
 
@@ -72,7 +72,7 @@ def real_or_generated(config: RunConfig, steps: int) -> Update:
 def run(
     workloads: Sequence[str] = ("reference", "resnet18"), repeats: int = 7, tell: Callable[[str], object] = str
 ) -> list[Row]:
-    """Rows of processor seconds per codec, one number per pass, and message bytes."""
+    """Return one row per codec: processor seconds, one number per pass, and message bytes."""
     rows: list[Row] = []
     for workload in workloads:
         config = configure(workload, 1)
@@ -84,7 +84,7 @@ def run(
 
 
 def _specs() -> dict[str, Any]:
-    """Each codec as it comes; those that go round another, round dense tensors too."""
+    """Return each codec with its defaults; `packed` also around dense tensors."""
     specs: dict[str, Any] = {name: name for name in codecs.names()}
     if "packed" in specs:
         specs["packed dense"] = {"name": "packed", "codec": "dense"}
@@ -92,7 +92,7 @@ def _specs() -> dict[str, Any]:
 
 
 def _lean(schema: ModelSchema) -> dict[str, Codec]:
-    """What `lean` sends at 2 % of the bytes, where the federation is the paper's and the model large enough for it."""
+    """Return the codecs of `lean` at 2 % of the bytes, for the paper's federation; empty if the model is too small."""
     try:
         resolved = Lean(0.02).resolve(Scope(schema, clients=50, cohort=10, rounds=90))
     except ConfigError:
@@ -125,7 +125,7 @@ def _measured(network: str, known: Mapping[str, Codec], given: Update, repeats: 
 
 
 def _timed(work: Callable[[], object]) -> float:
-    began = thread_time()  # one core's own time: a busy machine moves it less
+    began = thread_time()  # processor time of this thread: less affected by other processes
     work()
     return thread_time() - began
 
@@ -151,10 +151,10 @@ def _context(given: Update) -> LinkContext:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """Sizes and speeds by network."""
+    """Return one table per network with sizes and speeds."""
     networks = list(dict.fromkeys(row["network"] for row in rows))
     headers = ("codec", "message B", "of modelled", "encode MB/s", "decode MB/s", "encode ms")
-    found = []
+    drawn = []
     for network in networks:
         chosen = [row for row in rows if row["network"] == network]
         legend = (
@@ -163,8 +163,8 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         )
         without = _without_selection(chosen)
         cells = tuple(map(_cells, chosen)) + ((without,) if without else ())
-        found.append(Table(f"Codecs on {network}", headers, cells, legend))
-    return found
+        drawn.append(Table(f"Codecs on {network}", headers, cells, legend))
+    return drawn
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _without_selection(rows: Sequence[Row]) -> tuple[str, ...] | None:
-    """What packing costs beyond Top-K itself, pass by pass."""
+    """Return the cost of packing without Top-K itself, computed pass by pass; None without `packed`."""
     by_codec = {row["codec"]: row for row in rows}
     if "packed" not in by_codec:
         return None

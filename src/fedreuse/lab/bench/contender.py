@@ -1,4 +1,4 @@
-"""A process that plays the engine's rounds, the floor's, or bare training steps, one at a time, when it is told to."""
+"""Process that runs rounds of the engine or of the bare loop, or bare training steps, one at a time on request."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _STEPS = 20
 
 
 class _InTurn(Listener):
-    """Lets a run go on when it is its turn, and stops it when no further round is wanted."""
+    """Listener that pauses a run between rounds until its turn, and stops it when no further round is requested."""
 
     def __init__(self, turn: Turn) -> None:
         self._turn = turn
 
-    def started(self, event: Started) -> Stop | None:  # noqa: ARG002 - that it began is enough
+    def started(self, event: Started) -> Stop | None:  # noqa: ARG002 - the content of the event is not needed
         return self._wait()
 
     def round_done(self, event: RoundDone) -> Stop | None:
@@ -48,26 +48,26 @@ class _InTurn(Listener):
         return self._wait()
 
     def _wait(self) -> Stop | None:
-        return None if self._turn.wait() else Stop("no further round is wanted")
+        return None if self._turn.wait() else Stop("no further round is requested")
 
 
 def play_engine(turn: Turn, config: RunConfig) -> None:
-    """A run with ledger and checkpoints, round by round."""
+    """Run the engine with ledger and checkpoints, round by round."""
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as folder:
         run(config, Path(folder) / "run", listeners=[_InTurn(turn)])
 
 
 def play_floor(turn: Turn, config: RunConfig, workers: int) -> None:
-    """The bare loop, round by round; 0 workers: in this process."""
+    """Run the bare loop, round by round; 0 workers: in this process."""
     rounds = rounds_together(config, workers) if workers else rounds_alone(config)
     while turn.wait():
         model = next(rounds)
         turn.done(digest=digest_of_model(model))
-    rounds.close()  # type: ignore[attr-defined]  # a generator: its workers go home
+    rounds.close()  # type: ignore[attr-defined]  # a generator: ends its workers
 
 
 def play_steps(turn: Turn, config: RunConfig, is_tuned: bool) -> None:
-    """Bare steps on real batches: tuned, or with network and optimiser as everybody writes them."""
+    """Run bare steps on real batches: tuned, or with the usual network and optimizer."""
     step = _tuned_step(config) if is_tuned else _plain_step(config)
     while turn.wait():
         for _ in range(_STEPS):
@@ -105,7 +105,7 @@ def _plain_step(config: RunConfig) -> Iterator[None]:
 
 
 def _batches(loop: BareLoop) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Full batches of the first examples, over and over; the same for both."""
+    """Yield full batches of the first examples repeatedly; the same for both variants."""
     size = loop.config.local.batch
     for start in cycle(range(0, min(len(loop.labels), 50 * size) - size + 1, size)):
         at = slice(start, start + size)
@@ -113,7 +113,7 @@ def _batches(loop: BareLoop) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
 
 
 def main(task: Mapping[str, Any]) -> None:
-    """Play what the task says until nobody asks any more."""
+    """Run the task until no further round is requested."""
     turn = Turn()
     config = configure(task["workload"], task["rounds"], task.get("overrides", ()))
     if task["kind"] == "engine":

@@ -1,7 +1,7 @@
-"""What a message to a deployed client costs: an empty Flower app, a process that loads everything, the resident worker.
+"""Benchmark of messages to deployed clients: an empty Flower app, one process per message, the resident worker.
 
-One federation of real nodes plays the same rounds of DG-FedReuse each way, in turn; the empty app is given the same
-messages and says nothing. All in one run, because times of two runs on a busy machine do not compare.
+One federation of real nodes runs the same rounds of DG-FedReuse each way, in turn; the empty app receives the same
+messages and replies with none. All in one run, because times of two runs on a shared machine are not comparable.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WAIT_SECONDS = 600.0
 
 
 def run(num_nodes: int, rounds: int, tell: Callable[[str], object] = str) -> list[Row]:
-    """A row per exchange, round and process that stays."""
+    """Return one row per exchange, round and resident process."""
     changes = [f"task.clients={num_nodes}", f"rounds={{count: {rounds}, cohort: {num_nodes}}}"]
     config = load(find_config("digits"), changes)
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as place:
@@ -54,46 +54,44 @@ def run(num_nodes: int, rounds: int, tell: Callable[[str], object] = str) -> lis
 
 
 def bench_app(config: RunConfig, options: Deployment, folder: Path) -> Path:
-    """The Flower app of a deployment, with the bench's own ends."""
+    """Write the Flower app of a deployment with the server and client of this benchmark."""
     app = write_app(config, options, folder)
     for end in ("server", "client"):
-        text = (
-            f'from fedreuse.lab.bench.deploy_{end} import app\n\n__all__ = ["app"]\n'  # Flower looks for the name there
-        )
+        text = f'from fedreuse.lab.bench.deploy_{end} import app\n\n__all__ = ["app"]\n'  # Flower imports this name
         (app / PACKAGE / f"{end}.py").write_text(text)
     return app
 
 
 def _wait(federation: LocalFederation, result: Path, tell: Callable[[str], object]) -> list[Row]:
-    """All rows, once the server app has written the last; each exchange is told when its row comes."""
-    looked, told = time.monotonic(), 0
+    """Return all rows when the server app has written the last; report each exchange when its row appears."""
+    checked, reported = time.monotonic(), 0
     while True:
         rows, is_complete = _measured(result)
-        for row in rows[told:]:
+        for row in rows[reported:]:
             if "exchange_seconds" in row:
-                place = f"round {row['round']}" if row["kind"] == "round" else row["kind"]
-                tell(f"{row['way']}, {place}: {row['exchange_seconds']:.1f} s")
-        told = len(rows)
+                kind = f"round {row['round']}" if row["kind"] == "round" else row["kind"]
+                tell(f"{row['way']}, {kind}: {row['exchange_seconds']:.1f} s")
+        reported = len(rows)
         if is_complete:
             return rows
         federation.check()
-        if time.monotonic() - looked > 60 * _POLL_SECONDS:
+        if time.monotonic() - checked > 60 * _POLL_SECONDS:
             if federation.has_ended() and not _measured(result)[1]:
                 log = (federation.folder / "superlink.log").read_text(errors="replace")
-                raise RunError(f"the bench's server app failed:\n{log[-2000:]}")
-            looked = time.monotonic()
+                raise RunError(f"the server app of the benchmark failed:\n{log[-2000:]}")
+            checked = time.monotonic()
         time.sleep(_POLL_SECONDS)
 
 
 def _measured(result: Path) -> tuple[list[Row], bool]:
     if not result.exists():
         return [], False
-    found = json.loads(result.read_text())
-    return found["rows"], found["is_complete"]
+    content = json.loads(result.read_text())
+    return content["rows"], content["is_complete"]
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """Messages by kind, whole rounds, and memory."""
+    """Return tables of messages by kind, whole rounds, and memory."""
     return [_messages(rows), _rounds(rows), _memory(rows)]
 
 
@@ -102,9 +100,9 @@ def _of(rows: Sequence[Row], way: str, kind: str) -> list[Row]:
 
 
 def _all(rows: Sequence[Row], key: str) -> list[float]:
-    """A number of every message; of an exchange, its share for one message."""
-    found = [row[key] for row in rows]
-    return [one for value in found for one in (value if isinstance(value, list) else [value])]
+    """Return a number of every message; rows of exchanges have one number per exchange."""
+    values = [row[key] for row in rows]
+    return [number for value in values for number in (value if isinstance(value, list) else [value])]
 
 
 def _messages(rows: Sequence[Row]) -> Table:
@@ -127,10 +125,10 @@ def _messages(rows: Sequence[Row]) -> Table:
                     )
                 )  # fmt: skip
     legend = (
-        "All nodes are asked at once: median over messages, with the range. Request to reply contains Flower's own "
-        "pauses, in which a node asks for work every three seconds. Seconds of its process: from the start of the "
-        "process of the message to its reply. Over the empty app: the difference of the medians of that. Processor "
-        "seconds: of all processes of the federation, per message. A client that is reused answers a score message."
+        "All nodes are asked at once: median over messages, with the range. Request to reply includes Flower's "
+        "polling: a node asks for work every three seconds. Seconds of its process: from the start of the process of "
+        "the message to its reply. Over the empty app: the difference of these medians. Processor seconds: of all "
+        "processes of the federation, per message. A client that is reused answers a score message."
     )
     return Table("Messages", headers, tuple(cells), legend)
 
@@ -138,14 +136,14 @@ def _messages(rows: Sequence[Row]) -> Table:
 def _rounds(rows: Sequence[Row]) -> Table:
     headers = ("answered by", "seconds a round", "processor seconds", "seconds, ratio", "processor seconds, ratio")
     keys = ("exchange_seconds", "exchange_cpu_seconds")
-    today = {key: _all(_of(rows, ALONE, "round"), key) for key in keys}
+    baseline = {key: _all(_of(rows, ALONE, "round"), key) for key in keys}
     cells = []
     for way in _WAYS:
         found = {key: _all(_of(rows, way, "round"), key) for key in keys}
-        of_today = (shown(ratios(found[key], today[key])) for key in keys)
-        cells.append((way, *(shown(found[key]) for key in keys), *of_today))
+        relative = (shown(ratios(found[key], baseline[key])) for key in keys)
+        cells.append((way, *(shown(found[key]) for key in keys), *relative))
     legend = (
-        "The exchanges of a round, evaluation and hello left out: median over rounds, with the range. Ratios to a "
+        "The exchanges of a round, without evaluation and hello: median over rounds, with the range. Ratios to one "
         "process per message, within the round."
     )
     return Table("Rounds", headers, tuple(cells), legend)
@@ -162,7 +160,7 @@ def _memory(rows: Sequence[Row]) -> Table:
         peaks = [peak / 1e6 for kind in _KINDS for peak in _all(_of(rows, way, kind), "peak_bytes")]
         cells.append((f"app process: {way}", "one message", shown(peaks, 0), "-"))
     legend = (
-        "Resident memory: of the processes that stay at the end, of the process of a message at its peak. Its own: "
-        "pages that several processes share are divided among them."
+        "Resident memory: of long-lived processes at the end, of the process of a message at its peak. Its own: pages "
+        "shared by several processes are divided among them."
     )
     return Table("Memory", headers, tuple(cells), legend)

@@ -1,6 +1,6 @@
-"""Client app of `fedreuse lab bench deploy`: empty, one that loads everything anew, or that of the resident worker.
+"""Client app of `fedreuse lab bench deploy`: empty, one process per message, or the resident worker.
 
-The message's group says which. It imports Flower alone, so that an empty app is one.
+The group of the message selects which. The module imports only Flower, so that the empty app is really empty.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ app = ClientApp()
 
 @app.train()
 def play(message: Message, context: Context) -> Message:
-    """One message, and beside its reply how long this process has lived and how much memory it took."""
+    """Answer one message; the reply also has the lifetime and the peak memory of this process."""
     reply = _reply(message, context)
-    lived = time.clock_gettime(time.CLOCK_BOOTTIME) - _born()
+    lived = time.clock_gettime(time.CLOCK_BOOTTIME) - _start_time()
     reply.content[RECORD] = ConfigRecord({"process_seconds": lived, "peak_bytes": _peak()})
     return reply
 
@@ -47,8 +47,8 @@ def _reply(message: Message, context: Context) -> Message:
     return (greet if message.metadata.message_type == "query" else answer)(message, context)
 
 
-def _born() -> float:
-    """When this process was started, in seconds since the machine was."""
+def _start_time() -> float:
+    """Return the start time of this process in seconds since boot."""
     words = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
     return int(words[19]) / os.sysconf("SC_CLK_TCK")
 

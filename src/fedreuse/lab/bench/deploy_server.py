@@ -1,4 +1,4 @@
-"""Server app of `fedreuse lab bench deploy`: the same rounds by each way of answering in turn, every message timed."""
+"""Server app of `fedreuse lab bench deploy`: the same rounds each way in turn, with timing of every message."""
 
 from __future__ import annotations
 
@@ -45,68 +45,68 @@ if TYPE_CHECKING:
 __all__ = ["ANCESTOR", "RESULT_FILE", "Bench", "Watched", "app"]
 
 ANCESTOR = "FEDREUSE_BENCH_PROCESS"
-"""The process that started the federation: all that its descendants use is counted."""
+"""Environment variable with the id of the process whose descendants are measured."""
 RESULT_FILE = "measured.json"
-_QUIET_SECONDS = 30.0
+_IDLE_SECONDS = 30.0
 _STAYING = {
     "fedreuse.deploy.resident.worker": "resident worker",
     "fedreuse.deploy.resident.keeper": "SuperNode",
     "flower-superexec": "Flower's executor",
 }
-"""The processes of a node that stay, by a word of their command."""
+"""Long-lived processes of a node, by a part of their command."""
 app = ServerApp()
 
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Flower calls this."""
+    """Run the benchmark; called by Flower."""
     config, options = from_flat(context.run_config)
     bench = Bench(grid, assemble(config), Path(options.out), options)
     for number in range(1, config.rounds.count + 1):
         bench.play(number)
     bench.check()
-    bench.weigh()
+    bench.measure_memory()
     bench.write(is_complete=True)
 
 
 class Watched:
-    """A grid that marks messages with a way of answering, and notes when each left and came back."""
+    """A grid that marks messages with a way of answering, and records when each was sent and answered."""
 
     def __init__(self, grid: Grid, way: str) -> None:
-        """Nothing is sent yet."""
+        """Wrap a grid; nothing is sent yet."""
         self._grid, self._way = grid, way
         self._sent: dict[str, float] = {}
-        self.told: list[dict[str, Any]] = []
+        self.replies: list[dict[str, Any]] = []
         self.contents: list[tuple[Any, int]] = []
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else as the grid."""
+        """Return every other attribute of the grid."""
         return getattr(self._grid, name)
 
     def push_messages(self, messages: Iterable[Message]) -> list[str]:
-        """As the grid."""
-        held = list(messages)
-        self.contents = [(message.content, message.metadata.dst_node_id) for message in held]
-        for message in held:
+        """Send messages and record the time."""
+        sent = list(messages)
+        self.contents = [(message.content, message.metadata.dst_node_id) for message in sent]
+        for message in sent:
             message.metadata.group_id = self._way
-        began, numbers = time.perf_counter(), list(self._grid.push_messages(held))
+        began, numbers = time.perf_counter(), list(self._grid.push_messages(sent))
         self._sent |= dict.fromkeys(numbers, began)
         return numbers
 
     def pull_messages(self, message_ids: Iterable[str]) -> list[Message]:
-        """As the grid."""
+        """Receive replies and record their times."""
         replies = list(self._grid.pull_messages(message_ids))
         for reply in replies:
             seconds = time.perf_counter() - self._sent.pop(reply.metadata.reply_to_message_id)
             if reply.has_error():
                 raise RunError(f"{self._way}: {reply.error.reason}")
-            self.told.append({"seconds": seconds, **dict(reply.content[RECORD])})
+            self.replies.append({"seconds": seconds, **dict(reply.content[RECORD])})
         return replies
 
 
 @dataclass(eq=False)
 class Way:
-    """One way of answering: the run so far, and what its messages cost."""
+    """One way of answering messages, with the state of its run."""
 
     name: str
     grid: Watched
@@ -116,10 +116,10 @@ class Way:
 
 
 class Bench:
-    """The ways of answering in one federation, and the rows of what was measured."""
+    """The ways of answering in one federation, and the measured rows."""
 
     def __init__(self, grid: Grid, federation: Federation, place: Path, options: Deployment) -> None:
-        """Every way starts from the same model."""
+        """Start every way from the same model."""
         self._grid, self._federation, self._options = grid, federation, options
         self._result = place / RESULT_FILE
         self._site = replace(federation.site(MemoryStore()), faults=NoFaults())
@@ -128,10 +128,10 @@ class Bench:
         self.rows: list[dict[str, Any]] = []
         self._ancestor = int(os.environ[ANCESTOR])
         self._replay: list[tuple[str, list[tuple[Any, int]]]] = []
-        self._is_first = True
+        self._is_first = True  # the exchanges of the first way are repeated with the empty app
 
     def play(self, number: int) -> None:
-        """One round and one evaluation by everybody; the empty app is given the messages of who was first."""
+        """Run one round and one evaluation each way; the empty app gets the messages of the first way."""
         first, second = self.ways if number % 2 else reversed(self.ways)
         self._replay, self._is_first = [], True
         self._play_round(first, number)
@@ -154,8 +154,8 @@ class Bench:
         executor = GridExecutor(way.clients, self._site, way.clients.instance)
         self._timed(way.name, "hello", way.grid, executor.gather)
         counted = _Counted(executor, lambda kind, work: self._timed(way.name, kind, way.grid, work))
-        everybody = tuple(range(federation.config.task.clients))
-        cohort = Cohort(number, everybody, federation.config.seed, population=federation.population)
+        clients = tuple(range(federation.config.task.clients))
+        cohort = Cohort(number, clients, federation.config.seed, population=federation.population)
         before = len(self.rows)
         way.record = mark_durable(
             run_round(federation.method, way.record, cohort, counted, way.ledger, federation.schema)
@@ -183,59 +183,59 @@ class Bench:
         self.write()
 
     def _timed(self, way: str, kind: str, grid: Watched, work: Callable[[], Any]) -> Any:
-        """What an exchange took, from quiet to quiet: processes that have answered end before the next is sent."""
-        self._quiet()
-        grid.told = []
+        """Time an exchange; before and after it, wait until the processes that answered have ended."""
+        self._wait_until_idle()
+        grid.replies = []
         cpu, began = cpu_seconds(self._ancestor), time.perf_counter()
         result = work()
         seconds = time.perf_counter() - began
-        self._quiet()
+        self._wait_until_idle()
         cpu = cpu_seconds(self._ancestor) - cpu
         if self._is_first:
             self._replay.append((kind, grid.contents))
-        lists = {key: [told[key] for told in grid.told] for key in ("seconds", "process_seconds", "peak_bytes")}
+        lists = {key: [reply[key] for reply in grid.replies] for key in ("seconds", "process_seconds", "peak_bytes")}
         row = {"way": way, "kind": kind, **lists, "exchange_seconds": seconds, "exchange_cpu_seconds": cpu}
-        self.rows.append({**row, "cpu_seconds": cpu / max(1, len(grid.told))})
+        self.rows.append({**row, "cpu_seconds": cpu / max(1, len(grid.replies))})
         self.write()
         return result
 
     def write(self, is_complete: bool = False) -> None:
-        """The rows so far, for whoever waits for them."""
+        """Write the rows so far; the process that started the federation polls this file."""
         write_whole(self._result, json.dumps({"is_complete": is_complete, "rows": self.rows}).encode())
 
     def check(self) -> None:
-        """Whoever answers, the model is the same."""
+        """Check that all ways ended in the same model."""
         digests = {digest_of_model(self._federation.method.server.model(way.record.state)) for way in self.ways}
         if len(digests) != 1:
             raise RunError("bench deploy: the two ways of answering ended in different models")
 
-    def weigh(self) -> None:
-        """The memory of the processes that stay, by what they are."""
-        for one in family(self._ancestor):
+    def measure_memory(self) -> None:
+        """Add a row with the memory of every long-lived process."""
+        for process in family(self._ancestor):
             with suppress(OSError):
-                command = Path(f"/proc/{one.number}/cmdline").read_text().split("\0")
+                command = Path(f"/proc/{process.number}/cmdline").read_text().split("\0")
                 named = [name for mark, name in _STAYING.items() if any(mark in word for word in command)]
-                lines = Path(f"/proc/{one.number}/smaps_rollup").read_text().splitlines()
+                lines = Path(f"/proc/{process.number}/smaps_rollup").read_text().splitlines()
                 sizes = {line.split(":")[0]: int(line.split()[1]) << 10 for line in lines[1:]}
                 if named:
                     self.rows.append({"way": named[0], "kind": "memory", "bytes": sizes["Rss"], "shared": sizes["Pss"]})
 
-    def _quiet(self) -> None:
-        deadline = time.monotonic() + _QUIET_SECONDS
+    def _wait_until_idle(self) -> None:
+        deadline = time.monotonic() + _IDLE_SECONDS
         while time.monotonic() < deadline:
-            if not any(one.name == "flwr-clientapp" and one.state != "Z" for one in family(self._ancestor)):
+            if not any(each.name == "flwr-clientapp" and each.state != "Z" for each in family(self._ancestor)):
                 return
             time.sleep(0.05)
 
 
 class _Counted(ExecutorWrapper):
-    """An executor whose exchanges are timed, by the kind of their first message."""
+    """An executor whose exchanges are timed by the kind of their first message."""
 
     def __init__(self, inner: GridExecutor, timed: Callable[[str, Callable[[], Any]], list[Reply]]) -> None:
         super().__init__(inner)
         self._timed = timed
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """As the executor inside."""
+        """Exchange messages with the wrapped executor, timed."""
         kind = next(iter(requests.values())).kind
         yield from self._timed(kind, lambda: list(self._inner.exchange(requests)))

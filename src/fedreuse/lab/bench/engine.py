@@ -1,4 +1,4 @@
-"""The engine beside the floor: whole rounds, serial and with workers, and the training step alone."""
+"""Benchmark of the engine against a bare loop: whole rounds, serial and with workers, and the training step alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from fedreuse.lab.bench.interleaving import Command, Facts, ours, take_turns
+from fedreuse.lab.bench.interleaving import Command, ours, take_turns
 from fedreuse.lab.bench.timing import of_all, ratios, shown
 from fedreuse.report.tables import Table
 
@@ -24,6 +24,7 @@ _SERIAL, _POOL, _RAY = "engine, serial", "engine, pool of 2", "engine, ray of 2"
 _SERIAL_REUSE, _POOL_REUSE = "DG-FedReuse, serial", "DG-FedReuse, pool of 2"
 _PLAIN, _TUNED = "plain step", "tuned step"
 _STEP_PASSES = 9
+_UNUSED = ("digest", "steps")
 
 
 def run(
@@ -33,13 +34,16 @@ def run(
     only: Sequence[str] = (),
     tell: Callable[[str], object] = str,
 ) -> list[Row]:
-    """Rows of seconds per contender, one number per round; all play the same cohorts in the same round."""
-    last = rounds + warm_up + 1  # the last round of a run is evaluated, so it is never played
+    """Return one row of seconds per contender, one number per round; all run the same cohorts in the same round."""
+    last = rounds + warm_up + 1  # the last round of a run is evaluated, so it is never timed
     taken = take_turns(_named(_contenders(workload, last), only), rounds, warm_up, tell)
     if workload != "resnet18":
         steps = {name: ours("contender", kind=name, workload=workload, rounds=1) for name in (_PLAIN, _TUNED)}
         taken |= take_turns(_named(steps, only), _STEP_PASSES, tell=tell)
-    return [_row(name, told) for name, told in taken.items()]
+    return [
+        {"contender": name, **{key: [facts[key] for facts in rounds_of] for key in rounds_of[0] if key not in _UNUSED}}
+        for name, rounds_of in taken.items()
+    ]
 
 
 def _named(commands: dict[str, Command], words: Sequence[str]) -> dict[str, Command]:
@@ -56,7 +60,7 @@ def _contenders(workload: str, rounds: int) -> dict[str, Command]:
 
     if workload == "resnet18":
         return {_SERIAL: engine("name: serial", *_CACHING)}
-    all_of_them = {
+    contenders = {
         _FLOOR: floor(0),
         _SERIAL: engine("name: serial"),
         _FLOOR_2: floor(2),
@@ -65,29 +69,22 @@ def _contenders(workload: str, rounds: int) -> dict[str, Command]:
         _SERIAL_REUSE: engine("name: serial", *_REUSE),
         _POOL_REUSE: engine("name: pool, workers: 2", *_REUSE),
     }
-    return all_of_them if _has_ray() else {name: command for name, command in all_of_them.items() if name != _RAY}
-
-
-def _has_ray() -> bool:
-    return find_spec("ray") is not None and find_spec("fedreuse.engine.executors.ray") is not None
-
-
-def _row(name: str, told: Sequence[Facts]) -> Row:
-    facts = {key: [facts[key] for facts in told] for key in told[0] if key not in ("digest", "steps")}
-    return {"contender": name, **facts}
+    if find_spec("ray") is None:
+        del contenders[_RAY]
+    return contenders
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """Seconds by contender, and the ratios that matter."""
+    """Return tables of seconds by contender and of their ratios."""
     by_name = {row["contender"]: row for row in rows}
     cells = tuple(
         (name, shown(row["seconds"]), shown(row["cpu_seconds"]), _speed(row)) for name, row in by_name.items()
     )
     headers = ("contender", "seconds", "processor seconds", "examples/s")
     legend = (
-        "Seconds of a round (of 20 steps for the step alone): median over passes, with the range. Every contender "
-        "plays the same cohorts in the same pass. Processor seconds are those of all its processes; a busy machine "
-        "moves them less."
+        "Seconds of a round (of 20 steps for the step alone): median over passes, with the range. Every contender runs "
+        "the same cohorts in the same pass. Processor seconds are those of all its processes; other load on the "
+        "machine affects them less."
     )
     return [
         Table("Rounds", headers, cells, legend),
@@ -95,7 +92,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             "Ratios",
             ("what", *headers[1:3]),
             tuple(_ratios(by_name)),
-            "Ratios are taken within a pass: median, and the range.",
+            "Ratios within a pass: median, with the range.",
         ),
     ]
 
@@ -144,6 +141,6 @@ def _reuse(reusing: Row, plain: Row, name: str) -> tuple[str, ...]:
 
 
 def _outside(engine: Row) -> tuple[str, ...]:
-    """By the run's own clock, which stands in the ledger: rounds less local steps."""
+    """Return the share of a round outside local steps, by the client seconds of the ledger."""
     shares = [1 - steps / whole for steps, whole in zip(engine["client_seconds"], engine["seconds"], strict=True)]
     return "share of the serial round outside local SGD", shown(shares, 3), "-"

@@ -1,6 +1,6 @@
-"""Natural clients in one Parquet file: how long `fedreuse run` takes to its first round, and its memory.
+"""Benchmark of natural clients in one Parquet file: time of `fedreuse run` to its first round, and peak memory.
 
-The file is written first, examples of all clients in random order; then the command runs in a process of its own.
+The file is written first, with the examples of all clients in random order; then the command runs in its own process.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class NaturalClients:
     """The federation of a file.
 
     Args:
-        clients: How many, at least `cohort`.
-        examples: Of each client on average, at least 2.
-        columns: Numbers of an example, at least 1.
-        cohort: Clients in a round, at least 1.
-        rounds: How many rounds are played, at least 1.
+        clients: Number of clients, at least `cohort`.
+        examples: Mean number of examples per client, at least 2.
+        columns: Number of input columns, at least 1.
+        cohort: Clients per round, at least 1.
+        rounds: Number of rounds, at least 1.
     """
 
     clients: int = 1_000_000
@@ -54,13 +54,13 @@ class NaturalClients:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        require(self.clients >= self.cohort, "--clients must be at least as many as play in a round", self.clients)
+        require(self.clients >= self.cohort, "--clients must be at least the cohort", self.clients)
         require(self.examples >= 2, "--examples must be at least 2", self.examples)
         require(min(self.columns, self.cohort, self.rounds) >= 1, "columns, cohort and rounds must be at least 1", self)
 
 
 def run(federation: NaturalClients, folder: Path | None = None, tell: Callable[[str], object] = str) -> list[Row]:
-    """One row: the file, seconds to the end of the first round and to the end, and the peak of memory."""
+    """Return one row: file size, seconds to the end of the first round and of the run, and peak memory."""
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-", dir=folder) as place:
         file = Path(place) / "clients.parquet"
         tell(f"writing {federation.clients:,} clients")
@@ -70,7 +70,7 @@ def run(federation: NaturalClients, folder: Path | None = None, tell: Callable[[
 
 
 def write(federation: NaturalClients, file: Path) -> None:
-    """Every client has at least two examples; a row is of whoever the draw says."""
+    """Write the file: two examples per client, the others of randomly drawn clients."""
     rng = stream(1, "natural clients")
     more = rng.integers(0, federation.clients, federation.clients * (federation.examples - 2))
     owners = np.concatenate([np.arange(federation.clients), np.arange(federation.clients), more])
@@ -98,9 +98,9 @@ def _play(federation: NaturalClients, file: Path) -> dict[str, Any]:
     place, out = file.with_name("config.yaml"), file.with_name("run")
     place.write_text(yaml.safe_dump(config))
     began = time.perf_counter()
-    with file.with_name("told.txt").open("w+b") as told:
+    with file.with_name("output.txt").open("w+b") as output:
         words = [sys.executable, "-m", "fedreuse", "run", str(place), "--out", str(out)]
-        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=told, stderr=subprocess.STDOUT)
+        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         try:
             first, ended = None, 0
             while not ended:
@@ -110,13 +110,13 @@ def _play(federation: NaturalClients, file: Path) -> dict[str, Any]:
                 time.sleep(_POLL_SECONDS)
             seconds = time.perf_counter() - began
             child.returncode = os.waitstatus_to_exitcode(status)
-        finally:  # whoever is interrupted leaves no run behind, whose folder goes away
+        finally:  # an interrupt must not leave a run whose folder is deleted
             if child.returncode is None:
                 child.kill()
                 child.wait()
         if child.returncode or first is None:
-            told.seek(0)
-            raise RunError(f"fedreuse run failed:\n{told.read().decode(errors='replace')[-2000:]}")
+            output.seek(0)
+            raise RunError(f"fedreuse run failed:\n{output.read().decode(errors='replace')[-2000:]}")
     return {"first_round_seconds": first, "seconds": seconds, "peak_bytes": used.ru_maxrss << 10}
 
 
@@ -126,7 +126,7 @@ def _has_round(out: Path) -> bool:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """A line for each federation."""
+    """Return a table with one row per federation."""
     headers = (
         "clients",
         "examples",

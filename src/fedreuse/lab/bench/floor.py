@@ -1,7 +1,8 @@
-"""The floor: local SGD and a weighted mean in a bare PyTorch loop, in this process or in worker processes.
+"""Bare PyTorch loop as the baseline: local SGD and a weighted mean, in this process or in worker processes.
 
-The same clients, batches, kernels, assignment (largest first, to whoever is free) and round barrier as the engine, and
-nothing else: no messages, codecs, ledger, checkpoints or faults. It ends with bitwise the engine's dense FedAvg model.
+Clients, batches, kernels, assignment (largest client first, to the next free worker) and round barrier are those of the
+engine; there are no messages, codecs, ledger, checkpoints or faults. The final model is bit-identical to that of dense
+FedAvg in the engine.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
 __all__ = ["BareLoop", "average", "rounds_alone", "rounds_together"]
 
 _loop: BareLoop
-"""Of a worker process."""
+"""The loop of a worker process."""
 
 
 class BareLoop:
-    """A network, the data as tensors, and local SGD."""
+    """A network, the data as tensors, and local SGD on them."""
 
     def __init__(self, config: RunConfig, keeps_memory: bool = True) -> None:
-        """Everything is in memory before the first step; `keeps_memory` is one of the things that are tuned."""
+        """Load everything into memory; `keeps_memory` is one of the tuned settings."""
         torch.set_num_threads(1)
         if keeps_memory:
             keep_freed_memory()
@@ -51,7 +52,7 @@ class BareLoop:
         self.mean, self.std = (torch.tensor(numbers).view(1, -1, 1, 1) for numbers in (data.mean, data.std))
 
     def train(self, client: int, round_number: int, start: Model) -> Model:
-        """The local epochs of one client."""
+        """Run the local epochs of one client, and return its model."""
         network, local, seed = self.network, self.config.local, self.config.seed
         network.load(start)
         network.module.train()
@@ -74,7 +75,7 @@ class BareLoop:
 
 
 def average(start: Model, trained: Mapping[int, Model], examples: np.ndarray) -> Model:
-    """Start plus the mean update, weighted by examples, summed in double precision in the order of clients."""
+    """Return start plus the mean update, weighted by examples, summed in double precision in client order."""
     total = sum(int(examples[client]) for client in trained)
 
     def mean(role: str) -> Tensors:
@@ -90,7 +91,7 @@ def average(start: Model, trained: Mapping[int, Model], examples: np.ndarray) ->
 
 
 def rounds_alone(config: RunConfig) -> Iterator[Model]:
-    """The model after every round, one client after another in this process."""
+    """Yield the model after every round, one client after another in this process."""
     loop = BareLoop(config)
     model, sizes = loop.network.read(), loop.clients.sizes
     for number, cohort in enumerate(_cohorts(config), start=1):
@@ -99,15 +100,15 @@ def rounds_alone(config: RunConfig) -> Iterator[Model]:
 
 
 def rounds_together(config: RunConfig, workers: int) -> Iterator[Model]:
-    """The model after every round, the clients spread over worker processes: the largest first, to whoever is free."""
+    """Yield the model after every round, with clients in worker processes: the largest first, to the next free one."""
     loop = BareLoop(config)
     model, sizes = loop.network.read(), loop.clients.sizes
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, spawn, _begin, (config.to_plain(),)) as pool:
         for number, cohort in enumerate(_cohorts(config), start=1):
             queue = sorted(cohort, key=lambda client: -sizes[client])
-            at_work = {client: pool.submit(_train, client, number, model) for client in queue}
-            model = average(model, {client: future.result() for client, future in at_work.items()}, sizes)
+            futures = {client: pool.submit(_train, client, number, model) for client in queue}
+            model = average(model, {client: future.result() for client, future in futures.items()}, sizes)
             yield model
 
 

@@ -1,6 +1,6 @@
-"""Contenders take turns: each lives in a process of its own, and plays one round when it is told to.
+"""Interleaved benchmarks: each contender is a process that runs one round at a time, in turn with the others.
 
-So every round of the work is done by all of them within a minute, and a busy machine is busy for all.
+All contenders run the same round within a minute, so other load on the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ __all__ = [
 ]
 
 Facts = dict[str, Any]
-"""What a contender tells of a round: `seconds`, and whatever else it knows."""
+"""Measurements of one round of a contender: `seconds`, and further numbers by name."""
 _END_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Command:
-    """How to start a contender."""
+    """Command and environment of a contender."""
 
     words: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def ours(module: str, **task: Any) -> Command:
-    """A contender that is a module of this package."""
+    """Return the command of a contender that is a module of this package."""
     root = str(Path(__file__).parents[3])
     paths = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     return Command([sys.executable, "-m", f"fedreuse.lab.bench.{module}", json.dumps(task)], {"PYTHONPATH": paths})
 
 
 def from_checkout(module: str) -> ModuleType:
-    """A module of `benchmarks`, the folder beside `src` that is no part of the installed package.
+    """Import a module of `benchmarks`, a folder of the repository outside the installed package.
 
     Raises:
         UserError: The package was installed without its repository.
@@ -63,19 +63,19 @@ def from_checkout(module: str) -> ModuleType:
     root = Path(__file__).parents[4]
     if not (root / "benchmarks" / "__init__.py").exists():
         raise UserError(
-            "benchmarks of other simulators are no part of the installed package; clone the repository and "
+            "benchmarks of other simulators are not part of the installed package; clone the repository and "
             "install it with: pip install -e ."
         )
     if sys.path[:1] != [str(root)]:
-        sys.path.insert(0, str(root))  # first: other distributions, such as opacus, install a `benchmarks` too
+        sys.path.insert(0, str(root))  # in front, since others such as opacus install a package `benchmarks` too
     return import_module(f"benchmarks.{module}")
 
 
 class Contender:
-    """A process that plays a round when told to."""
+    """A process that runs one round on request."""
 
     def __init__(self, name: str, command: Command) -> None:
-        """Starts at once; its first round waits for the word."""
+        """Start the process; it waits for the first request."""
         self.name = name
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the contender)
         self._process = subprocess.Popen(
@@ -88,7 +88,7 @@ class Contender:
         )
 
     def play(self) -> Facts:
-        """One round; beside its seconds, the processor seconds of the contender and everybody it started."""
+        """Run one round; the result includes the processor seconds of the process and its descendants."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         before = cpu_seconds(self._process.pid)
@@ -97,11 +97,12 @@ class Contender:
             self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise RunError(f"{self.name} ended before its time:\n{self._last_words()}")
+            self._errors.seek(0)
+            raise RunError(f"{self.name} ended early:\n{self._errors.read().decode(errors='replace')[-2000:]}")
         return {**json.loads(line), "cpu_seconds": cpu_seconds(self._process.pid) - before}
 
     def close(self) -> None:
-        """No further round; the process goes, or is ended after a minute."""
+        """End the process; kill it after a minute."""
         with suppress(BrokenPipeError, subprocess.TimeoutExpired):
             self._process.communicate(timeout=_END_SECONDS)
         if self._process.poll() is None:
@@ -109,15 +110,11 @@ class Contender:
             self._process.wait()
         self._errors.close()
 
-    def _last_words(self) -> str:
-        self._errors.seek(0)
-        return self._errors.read().decode(errors="replace")[-2000:]
-
 
 def take_turns(
     commands: Mapping[str, Command], rounds: int, warm_up: int = 1, tell: Callable[[str], object] = str
 ) -> dict[str, list[Facts]]:
-    """Play every round with every contender, in turning order; the first `warm_up` rounds are not kept."""
+    """Run every round with every contender, in alternating order; the first `warm_up` rounds are not kept."""
     kept: dict[str, list[Facts]] = {name: [] for name in commands}
     with ExitStack() as stack:
         contenders = []
@@ -135,12 +132,12 @@ def take_turns(
 
 
 def cpu_seconds(ancestor: int) -> float:
-    """Processor time of a process and its descendants, and of those that they have seen end."""
+    """Return the processor time of a process and its descendants, including ended children."""
     return sum(process.ticks for process in family(ancestor)) / os.sysconf("SC_CLK_TCK")
 
 
 class Relative(NamedTuple):
-    """A process: its number, that of its parent, its processor time with that of ended children, its state and name."""
+    """A process: id, parent id, processor time including ended children, state and name."""
 
     number: int
     parent: int
@@ -150,23 +147,23 @@ class Relative(NamedTuple):
 
 
 def family(ancestor: int) -> list[Relative]:
-    """A process and its descendants; those that ended and were not waited for are in state Z."""
+    """Return a process and its descendants; ended ones that were not waited for are in state Z."""
     known = {}
-    for place in Path("/proc").glob("[0-9]*"):
+    for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            name, _, rest = (place / "stat").read_text().partition("(")[2].rpartition(")")  # it may hold spaces
+            name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")  # may have spaces
             words = rest.split()
             ticks = sum(int(word) for word in words[11:15])
-            known[int(place.name)] = Relative(int(place.name), int(words[1]), ticks, words[0], name)
-    numbers, found = {ancestor}, {ancestor}
-    while found:
-        found = {process.number for process in known.values() if process.parent in found}
-        numbers |= found
+            known[int(folder.name)] = Relative(int(folder.name), int(words[1]), ticks, words[0], name)
+    numbers, generation = {ancestor}, {ancestor}
+    while generation:
+        generation = {process.number for process in known.values() if process.parent in generation}
+        numbers |= generation
     return [known[number] for number in sorted(numbers) if number in known]
 
 
 def keep_cores(count: int) -> int:
-    """Bind this process and those that it starts to so many cores; returns how many there are."""
+    """Bind this process and its children to a number of cores; return how many it got."""
     cores = sorted(os.sched_getaffinity(0))[:count]
     os.sched_setaffinity(0, cores)
     return len(cores)

@@ -1,4 +1,4 @@
-"""What the intervals and tests over seeds promise, and what they keep: in simulated studies without an effect."""
+"""Benchmark of intervals and tests over seeds: coverage and false claims in simulated studies without an effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUM_PAIRS = (5, 10, 20)
 
 
 def run(repetitions: int, tell: Callable[[str], object] = str) -> list[Row]:
-    """One row per distribution of the differences and number of seeds."""
+    """Return one row per distribution of the differences and number of seeds."""
     rows: list[Row] = []
     for distribution in DISTRIBUTIONS:
         for num_pairs in NUM_PAIRS:
@@ -28,7 +28,7 @@ def run(repetitions: int, tell: Callable[[str], object] = str) -> list[Row]:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """Rates in percent."""
+    """Return a table of rates in percent."""
     shown = ("t", "bca", "t_claims", "sign_flip_claims", "equivalence_claims")
     headers = (
         "differences", "seeds", "t covers", "BCa covers", "t claims\na difference", "sign flips claim\na difference",

@@ -1,7 +1,7 @@
-"""What the caches of many clients take, in memory and on disk: real rounds and checkpoints of DG-FedReuse.
+"""Benchmark of the caches of many clients, in memory and on disk: real rounds and checkpoints of DG-FedReuse.
 
-The updates are generated instead of trained, because only their size matters here. Every client sends once; then rounds
-follow in which everybody selected is reused, from wherever the cache lies.
+Updates are generated instead of trained, because only their size matters here. Every client sends once; then follow
+rounds in which all selected clients are reused, from memory or from disk.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SHAPES = {"resnet18": (3, 32, 32), "cnn": (1, 28, 28), "mlp": (16,)}
 
 @dataclass(frozen=True)
 class Caches:
-    """How many caches of which network, and where they lie."""
+    """Number of caches, their network, and their store."""
 
     clients: int = 1_000
     network: str = "resnet18"
@@ -67,13 +67,13 @@ class Caches:
     reuse_rounds: int = 3
 
     def __post_init__(self) -> None:
-        """Check that network and place are known."""
+        """Check that network and store are known."""
         require(self.network in _SHAPES, f"--network must be one of {', '.join(_SHAPES)}", self.network)
         require(self.store in ("disk", "memory"), "--store must be disk or memory", self.store)
 
 
 def run(caches: Caches, folder: Path | None = None, tell: Callable[[str], object] = str) -> list[Row]:
-    """One row: peaks of memory without a file behind it and of disk, beside what dense caches would take."""
+    """Return one row: peaks of anonymous memory and of disk, and the size of dense caches."""
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-", dir=folder) as place, _watched() as peak:
         began = perf_counter()
         facts = _play(caches, Path(place), tell)
@@ -88,7 +88,7 @@ def _play(caches: Caches, folder: Path, tell: Callable[[str], object]) -> dict[s
     config = DgFedReuse(AgeOnly(max_age=10**9, quota=0.0))
     method = Method(*config.halves("dense"), {"update": Plain(TopK(caches.ratio))})
     store, population = MemoryStore(), Population(np.ones(caches.clients, np.int64))
-    site = Site(method, schema, lambda client, _: _Generated(model, noise, client), _nothing_to_see, store, seed=_SEED)
+    site = Site(method, schema, lambda client, _: _Generated(model, noise, client), _no_evaluation, store, seed=_SEED)
     executor = Serial().start(site)
     tensors = TensorStore(folder / "server", schema) if caches.store == "disk" else None
     keeper, ledger = Checkpointer(schema, None, tensors), Ledger()
@@ -121,7 +121,7 @@ def _cohorts(caches: Caches) -> Iterator[tuple[int, ...]]:
 
 
 class _Generated:
-    """A client whose training is a draw: the same numbers for all, each client's turned to a place of its own."""
+    """A client with a generated update: the same random numbers for all clients, rotated by client."""
 
     def __init__(self, initial: Model, noise: np.ndarray, client: int) -> None:
         self.initial, self.schema, self.work = initial, initial.schema, Work()
@@ -136,26 +136,26 @@ class _Generated:
         return stream(_SEED, purpose, 0, self.client)
 
     def gradient(self, *_: Any) -> Tensors:
-        raise RunError("the caches' clients have no gradients: their gate asks for no scores")
+        raise RunError("generated clients have no gradients: their gate uses no scores")
 
     def evaluate(self, *_: Any) -> Metrics:
-        return _nothing_to_see()
+        return _no_evaluation()
 
 
-def _nothing_to_see(*_: Any) -> Metrics:
-    raise RunError("the caches' clients have no examples: nobody evaluates them")
+def _no_evaluation(*_: Any) -> Metrics:
+    raise RunError("generated clients have no examples to evaluate")
 
 
 @contextmanager
 def _watched() -> Iterator[list[int]]:
-    """The largest amount of anonymous memory while inside, looked at twenty times a second."""
+    """Measure the peak of anonymous memory inside the block, sampled twenty times per second."""
     peak, is_over = [0], Event()
 
-    def look() -> None:
+    def sample() -> None:
         while not is_over.wait(0.05):
             peak[0] = max(peak[0], memory_of_process("RssAnon"))
 
-    watcher = Thread(target=look, daemon=True)
+    watcher = Thread(target=sample, daemon=True)
     watcher.start()
     try:
         yield peak
@@ -166,7 +166,7 @@ def _watched() -> Iterator[list[int]]:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """Memory and disk beside the dense form."""
+    """Return a table of memory and disk, compared with dense caches."""
     headers = (
         "network", "caches", "kept share", "store", "anonymous memory, peak (GB)", "disk, peak (GB)",
         "sparse in memory (GB)", "dense (GB)", "seconds",
@@ -180,7 +180,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         for row in rows
     )  # fmt: skip
     legend = (
-        "Anonymous memory of the whole process, imports included; disk is everything below the run's folder, with the "
-        "checkpoints. Sparse in memory: what the caches take where they are not on disk. Updates are generated."
+        "Anonymous memory of the whole process, imports included; disk: all files of the run's folder, including "
+        "checkpoints. Sparse in memory: size of the caches without a disk store. Updates are generated."
     )
     return [Table("Caches", headers, cells, legend)]

@@ -1,6 +1,6 @@
-"""The work that other simulators are given: data, clients, cohorts, local SGD, and the network as one would write it.
+"""Workload for other simulators: data, clients, cohorts, local SGD, and the network.
 
-numpy and torch alone, because it also runs in the environments of other simulators.
+Imports only numpy and torch, because it also runs in the environments of other simulators.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["CnnNetwork", "PeerWork", "load_once"]
 
 @dataclass(frozen=True, eq=False)
 class PeerWork:
-    """Examples by client, cohorts by round, and how a client trains."""
+    """Examples by client, cohorts by round, and settings of local training."""
 
     inputs: np.ndarray
     labels: np.ndarray
@@ -32,19 +32,19 @@ class PeerWork:
     training: dict[str, float]
 
     def save(self, path: Path) -> None:
-        """One file that needs no pickle."""
+        """Write one file that is read without pickle."""
         arrays = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "training"}
         np.savez(path, training=np.array(json.dumps(self.training)), **arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> PeerWork:
-        """The work again."""
+        """Read a stored workload."""
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files if name != "training"}
             return cls(**arrays, training=json.loads(str(stored["training"])))
 
     def client(self, number: int, is_tuned: bool) -> tuple[torch.Tensor, torch.Tensor]:
-        """A client's examples, normalised once, as a user of a simulator would keep them."""
+        """Return the normalised examples of a client."""
         at = self.indices[self.offsets[number] : self.offsets[number + 1]]
         shape = (1, -1, 1, 1)
         mean, std = torch.tensor(self.mean).view(shape), torch.tensor(self.std).view(shape)
@@ -54,26 +54,26 @@ class PeerWork:
         return images, torch.from_numpy(self.labels[at].astype(np.int64))
 
     def examples(self, cohort: np.ndarray) -> int:
-        """Examples that one round trains on."""
+        """Return the number of examples that one round trains on."""
         sizes = np.diff(self.offsets)[cohort]
         return int(sizes.sum() * self.training["epochs"])
 
     def network(self, is_tuned: bool) -> CnnNetwork:
-        """The paper's CNN for these images."""
+        """Return the paper's CNN for these images."""
         channels, height, width = self.inputs.shape[1:]
-        torch.manual_seed(0)  # noqa: TID251  (nothing of ours is at hand here)
+        torch.manual_seed(0)  # noqa: TID251  (fedreuse is not importable here)
         settings = self.training
         network = CnnNetwork((channels, height, width), int(settings["width"]), int(settings["hidden"]), is_tuned)
         return network.to(memory_format=torch.channels_last) if is_tuned else network  # type: ignore[call-overload]  # torch types it for tensors alone
 
     def optimizer(self, network: nn.Module) -> torch.optim.Optimizer:
-        """torch's SGD as it comes."""
+        """Return torch's own SGD."""
         settings = self.training
         momentum, decay = settings["momentum"], settings["weight_decay"]
         return torch.optim.SGD(network.parameters(), settings["lr"], momentum, weight_decay=decay)
 
     def train(self, network: nn.Module, examples: tuple[torch.Tensor, torch.Tensor]) -> None:
-        """Local epochs over shuffled batches; a last batch of one is left out, BatchNorm cannot train on it."""
+        """Run local epochs over shuffled batches; a last batch of one is skipped, because BatchNorm cannot use it."""
         images, labels = examples
         network.train()
         optimizer = self.optimizer(network)
@@ -88,15 +88,15 @@ class PeerWork:
 
 @cache
 def load_once(path: str) -> PeerWork:
-    """The work, read once in each process that plays clients."""
+    """Read a workload once per process."""
     return PeerWork.load(path)
 
 
 class CnnNetwork(nn.Module):
-    """The paper's CNN, ReLU before pooling, as everybody writes it; `is_tuned` pools first: the same function."""
+    """The paper's CNN with ReLU before pooling, as usual; `is_tuned` pools first, which is the same function."""
 
     def __init__(self, shape: tuple[int, int, int], width: int, hidden: int, is_tuned: bool) -> None:
-        """Ten classes."""
+        """Build the layers for ten classes."""
         super().__init__()
         channels, height, columns = shape
 
@@ -109,6 +109,6 @@ class CnnNetwork(nn.Module):
         self.classifier = nn.Sequential(nn.Linear(flat, hidden), nn.ReLU(), nn.Linear(hidden, 10))
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        """Class scores."""
+        """Return class scores."""
         scores: torch.Tensor = self.classifier(self.features(inputs).flatten(1))
         return scores

@@ -1,4 +1,4 @@
-"""A process that plays rounds with a crowd: a population of any size, each client with five generated examples."""
+"""Process that runs rounds on a population of any size, with five generated examples per client."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ METHODS: Mapping[str, Mapping[str, Any]] = {
     "dg_fedreuse": {"method": {"name": "dg_fedreuse"}, "uplink": _TOP_K},
     "dg_fedreuse, all fresh": {"method": {"name": "dg_fedreuse", "gate": {"name": "always"}}, "uplink": _TOP_K},
 }
-"""Residuals at every client that was seen; caches that expire; caches that do not, and the same work in every round."""
+"""Residuals at every client so far; caches that expire; caches of fresh updates only, the same work in every round."""
 _EXAMPLES_EACH = 5
 
 
 def configure(method: str, population: int, cohort: int, rounds: int) -> RunConfig:
-    """A run whose rounds cost as little as possible, so that whatever follows the population would show."""
+    """Return a run with cheap rounds, so that any cost that grows with the population is visible."""
     task = {
         "name": "synthetic",
         "examples": _EXAMPLES_EACH * population,
@@ -54,19 +54,19 @@ def configure(method: str, population: int, cohort: int, rounds: int) -> RunConf
 
 
 def memory_of_process(field: str) -> int:
-    """Bytes of this process that the system tells under a name: VmHWM is the peak, RssAnon what no file stands for."""
+    """Return a field of /proc/self/status in bytes: VmHWM is peak memory, RssAnon anonymous memory."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:"))
 
 
 class _InTurn(Listener):
-    """Lets a run go on when it is its turn, and tells of each round."""
+    """Listener that pauses a run between rounds until its turn, and reports each round."""
 
     def __init__(self, turn: Turn, began: float) -> None:
         self._turn = turn
         self._began = began
 
-    def started(self, event: Started) -> Stop | None:  # noqa: ARG002 - that it began is enough
+    def started(self, event: Started) -> Stop | None:  # noqa: ARG002 - the content of the event is not needed
         self._start = {"start_seconds": perf_counter() - self._began, "start_cpu_seconds": process_time()}
         return self._wait()
 
@@ -76,11 +76,11 @@ class _InTurn(Listener):
         return self._wait()
 
     def _wait(self) -> Stop | None:
-        return None if self._turn.wait() else Stop("no further round is wanted")
+        return None if self._turn.wait() else Stop("no further round is requested")
 
 
 def main(task: Mapping[str, Any]) -> None:
-    """Play what the task says until nobody asks any more."""
+    """Run the task until no further round is requested."""
     turn, began = Turn(), perf_counter()
     with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as folder:
         run(configure(**task), Path(folder) / "run", listeners=[_InTurn(turn, began)])

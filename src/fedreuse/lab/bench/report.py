@@ -1,4 +1,4 @@
-"""Results in a document: between two marks stand the tables of a bench, written from its file, never by hand."""
+"""Benchmark tables in documents: the text between two marks is generated from stored results."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ HOMES: Mapping[str, str] = {
     "intervals": "intervals",
     "deploy": "deploy",
 }
-"""The module of each bench: its `tables` draws the rows."""
+"""Module of each benchmark, whose `tables` makes tables from rows."""
 _MARKED = re.compile(r"(<!-- bench (?P<name>[\w-]+) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 
 
 def tables_of(results: Results) -> Sequence[Table]:
-    """The tables of a bench."""
+    """Return the tables of a benchmark."""
     if results.bench not in HOMES:
-        raise ConfigError(f"no bench is called {results.bench}; there are {', '.join(HOMES)}")
+        raise ConfigError(f"there is no benchmark {results.bench}; choose one of {', '.join(HOMES)}")
     home = HOMES[results.bench]
     outside = home.removeprefix("benchmarks.")
     module = import_module(f"fedreuse.lab.bench.{home}") if home == outside else from_checkout(outside)
@@ -46,7 +46,7 @@ def tables_of(results: Results) -> Sequence[Table]:
 
 
 def section(results: Results) -> str:
-    """The tables, the command that made them, when and where."""
+    """Return the tables with command, date, hardware and versions."""
     cpu = results.provenance.get("cpu", {}).get("model", "an unknown processor")
     packages = results.provenance.get("packages", {})
     code = str(results.provenance.get("code", {}).get("commit") or "")[:10]
@@ -58,7 +58,7 @@ def section(results: Results) -> str:
 
 
 def fill(text: str, known: Mapping[str, Results]) -> tuple[str, list[str]]:
-    """The text with every marked place filled from the results that are known, and the names of those that were."""
+    """Return the text with every marked section filled from known results, and the names of filled sections."""
     filled: list[str] = []
 
     def fill_one(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Results of a bench in a file: rows of plain data, the settings that made them, and where they come from."""
+"""Stored results of a benchmark: rows of plain data, settings and provenance."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from fedreuse.store.provenance import provenance
 __all__ = ["Results", "Row", "made_now", "read", "read_folder"]
 
 Row = Mapping[str, Any]
-"""One line of a table, as data: texts, numbers, and lists of numbers taken in several passes."""
+"""One row of a table as data: texts, numbers, and lists of numbers from several passes."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What one call of a bench measured."""
+    """Results of one call of a benchmark."""
 
     bench: str
     settings: Mapping[str, Any]
@@ -31,40 +31,40 @@ class Results:
 
     @property
     def command(self) -> str:
-        """What was typed."""
+        """The command that produced the results."""
         return " ".join(self.provenance.get("command", ["fedreuse", "bench", self.bench]))
 
     def write(self, path: Path) -> Path:
-        """One JSON file; an older one of the same name gives way."""
+        """Write a JSON file; an existing one is replaced."""
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
         return path
 
 
 def made_now(bench: str, settings: Mapping[str, Any], rows: Sequence[Row]) -> Results:
-    """Results with their provenance and the time of day."""
+    """Return results with provenance and the current time."""
     return Results(bench, settings, rows, provenance(), datetime.now(UTC).isoformat(timespec="minutes"))
 
 
 def read(path: Path) -> Results:
-    """Results that were written before."""
+    """Read stored results."""
     try:
         return Results(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError) as error:
         raise RunDirectoryError(
-            f"{path} holds no results of a bench ({error}); make them with fedreuse lab bench"
+            f"{path} holds no results of a benchmark ({error}); create them with fedreuse lab bench"
         ) from None
 
 
 def read_folder(folder: Path) -> dict[str, Results]:
-    """All results of a folder, by bench; what another command stored there, such as a study, is passed over."""
-    found = [read(path) for path in sorted(folder.glob("*.json")) if not _is_other(path)]
-    return {results.bench: results for results in found}
+    """Read all results of a folder by benchmark; files of other commands, such as studies, are skipped."""
+    stored = [read(path) for path in sorted(folder.glob("*.json")) if not _is_other(path)]
+    return {results.bench: results for results in stored}
 
 
 def _is_other(path: Path) -> bool:
     try:
         content = json.loads(path.read_text())
     except ValueError:
-        return False  # no JSON: `read` says so
+        return False  # not JSON: `read` raises
     return isinstance(content, dict) and "bench" not in content

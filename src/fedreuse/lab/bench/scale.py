@@ -1,6 +1,6 @@
-"""How rounds grow: with the population, which should cost nothing, and with the cohort, which should cost its share.
+"""Benchmark of scaling: rounds should not depend on the population, and grow linearly with the cohort.
 
-Every population and every cohort is played by a process of its own; all take turns round by round.
+Every population and every cohort runs in its own process; all take turns round by round.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.lab.bench.interleaving import Command, Facts, ours, take_turns
 from fedreuse.lab.bench.population_workload import METHODS
 from fedreuse.lab.bench.timing import ratios, shown
+from fedreuse.report.axes import new_figure
 from fedreuse.report.tables import Table
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def run(
     warm_up: int = 2,
     tell: Callable[[str], object] = str,
 ) -> list[Row]:
-    """Rows per method, population and cohort: lists with one number per round, start, peak memory."""
+    """Return one row per method, population and cohort: lists with one number per round, start, peak memory."""
     rows: list[Row] = []
     for method in METHODS:
         grown = [(population, min(_COHORT, *populations)) for population in populations]
@@ -53,7 +54,7 @@ def _play(
     warm_up: int,
     tell: Callable[[str], object],
 ) -> list[Row]:
-    last = warm_up + rounds + 1  # the last round of a run is evaluated, so it is never played
+    last = warm_up + rounds + 1  # the last round of a run is evaluated, so it is never timed
     settings = {
         f"{method}, {population:,} clients, {cohort:,} per round": {
             "method": method, "population": population, "cohort": cohort,
@@ -64,16 +65,17 @@ def _play(
         name: ours("population_workload", rounds=last, **task) for name, task in settings.items()
     }
     taken = take_turns(commands, rounds, warm_up, tell)
-    return [{"varied": varied, **settings[name], **_facts(told)} for name, told in taken.items()]
+    return [{"varied": varied, **settings[name], **_merged(facts)} for name, facts in taken.items()]
 
 
-def _facts(told: Sequence[Facts]) -> dict[str, Any]:
-    lists = {key: [facts[key] for facts in told] for key in _LISTS}
-    return {**lists, **{key: value for key, value in told[-1].items() if key not in _LISTS}}
+def _merged(rounds: Sequence[Facts]) -> dict[str, Any]:
+    """Return lists of the numbers per round, and the last value of the others."""
+    lists = {key: [facts[key] for facts in rounds] for key in _LISTS}
+    return {**lists, **{key: value for key, value in rounds[-1].items() if key not in _LISTS}}
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """Growth with the population, and with the cohort; ratios are to the smallest, within a pass."""
+    """Return tables of the growth with the population and with the cohort; ratios are to the smallest in a pass."""
     return [_table(rows, "population", "Population"), _table(rows, "cohort", "Cohort")]
 
 
@@ -94,19 +96,15 @@ def _table(rows: Sequence[Row], varied: str, title: str) -> Table:
             )
         )  # fmt: skip
     legend = (
-        "Median over rounds, with the range; ratios to the first line of the method within a pass. Each line is a "
-        "process of its own, with ledger and checkpoints on; start and peak memory include the imports."
+        "Median over rounds, with the range; ratios to the first row of the method within a pass. Each row is a "
+        "process of its own, with ledger and checkpoints; start and peak memory include imports."
     )
     return Table(title, headers, tuple(cells), legend)
 
 
 def figure(rows: Sequence[Row], path: Path) -> Path:
-    """Seconds and memory over the population, from zero up; seconds over the cohort, both axes logarithmic."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    drawing = Figure(figsize=(12, 4), dpi=150, layout="constrained")
-    FigureCanvasAgg(drawing)
+    """Draw seconds and memory over the population, from zero up, and seconds over the cohort, on logarithmic axes."""
+    drawing = new_figure(12, 4)
     panels = (
         ("population", "cpu_seconds", 1.0, "clients", "processor seconds a round"),
         ("population", "peak_bytes", 1e6, "clients", "peak memory (MB)"),

@@ -1,4 +1,4 @@
-"""Numbers that were taken several times, side by side: medians with their spread, ratios within one pass."""
+"""Repeated measurements: interleaved passes, medians with range, and ratios within a pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Sample = list[float]
 
 
 def interleave(cases: Mapping[str, Callable[[], float]], repeats: int) -> dict[str, Sample]:
-    """Every case once in each pass, the order turned round from pass to pass, so that drift hits all alike."""
+    """Run every case once per pass, in alternating order, so that drift of the machine affects all cases alike."""
     taken: dict[str, Sample] = {name: [] for name in cases}
     for number in range(repeats):
         names = list(cases)
@@ -22,17 +22,17 @@ def interleave(cases: Mapping[str, Callable[[], float]], repeats: int) -> dict[s
 
 
 def ratios(above: Sequence[float], below: Sequence[float]) -> Sample:
-    """Ratios of what was taken in the same pass."""
+    """Return ratios of numbers of the same pass."""
     return [first / second for first, second in zip(above, below, strict=True)]
 
 
 def of_all(above: Sequence[float], below: Sequence[float]) -> float:
-    """Ratio of the sums: what the whole series cost."""
+    """Return the ratio of the sums."""
     return sum(above) / sum(below)
 
 
 def shown(sample: Sequence[float], places: int = 2) -> str:
-    """Median, and in brackets the range."""
+    """Format the median, with the range in brackets."""
     if not sample:
         return "-"
     if len(sample) == 1:

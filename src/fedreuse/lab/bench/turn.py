@@ -1,6 +1,6 @@
-"""A contender's side of the table: wait for the word, play one round, tell how long it took.
+"""Contender's side of an interleaved benchmark: wait for a request, run one round, report its seconds.
 
-Standard library alone, because it also runs in the environments of other simulators.
+Imports only the standard library, because it also runs in the environments of other simulators.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ __all__ = ["Turn"]
 
 
 class Turn:
-    """The word comes on standard input; what is told goes to standard output, and everything else to standard error."""
+    """Requests on standard input, reports on standard output; all other output goes to standard error."""
 
     def __init__(self) -> None:
-        """From here on, whoever prints prints to standard error."""
+        """Redirect all further output of the process to standard error."""
         sys.stdout.flush()
-        self._told = os.fdopen(os.dup(1), "w")
+        self._reports = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
         self._began = 0.0
 
     def wait(self) -> bool:
-        """Wait for the word; False when no further round is wanted."""
-        is_wanted = sys.stdin.readline().strip() == "go"
+        """Wait for a request; return False when no further round is requested."""
+        is_requested = sys.stdin.readline().strip() == "go"
         self._began = perf_counter()
-        return is_wanted
+        return is_requested
 
     def done(self, **facts: Any) -> None:
-        """The round is over."""
+        """Report the seconds of the round, with further numbers by name."""
         seconds = perf_counter() - self._began
-        self._told.write(json.dumps({"seconds": seconds, **facts}) + "\n")
-        self._told.flush()
+        self._reports.write(json.dumps({"seconds": seconds, **facts}) + "\n")
+        self._reports.flush()

@@ -1,11 +1,11 @@
-"""Where the bytes of real messages go, round by round, beside two bounds.
+"""Bytes of real messages by part and round, compared with two bounds.
 
-    full width   k values of b bytes and log2 C(d, k) bits for a tensor of d coordinates, of which k are carried: what
-                 the best code needs that knows nothing of values and of where they are
-    entropy      the empirical entropy (order 0) of each byte plane of the values, sign rotated to the bottom, tensor by
-                 tensor, and of the mask given the density of each row
+    full width   k values of b bytes and log2 C(d, k) bits for a tensor of d coordinates, of which k are sent: the
+                 best code without knowledge of values and positions
+    entropy      the empirical entropy (order 0) of each byte plane of the values, sign rotated to the lowest bit,
+                 tensor by tensor, and of the mask given the density of each row
 
-A code that knows more than these assume can be below both. Messages are those of a run, as any executor makes them.
+A code with more knowledge can be below both. The messages are those of a run with any executor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Share", "TensorShare", "Watch", "entropy_bytes", "full_width_bytes",
 
 @dataclass(frozen=True)
 class TensorShare:
-    """One tensor of one message: how it travels, and what bounds say; no entropy where it cannot be read here."""
+    """One tensor of one message: mode, sizes of its parts, and bounds; the entropy is nan if it cannot be decoded."""
 
     name: str
     mode: str
@@ -51,7 +51,7 @@ class TensorShare:
 
 @dataclass(frozen=True)
 class Share:
-    """One message: modelled fields and what travels for them."""
+    """One message: modelled bytes of its fields, actual bytes, and its tensors."""
 
     round_number: int
     client: int
@@ -63,29 +63,29 @@ class Share:
 
     @property
     def share(self) -> float:
-        """Whole message over modelled fields."""
+        """Bytes of the whole message over modelled bytes of its fields."""
         return self.message_bytes / self.field_bytes
 
     def total(self, part: str) -> float:
-        """A number of the tensors, summed."""
+        """Return the sum of a number over the tensors."""
         return float(sum(getattr(tensor, part) for tensor in self.tensors))
 
     @property
     def header_bytes(self) -> float:
-        """Frame, header, and the heads of blocks."""
+        """Bytes of frame, header, and heads of blocks."""
         return self.message_bytes - self.total("mask_bytes") - self.total("value_bytes")
 
 
 @dataclass(eq=False)
 class Watch(ExecutorConfig):
-    """Stands in the place of an executor's configuration, and notes the messages of some rounds."""
+    """Wrapper of an executor's configuration that records the messages of some rounds."""
 
     inner: ExecutorConfig
     rounds: frozenset[int]
     found: list[Share] = field(default_factory=list)
 
     def start(self, site: Site) -> RunExecutor:
-        """The executor, watched."""
+        """Start the wrapped executor, with recording."""
         return _Watched(self.inner.start(site), self, site.schema)
 
 
@@ -97,21 +97,21 @@ class _Watched(ExecutorWrapper):
         self._seen: dict[int, Any] = {}
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """As the executor."""
+        """Exchange messages with the wrapped executor, and record those of the chosen rounds."""
         wanted = {client: sent for client, sent in requests.items() if sent.round_number in self._watch.rounds}
         for client, sent in wanted.items():
             key = sent.round_number, client
             self._held[key] = {**self._held.get(key, {}), **self._decode(sent)}
-            self._note(client, "down", sent, {})
+            self._record(client, "down", sent, {})
         for reply in self._inner.exchange(requests):
             if reply.client in wanted:
                 held = self._held[reply.envelope.round_number, reply.client]
-                self._note(reply.client, "up", reply.envelope, {**held, "update": held.get("model")})
+                self._record(reply.client, "up", reply.envelope, {**held, "update": held.get("model")})
             yield reply
         self._seen.clear()
 
     def _decode(self, sent: Envelope) -> dict[str, Tensors]:
-        """What a request brings, as far as it can be read without the ends of links; shared parcels once."""
+        """Decode the tensors of a request; a parcel that several clients share is decoded once."""
         tensors = {}
         for group, parcel in sent.parcels.items():
             if parcel is None:
@@ -121,7 +121,7 @@ class _Watched(ExecutorWrapper):
             tensors[group] = self._seen[id(parcel)][1]
         return tensors
 
-    def _note(self, client: int, direction: str, message: Envelope, held: Mapping[str, Tensors | None]) -> None:
+    def _record(self, client: int, direction: str, message: Envelope, held: Mapping[str, Tensors | None]) -> None:
         if message.field_bytes:
             self._watch.found.append(shares(client, direction, message, self._schema, held))
 
@@ -129,7 +129,7 @@ class _Watched(ExecutorWrapper):
 def shares(
     client: int, direction: str, message: Envelope, schema: ModelSchema, held: Mapping[str, Tensors | None]
 ) -> Share:
-    """A message taken apart."""
+    """Return the bytes of a message by part."""
     tensors = [
         tensor
         for group, parcel in message.parcels.items()
@@ -142,13 +142,13 @@ def shares(
 
 
 def full_width_bytes(size: int, carried: int, width: int) -> float:
-    """k values at full width and log2 C(d, k) bits."""
+    """Return the bytes of k values at full width and log2 C(d, k) bits."""
     ways = (lgamma(size + 1) - lgamma(carried + 1) - lgamma(size - carried + 1)) / log(2)
     return carried * width + ways / 8
 
 
 def entropy_bytes(positions: np.ndarray | None, values: np.ndarray, spec: TensorSpec) -> float:
-    """Order-0 entropy of the byte planes and of the mask by rows."""
+    """Return the order-0 entropy of the byte planes of the values and of the mask by rows, in bytes."""
     patterns = values.view(f"<u{values.dtype.itemsize}")
     rotated = patterns << 1 | patterns >> (8 * values.dtype.itemsize - 1)
     planes = rotated.view(np.uint8).reshape(-1, values.dtype.itemsize)
@@ -162,7 +162,7 @@ def entropy_bytes(positions: np.ndarray | None, values: np.ndarray, spec: Tensor
 
 
 def _entropy(counts: np.ndarray) -> float:
-    """Bits of all symbols together."""
+    """Return the bits of all symbols together."""
     used = counts[counts > 0]
     return float((used * np.log2(counts.sum() / used)).sum())
 
@@ -181,7 +181,7 @@ def _tensors(parcel: Parcel, schema: Schema, held: Tensors | None) -> Iterator[T
 
 
 def _pieces(parcel: Parcel, schema: Schema, held: Tensors | None) -> list[tuple[np.ndarray | None, np.ndarray] | None]:
-    """Positions and values of each block, or nothing if they cannot be read here."""
+    """Return positions and values of each block; None where they cannot be decoded."""
     try:
         decoded = parcel.decode(schema, held)
     except WireError:

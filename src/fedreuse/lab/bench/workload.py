@@ -1,4 +1,4 @@
-"""The work that is timed: the reference workload, a smaller one of the same form, and ResNet-18."""
+"""Workloads of benchmarks: the reference, a smaller one of the same form, and ResNet-18."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ WORKLOADS: Mapping[str, Mapping[str, Any]] = {
         "rounds": {"cohort": 3},
     },
 }
-"""By name: the reference of the documents, ResNet-18 on CIFAR-10, and one that takes no time, for tests."""
+"""Workloads by name: the reference of the documentation, ResNet-18 on CIFAR-10, and a tiny one for tests."""
 
 
 def configure(workload: str, rounds: int, overrides: Sequence[str] = ()) -> RunConfig:
-    """A run of so many rounds that is evaluated in its first and last alone."""
+    """Return a run with a number of rounds, evaluated only in the first and the last."""
     plain = dict(WORKLOADS[workload])
     plain["rounds"] = {**plain["rounds"], "count": rounds, "evaluate_every": rounds}
     return load(plain, list(overrides))
