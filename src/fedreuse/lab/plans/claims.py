@@ -123,6 +123,6 @@ def _axis_of(contrast: Contrast, axes: Axes) -> str:
 
 
 def require_known(label: str, known: Sequence[str], where: str) -> None:
-    """Refuse a label that the study does not have."""
+    """Check that the study has a label."""
     if label not in known:
         raise ConfigError(f"{where}: the study has no '{label}'; {suggest(label, known)}")
