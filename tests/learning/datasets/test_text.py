@@ -148,5 +148,5 @@ def test_a_network_that_looks_for_other_padding_is_refused(tmp_path: Path) -> No
     task = {"name": "text", "path": path, "tokenizer": str(save_tokenizer(tmp_path / "model")), "duplicates": "keep",
             "target": "label", "length": 6, "client_column": "who", "clients": 2, "partition": "natural"}  # fmt: skip
     network = {"name": "transformer", "width": 4, "layers": 1, "heads": 1, "output": "mean", "tokens": len(WORDS)}
-    with pytest.raises(ConfigError, match=r"it takes token 0 for padding, but texts are filled up with token 4; take"):
+    with pytest.raises(ConfigError, match=r"it takes token 0 for padding, but texts are filled up with token 4"):
         assemble(tiny(task=task, network=network, rounds={"cohort": 2}))

@@ -111,7 +111,7 @@ def test_folders_that_are_refused(folder: Path, tmp_path: Path, monkeypatch: pyt
     pickled = copied("pickled")
     (pickled / "model.safetensors").rename(pickled / "pytorch_model.bin")
     with pytest.raises(
-        ConfigError, match=r"read from safetensors alone, but .* holds pickled weights \(pytorch_model\.bin"
+        ConfigError, match=r"read from safetensors only, but .* holds pickled weights \(pytorch_model\.bin"
     ):
         built(pickled)
     bare = copied("bare")
