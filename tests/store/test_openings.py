@@ -55,7 +55,7 @@ def test_in_a_folder_called_runs_the_first_opening_is_counted(tmp_path: Path) ->
 
 
 def record(run: Path, model: str) -> None:
-    """What a run keeps of an opening."""
+    """Write the record of a test evaluation into a run directory."""
     run.mkdir()
     (run / RECORD_FILE).write_text(json.dumps({"digest": "digest", "model": model, "opened": f"at {model}"}))
     (run / "config.yaml").write_text(json.dumps(CONFIG))

@@ -1,4 +1,4 @@
-"""Where a run comes from: what must be equal for equal bits."""
+"""Provenance: facts that bit-identical results depend on, as plain data."""
 
 from __future__ import annotations
 
@@ -32,12 +32,17 @@ def test_it_is_plain_data() -> None:
     assert json.loads(json.dumps(found)) == found
 
 
-def test_the_command_is_told_without_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_is_stored_without_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/home/somebody/bin/fedreuse", "run", "a.yaml"])
     assert provenance()["command"] == ["fedreuse", "run", "a.yaml"]
 
 
-def test_the_code_is_told_by_its_commit() -> None:
+def test_credentials_of_the_command_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["flwr-serverapp", "--token", "secret", "--run-once"])
+    assert provenance()["command"] == ["flwr-serverapp", "--token", "***", "--run-once"]
+
+
+def test_the_code_is_named_by_its_commit() -> None:
     code = provenance()["code"]
     assert code["commit"] is None or re.fullmatch(r"[0-9a-f]{40}", code["commit"])
     assert (code["is_modified"] is None) == (code["commit"] is None)

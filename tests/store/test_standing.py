@@ -1,4 +1,4 @@
-"""Where a run stands: worked by hand, running, interrupted and complete."""
+"""Progress of runs by hand: running, interrupted and complete."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from hashlib import file_digest
-from io import BytesIO
+from io import BytesIO, RawIOBase
 from pathlib import Path
 from threading import Lock
-from typing import IO
+from typing import IO, Any
 
 import zstandard
 
@@ -218,15 +218,19 @@ def _write_member(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, cha
         raise ValueError(f"{member.name} is in it twice") from None
 
 
-class _Bounded:
+class _Bounded(RawIOBase):
     """A stream that refuses to give more than `MAX_BYTES`: a small file may decompress to any size."""
 
     def __init__(self, stream: zstandard.ZstdDecompressionReader) -> None:
         self._stream, self.num_bytes = stream, 0
 
-    def read(self, size: int) -> bytes:
-        data = self._stream.read(size)
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
         self.num_bytes += len(data)
         if self.num_bytes > MAX_BYTES:
             raise ValueError(f"it unpacks to more than {MAX_BYTES:,} bytes")
-        return data
+        buffer[: len(data)] = data
+        return len(data)
