@@ -23,12 +23,12 @@ __all__ = ["Answer", "answer", "answer_table", "answers", "plain_answer", "refer
 
 _BOUNDARY = "messages"
 _FEW_SEEDS = 3
-"""From so many seeds on an interval is shown; below, each seed's difference."""
+"""Smallest number of seeds for which an interval is shown; below it, the difference of each seed."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one variant sends and scores beside the reference.
+    """Bytes and score of one variant, compared with the reference.
 
     Args:
         variant: Name of the variant.
@@ -61,7 +61,7 @@ class Answer:
 
     @property
     def is_share(self) -> bool:
-        """Whether the score is shown in percent and its differences in points."""
+        """True if the score is shown in percent and its differences in points."""
         return self.metric == "accuracy"
 
 
