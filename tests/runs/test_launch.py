@@ -1005,7 +1005,7 @@ def test_what_a_run_rests_on_may_not_change(tmp_path: Path, name: str) -> None:
     with pytest.raises(RunDirectoryError, match=rf"run is damaged: {name}"):
         run(tiny(), out, resume=True)
     (out / "provenance.json").unlink()
-    missing = r"provenance\.json is missing" if name != "config.yaml" else r"config\.yaml: "
+    missing = r"provenance\.json is missing" if name != "config.yaml" else r"config\.yaml"
     with pytest.raises(RunDirectoryError, match=missing):
         run(tiny(), out, resume=True)
 
