@@ -21,11 +21,28 @@ class FaultPlan(ABC):
 
     `answers`: the reply arrives. `late`: the client trains and its reply is sent (and counted), but arrives after the
     round's deadline, so the server does not absorb it. `lost`: no reply is sent.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from fedreuse.engine.faults import FaultPlan
+        >>> @dataclass(frozen=True)
+        ... class EveryThirdRound(FaultPlan):
+        ...     def fate(self, seed, round_number, exchange_in_round, client):
+        ...         return "lost" if round_number % 3 == 0 else "answers"
+        >>> EveryThirdRound().fate(101, 6, 1, client=0)
+        'lost'
     """
 
     @abstractmethod
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
-        """Return the fate of one request; exchanges count from 1 within a round."""
+        """Return the fate of one request, always the same for the same arguments.
+
+        Args:
+            seed: Seed of the run.
+            round_number: Round, from 1.
+            exchange_in_round: Exchange within the round, from 1.
+            client: Client id.
+        """
 
 
 faults: Registry[FaultPlan] = Registry("faults", "fedreuse.engine.faults", base=FaultPlan)
@@ -68,6 +85,7 @@ class RandomFaults(FaultPlan):
 
     def fate(self, seed: int, round_number: int, exchange_in_round: int, client: int) -> Fate:
         """Draw once: lost below `lost`, late below `lost + late`."""
+        # One stream per request: the fate of a client does not depend on which other clients were selected.
         drawn = stream(seed, f"faults {exchange_in_round}", round_number, client).random()
         if drawn < self.lost:
             return "lost"

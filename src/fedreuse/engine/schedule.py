@@ -145,7 +145,7 @@ class Schedule:
                 raise ValueError(f"round {round_number}: not an ascending selection of {self.num_clients} clients")
 
     def __len__(self) -> int:
-        """Number of rounds."""
+        """Return the number of rounds."""
         return len(self.cohorts)
 
     def __iter__(self) -> Iterator[Cohort]:
@@ -257,7 +257,7 @@ def _select(
     rng = stream(seed, "schedule", round_number)
     num_present = num_clients if present is None else len(present)
     if not num_present:
-        return ()
+        return ()  # an empty round is kept, so that round numbers stay comparable between methods
     chosen = rng.choice(num_present, min(cohort_size, num_present), replace=False, shuffle=False)
     ids = np.sort(chosen if present is None else present[chosen])
     return tuple(ids.tolist())

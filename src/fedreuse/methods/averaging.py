@@ -90,6 +90,7 @@ class AveragingServer(SteppingServer[AveragingState]):
 
     def round(self, state: AveragingState, cohort: Cohort) -> Conversation[AveragingState]:
         """Send the model to the cohort; aggregate the replies that arrive."""
+        # One message object for all clients: ports encode it once.
         request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
         replies = yield dict.fromkeys(cohort.clients, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)

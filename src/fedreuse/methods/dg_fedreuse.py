@@ -204,6 +204,7 @@ class DgServer(SteppingServer[DgState]):
     def _merge(
         self, state: DgState, cohort: Cohort, updates: Mapping[int, Model], events: list[Event]
     ) -> tuple[DgState, Events]:
+        # Events decide what happens to each client, so that the stored record and the arithmetic cannot differ.
         ages = {event.client: event.age or 0 for event in events if event.outcome == "reused"}
         if not updates and not ages:
             return state, Events(tuple(events))  # no contribution: the model is unchanged
@@ -263,6 +264,7 @@ class DgServer(SteppingServer[DgState]):
     def _to_cache(self, update: Model) -> Model:
         if self.caches_buffers:
             return update
+        # Running statistics of an old round would pull the model's back; only weights are reused.
         return Model(update.weights, _nothing(update.buffers), _nothing(update.counters))
 
 

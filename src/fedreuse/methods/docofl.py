@@ -155,6 +155,8 @@ class DoCoFlServer(WrapperServer):
     def _publish(self, state: DoCoFlState, cohort: Cohort) -> DoCoFlState:
         if (cohort.round_number - 1) % self.config.anchor_every and state.anchors:
             return state
+        # The server keeps the anchor as clients decode it, because corrections are relative to the decoded tensors. The
+        # exact model (`source`) is what `_prefetch` sends through the same codec.
         source = self.broadcast(state).weights
         decoded = self.config.anchor.encode(source, source.schema, cohort.rng("anchor")).decode(source.schema)
         newest = Anchor(to_dense(decoded), cohort.round_number)
@@ -168,7 +170,7 @@ class DoCoFlServer(WrapperServer):
             return {}
         answer = Answer("prefetch", values={"digest": int})
         replies = yield dict.fromkeys(lacking, Message("prefetch", {"anchor": state.source}, answers=(answer,)))
-        for client in lacking:
+        for client in lacking:  # the request may have replaced a client's old anchor, even if the reply was lost
             holders.pop(client, None)
         digest = _digest(newest.weights)
         agreed = [client for client, reply in replies.items() if reply.values["digest"] == digest]

@@ -148,7 +148,7 @@ class LuarServer(SteppingServer[LuarState]):
 
     def _draw(self, state: LuarState, cohort: Cohort) -> tuple[int, ...]:
         """Draw R_t, the numbers of the recycled layers."""
-        if state.scores is None or not self.config.delta_layers:
+        if state.scores is None or not self.config.delta_layers:  # round 1: there is no direction to repeat
             return ()
         numbers = [layer.number for layer in layers_of(state.last.schema, self.config.blocks)]
         rng = cohort.rng("recycled layers")
@@ -158,6 +158,7 @@ class LuarServer(SteppingServer[LuarState]):
     def _merge(self, state: LuarState, mean: Tensors, recycled: Collection[int]) -> tuple[Tensors, tuple[float, ...]]:
         """Return D and the scores: new ones for the layers that were sent, the last ones for recycled layers."""
         layers = layers_of(mean.schema, self.config.blocks)
+        # `mean` is zero at recycled layers, because no client sent them; the last direction takes their place.
         direction, scores = mean.values.copy(), []
         for layer, score in zip(layers, state.scores or (0.0,) * len(layers), strict=True):
             if layer.number in recycled:

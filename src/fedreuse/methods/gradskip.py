@@ -95,6 +95,7 @@ class GradSkipClient(ProxSkipClient):
         steps: int = request.values["steps"]  # type: ignore[assignment]  # set by the server half
         q: float = request.values["q"]  # type: ignore[assignment]
         stop = int(trainer.rng("stop").geometric(1 - q)) if q < 1 else steps + 1
+        # The step at which the client stops computes the gradient for the shift instead of moving: stop - 1 moves.
         leaps = self.mode == "faithful" and stop <= steps
         trained = trainer.train(received, Correction(shift=scale(shift, -1)), stop - 1 if leaps else min(steps, stop))
         update, rate = difference(trained.model, received), self.rate(trained, steps)

@@ -135,6 +135,8 @@ class _Plan:
         self._requests = scope.num_requests
         whole = 0 if scope.shares_initial else scope.clients
         if is_shared:  # a client that missed more broadcasts than a message can carry gets the dense model again
+            # Upper bound: no such gap fits into the first MAX_PARCELS rounds, and each client can have one per
+            # MAX_PARCELS + 1 rounds.
             rest = max(0, scope.rounds - 1 - MAX_PARCELS)
             whole += min(rest * scope.cohort, scope.clients * ((scope.rounds - 1) // (MAX_PARCELS + 1)))
         self._whole = min(whole, self._requests)
@@ -183,6 +185,7 @@ class _Plan:
         request, reply = self._dense.request_bytes, self._dense.reply_bytes
         least_up, least_down = self._least
         total = budget * self._requests * self._both
+        # The uplink first: a quarter of the budget, at least the smallest message; the downlink gets the rest.
         up = max(_UP * budget * self._both, least_up)
         left = total - up * self._requests
         down = max((left - self._fixed) / max(1, self._carrying), least_down)
@@ -215,6 +218,7 @@ class _Plan:
 
     def _link(self, way: str, allowed: int) -> ErrorFeedback | Delta:
         """Return the link of the weights, which get the allowance minus header, statistics and counters."""
+        # The codec and its rounding depend on the bytes left for the weights, so the rest is measured first.
         empty = self._around(way, Fit(bytes=1))
         body = max(1, allowed - self._size(way, empty, with_weights=False))
         return self._around(way, Fit(_codec(body / self._schema.weights.dense_bytes), body))

@@ -90,5 +90,7 @@ class MovementServer(WrapperServer):
                 return MovementState(inner, self._moves(state, inner)), events
 
     def _moves(self, before: MovementState, after: Any) -> tuple[float, ...]:
+        # Of the models that clients receive, not of those that are evaluated: LAQ's rule compares gradients at the
+        # former.
         step = sub(self.inner.broadcast(after).weights, self.broadcast(before).weights)
         return (dot(step, step), *before.moves)[: self.depth]

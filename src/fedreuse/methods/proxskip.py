@@ -126,6 +126,7 @@ class ProxSkipServer(ServerHalf[ProxSkipState]):
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
             return state, Events(events)  # no reply arrived: the model is unchanged
+        # The plain mean, without server step: sum alpha_i h_i = 0 holds only if the move is the mean of the u_i.
         direction = average(updates_of(replies, state.model), cohort, "ratio", state.model)
         model, num_kept = apply(state.model, direction)
         after = ProxSkipState(model, state.num_moves + 1)
@@ -205,4 +206,5 @@ def finish(state: Shift | None, model: Tensors, num_moves: int) -> Tensors:
         return zeros(model.schema)
     if state.model is None:
         return state.vector
+    # Dividing by the number of moves gives the mean move, for a client that missed some broadcasts.
     return add(state.vector, scale(sub(model, state.model), state.rate / (num_moves - state.num_moves)))

@@ -198,6 +198,7 @@ class ScaffoldClient(ClientHalf[Any]):
         place = "before_momentum" if self.config.momentum == "inside" else "after_momentum"
         trained = trainer.train(received, Correction(shift=sub(control, own), place=place))
         update = difference(trained.model, received)
+        # The mean gradient along the path is -update * per_step: both ends can compute the control from the update.
         per_step = 1 / (self._steps(trained) * trained.lr) if trained.steps else 0.0
         groups = to_groups(update, "update")
         if self.config.wire == "derived":

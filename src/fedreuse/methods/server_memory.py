@@ -89,6 +89,7 @@ class MemoryServer(ServerHalf[MemoryState]):
         updates = updates_of(replies, state.model)
         fresh = {client: update.weights for client, update in updates.items()}
         after = remember(state, fresh, cohort)
+        # Running statistics and counters are averaged over the fresh clients only; memory holds weights alone.
         mean = Mean().aggregate(fresh_contributions(updates, cohort), cohort, state.model.schema)
         direction = replace(mean.direction, weights=self.combine(fresh, state, after, cohort))
         model, step, num_kept = advance(self.step, state.model, direction, state.step, mean.statistics)
@@ -100,6 +101,7 @@ def remember(state: MemoryState, fresh: Mapping[int, Tensors], cohort: Cohort) -
     if not cohort.lr_factor:
         return state  # with a rate of zero no client moved: its update says nothing about its direction
     share = cohort.population.share
+    # Entries are stored per unit of learning rate, so that updates of rounds with different rates can be mixed.
     entries = {client: _per_rate(update, 1 / cohort.lr_factor) for client, update in fresh.items()}
     memory = state.memory.with_(entries)
     schema = state.mean.schema

@@ -29,6 +29,7 @@ def poisoned(prepared: PreparedTask, config: RunConfig) -> PreparedTask:
         return prepared
     data = prepared.data
     inputs, labels = np.array(data.train.inputs), np.array(data.train.labels)
+    # Examples are poisoned in place by index, so an index must belong to one client only.
     if len(np.unique(prepared.training.indices)) < len(prepared.training.indices):
         raise ConfigError(
             "attack: clients share examples here, so honest clients would train on poisoned ones; use a partition that "

@@ -98,6 +98,7 @@ def secret_of(config: RunConfig, directory: RunDirectory, has_real_clients: bool
             raise RunDirectoryError(
                 f"{path}, from which the noise of this run is drawn, is missing; restore it, or start a new run"
             )
+        # Readable by the owner only, and synced before the first round: a lost secret would end the run.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(token_bytes(32))
             os.fsync(file.fileno())

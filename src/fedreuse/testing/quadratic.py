@@ -221,7 +221,7 @@ class QuadraticTrainer:
             if after is not None:
                 weights = weights - rule.lr * _correction(after, weights)
         if (self._round, client) in federation.poisoned:
-            weights = np.full_like(weights, np.nan)
+            weights = np.full_like(weights, np.nan)  # as after a training that diverged
         examples = int(federation.examples[client])
         self.work += Work(num_steps, num_steps * examples, 0, 0, num_steps * weights.size, perf_counter() - began)
         counters = Tensors(start.counters.schema, start.counters.values + num_steps)

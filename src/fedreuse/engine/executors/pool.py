@@ -117,6 +117,7 @@ class ProcessPool:
 
     def wait(self) -> Iterator[tuple[int, Outcome | None]]:
         """Wait for answers, deaths (None) or a worker that became ready."""
+        # Starting workers are waited for, too: without idle ones, the next event may be that one becomes ready.
         open_ = {worker.process.connection: number for number, worker in enumerate(self._workers)}
         for connection in wait([c for c, number in open_.items() if self._workers[number].state != "idle"]):
             number = open_[connection]  # type: ignore[index]  # wait returns some of its arguments

@@ -102,6 +102,7 @@ class Worker:
         known = self._held.get(client, ClientRecord())
         request = job.request.open(view)
         envelope, record = client_answer(self._site.method, request, known, trainer, client)
+        # Only the new memory is sent back; the main process has the older ones in its store.
         proposed = {number: memory for number, memory in record.memories.items() if number == request.exchange}
         state = write_state(ClientRecord(proposed), schema)
         # Read back from bytes: cached arrays must not be views of the exchange's shared memory, which is freed.

@@ -40,6 +40,7 @@ def write_state(tree: object, schema: ModelSchema) -> bytes:
     text = np.frombuffer(
         json.dumps({"format": CLIENT_STORE.version, "schema": schema.digest, "tree": plain}).encode(), np.uint8
     )
+    # safetensors writes the raw buffer, which must be contiguous; `ascontiguousarray` gives a scalar the shape (1,).
     whole = {str(at): np.ascontiguousarray(array).reshape(array.shape) for at, array in enumerate(arrays)}
     packed: bytes = save_arrays({_PLAIN: text, **whole})
     return packed + crc32(packed).to_bytes(_CHECK_BYTES, "little")

@@ -114,7 +114,13 @@ class Aggregator(ABC):
 
     @abstractmethod
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
-        """Return the direction; `contributions` are in client order and never empty."""
+        """Return the direction of a round, its statistics and verdicts.
+
+        Args:
+            contributions: At least one, in client order; sums must keep this order to be reproducible.
+            cohort: The selected clients and the round; its `rng` gives reproducible random numbers.
+            schema: Schema of the model; updates may lack tensors of it.
+        """
 
 
 aggregators: Registry[Aggregator] = Registry("aggregators", "fedreuse.methods.aggregators", base=Aggregator)

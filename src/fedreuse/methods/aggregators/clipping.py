@@ -59,7 +59,7 @@ class Clipping(Aggregator):
         return self._adaptive(rows, shares) if self.bound is None else _clipped(rows, shares, _norms(rows), self.bound)
 
     def _adaptive(self, rows: Rows, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        norms = _norms(rows)
+        norms = _norms(rows)  # the median of norms, which a minority of attackers cannot move far
         return _clipped(rows, shares, norms, self.factor * float(np.median(norms)))
 
 

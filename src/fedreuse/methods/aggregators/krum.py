@@ -87,6 +87,7 @@ def _closest(
     def rule(rows: Rows, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         neighbours = max(1, len(rows) - num_bad(bad, len(rows)) - 2)
         kept = np.argsort(_scores(rows, neighbours), kind="stable")[: neighbours if keep is None else keep]
+        # Equal weights, whatever the examples: counts are reported by clients, and an attacker would report many.
         counted = np.zeros(len(shares))
         counted[kept] = 1 / len(kept)
         return row_sum(rows, counted), counted

@@ -59,6 +59,7 @@ class PrivateMean(Aggregator):
     def aggregate(self, contributions: Mapping[int, Contribution], cohort: Cohort, schema: ModelSchema) -> Aggregated:
         """Return the noisy sum over the number of selected clients; the statistics reveal nothing of single updates."""
         num_weights = schema.weights.size
+        # Weights and running statistics are one vector with one norm: two mechanisms would both spend budget.
         total = np.zeros(num_weights + schema.buffers.size)
         for contribution in contributions.values():
             total += self._clipped(contribution, schema)

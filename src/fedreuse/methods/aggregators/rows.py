@@ -66,13 +66,13 @@ def _combine(rule: Rule, terms: Sequence[tuple[float | None, Tensors]], schema: 
 
 
 def _row(tensors: Tensors, decay: float, schema: Schema) -> np.ndarray:
-    if decay == 1 and tensors.schema == schema:
+    if decay == 1 and tensors.schema == schema:  # the usual case, without a copy
         return to_dense(tensors).values
     return weighted_sum([(decay, tensors)], schema).values
 
 
 def _tensors(values: np.ndarray, schema: Schema) -> Tensors:
-    whole = np.rint(values) if np.issubdtype(schema.dtype, np.integer) else values
+    whole = np.rint(values) if np.issubdtype(schema.dtype, np.integer) else values  # counters stay whole numbers
     return Tensors(schema, whole.astype(schema.dtype))
 
 

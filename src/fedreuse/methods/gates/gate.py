@@ -61,13 +61,31 @@ class Gate:
         return None
 
     def certain(self, ages: Mapping[int, int], cohort: Cohort) -> dict[int, str]:
-        """Return the clients that train whatever their score, with the reason."""
+        """Return the clients that train whatever their score.
+
+        Args:
+            ages: Age in rounds of the cached update, for the selected clients that have one; at least 1.
+            cohort: The selected clients and the round.
+
+        Returns:
+            The reason, which becomes the event's, by client.
+        """
         return {client: "no cache" for client in cohort.clients if client not in ages}
 
     def choose(
         self, scores: Mapping[int, float], ages: Mapping[int, int], certain: Mapping[int, str], cohort: Cohort
     ) -> dict[int, str]:
-        """Return the doubtful clients that train, with the reason; `ages` are those of the doubtful clients only."""
+        """Return the doubtful clients (those not certain) that train.
+
+        Args:
+            scores: Scores of the doubtful clients that answered; empty for a gate that is not scored.
+            ages: Ages of the cached updates of all doubtful clients.
+            certain: The result of `certain`; counts towards a quota.
+            cohort: The selected clients and the round.
+
+        Returns:
+            The reason by client.
+        """
         del scores, ages, certain, cohort
         return {}
 

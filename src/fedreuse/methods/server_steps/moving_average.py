@@ -72,5 +72,5 @@ class MovingAverageStep(ServerStep):
 
     def evaluated(self, weights: Tensors, state: Averaged) -> Tensors:
         """Return the average."""
-        ahead = self.inner.evaluated(weights, state.inner)
+        ahead = self.inner.evaluated(weights, state.inner)  # the inner step may itself evaluate another model
         return ahead if state.lag is None or self.beta == 0 else sub(ahead, state.lag)

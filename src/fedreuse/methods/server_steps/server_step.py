@@ -50,7 +50,13 @@ class ServerStep(ABC):
 
     @abstractmethod
     def step(self, direction: Tensors, state: Any, statistics: Statistics) -> tuple[Tensors, Any]:
-        """Return the move and the new state; `statistics` describe the contributions to the direction."""
+        """Return the move of the weights and the new state.
+
+        Args:
+            direction: The aggregated update of the weights.
+            state: The state after the last step, or from `init`.
+            statistics: The contributions behind the direction.
+        """
 
     def evaluated(self, weights: Tensors, state: Any) -> Tensors:
         """Return the weights that are evaluated and deployed; by default those that are sent to clients.

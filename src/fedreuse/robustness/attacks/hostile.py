@@ -63,7 +63,7 @@ class HostileClient(ClientHalf[Any]):
 
     def settle(self, state: Any, delivered: Message) -> Any:
         """Delegate to the honest half."""
-        if isinstance(state, BadMemory):
+        if isinstance(state, BadMemory):  # an idle honest half has no pending state to settle
             return state if state.is_idle else replace(state, honest=self.honest.settle(state.honest, delivered))
         return self.honest.settle(state, delivered)
 
@@ -121,6 +121,7 @@ class HostileServer(ServerHalf[Any]):
         }
 
     def _bounded(self, row: np.ndarray) -> np.ndarray:
+        # Colluders replace replies after the port's check of max_norm, so the limit is applied here.
         norm = float(np.sqrt(np.sum(row * row)))
         return row if self.max_norm is None or norm <= self.max_norm else row * (self.max_norm / norm)
 

@@ -51,6 +51,7 @@ class _SpoilingExecutor(ExecutorWrapper):
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         self._number += 1
         replies = list(self._inner.exchange(requests))
+        # At least one honest reply per round: a round in which every reply is refused ends the run.
         honest = replies[replies[0].envelope.exchange % len(replies)] if len(replies) > 1 or self._number == 1 else None
         return (reply if reply is honest else self._how.spoil(reply, self._number) for reply in replies)
 
