@@ -114,3 +114,10 @@ def test_what_was_allowed_is_kept_once_and_reaches_processes(folder: Path) -> No
     with pytest.raises(ConfigError, match="with ':' in its name"):
         allow([Path("a:b")])
     assert os.environ[VARIABLE] == os.pathsep.join(allowed())
+
+
+def test_a_module_that_does_not_exist_is_not_called_refused(folder: Path) -> None:
+    allow([folder])
+    with pytest.raises(ConfigError, match=r"x: there is no module 'missing_here', .*correct the name") as error:
+        check_module("missing_here.nets", "x")
+    assert str(folder) in str(error.value)

@@ -178,7 +178,5 @@ def test_networks_of_tokens_that_do_not_fit_the_task(
 
 def test_token_numbers_beyond_those_of_the_task_are_refused() -> None:
     split = Split(np.array([[1, 7], [2, 3]]), np.array([0, 1]))
-    with pytest.raises(
-        DataError, match=r"train\.inputs are token numbers from 1 to 7, but those .* are 0 to 6"
-    ):
+    with pytest.raises(DataError, match=r"train\.inputs are token numbers from 1 to 7, but those .* are 0 to 6"):
         check_data(Data("own", 2, split, split, num_tokens=7), object())

@@ -79,3 +79,14 @@ def test_a_state_is_made_of_numbers(state: Any) -> None:
 
     with pytest.raises(ConfigError, match=r"Odd returns \w+ for a batch; a Python number is needed"):
         Scoring(Odd()).measure(torch.eye(2), torch.tensor([0, 1]), 0.0)
+
+
+def test_a_value_is_a_number() -> None:
+    @dataclass(frozen=True)
+    class Odd(Accuracy):
+        def value(self, state: Any, examples: int) -> Any:
+            del state, examples
+            return "high"
+
+    with pytest.raises(ConfigError, match=r"Odd: its value is str"):
+        Scoring(Odd()).read(Metrics(3, 1.5, 2.0))

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from fedreuse.core.allowed import allow
 from fedreuse.core.events import RoundDone, Stop
 from fedreuse.core.listener import Listener
+from fedreuse.report import tables
 from fedreuse.report.results import read_run
 from fedreuse.runs.launch import run
 from fedreuse.runs.scores import EarlyStopping
@@ -92,3 +94,14 @@ def test_clients_send_the_states_of_their_metrics(tmp_path: Path) -> None:
     tested, without = directory.summary["personal_test"]["own"], alone.summary["personal_test"]["own"]
     assert tested["others"].keys() == {"macro_f1", "auc"}
     assert {name: value for name, value in tested.items() if name != "others"} == without
+
+
+def test_an_undefined_test_score_is_not_a_sealed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nan_metric.py").write_text("def undefined(outputs, labels):\n    return float('nan')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    allow(["nan_metric"])
+    config = tiny(task={"metric": "nan_metric:undefined"}, rounds={"count": 1})
+    directory = run(config, tmp_path / "run")
+    assert directory.summary["test_score"] is None
+    assert not directory.is_sealed
+    assert tables.tested(read_run(directory)) == "undefined (NaN)"

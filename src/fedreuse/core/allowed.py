@@ -62,6 +62,12 @@ def check_module(module: str, where: str) -> None:
     if any(_resolves_to(module, folder) for folder in folders):
         return
     package = module.partition(".")[0]
+    if not _is_installed(package) and not any(_holds(folder, package) for folder in (Path.cwd(), *folders)):
+        where_searched = ", ".join(dict.fromkeys(map(str, (Path.cwd(), *folders))))
+        raise ConfigError(
+            f"{where}: there is no module '{package}', neither installed nor in {where_searched}; correct the name, or "
+            "put the file beside the configuration"
+        )
     listed = f" ({', '.join(map(str, folders))})" if folders else ""
     raise ConfigError(
         f"{where}: importing '{module}' is refused, because it runs code: a configuration may name parts of fedreuse, "
@@ -104,7 +110,7 @@ def _is_below(module: str, package: str) -> bool:
 def _resolves_to(module: str, folder: Path) -> bool:
     """Return whether the module is imported from this folder; if so, the folder stays first in `sys.path`."""
     top = module.partition(".")[0]
-    if not any((folder / name).exists() for name in (top, f"{top}.py")):
+    if not _holds(folder, top):
         return False
     before = list(sys.path)
     _prepend_to_path(folder)
@@ -113,6 +119,18 @@ def _resolves_to(module: str, folder: Path) -> bool:
         sys.path[:] = before  # a module of the standard library, or one that is imported already
         return False
     return True
+
+
+def _is_installed(package: str) -> bool:
+    """Return whether a top-level module can be found; built-in modules such as `posix` have no file."""
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # `__main__` of an interpreter
+        return True
+
+
+def _holds(folder: Path, package: str) -> bool:
+    return any((folder / name).exists() for name in (package, f"{package}.py"))
 
 
 def _prepend_to_path(folder: Path) -> None:

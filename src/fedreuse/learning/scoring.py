@@ -39,10 +39,19 @@ class Scoring:
         return Metrics(num_counted(labels), loss, score, tuple(more))
 
     def read(self, merged: Metrics) -> dict[str, float]:
-        """Return the values of merged states; nan if a metric is undefined."""
+        """Return the values of merged states; nan if a metric is undefined.
+
+        Raises:
+            ConfigError: The value of a custom metric is not a number.
+        """
         values = {"score": self.selects.value(merged.score, merged.examples), "loss": merged.mean_loss}
         states = zip(self.others.items(), merged.more, strict=True)
-        return values | {name: metric.value(state, merged.examples) for (name, metric), state in states}
+        values |= {name: metric.value(state, merged.examples) for (name, metric), state in states}
+        for name, value in values.items():
+            if not isinstance(value, int | float):
+                metric = metrics.name_of(self.others.get(name, self.selects))
+                raise ConfigError(f"metric {metric}: its value is {type(value).__name__}; a Python number is needed")
+        return values
 
 
 def parse_metrics(value: object, where: str) -> dict[str, Metric]:

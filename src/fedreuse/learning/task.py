@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from fedreuse.core.registry import named_plain, parse, part
 from fedreuse.core.streams import first_numbers
 from fedreuse.learning.checks import check_data
 from fedreuse.learning.data import Data, Dataset, datasets
+from fedreuse.learning.files.layout import files_below
 from fedreuse.learning.losses.loss import Loss, losses
 from fedreuse.learning.metrics.metric import Metric, metrics
 from fedreuse.learning.normalisation import statistics_of
@@ -38,18 +40,19 @@ class Task:
 
     Args:
         dataset: The dataset; in a configuration `name` selects it.
-        clients: Number of clients, at least 1.
+        clients: Number of clients, at least 1. Data with natural clients (`client_column`) have their own number, which
+            is the default then; another number is refused.
         limit: Number of training examples to use, drawn in the proportions of the labels; not smaller than `clients`.
             Default: all.
-        partition: Assignment of the training examples to clients.
+        partition: Assignment of the training examples to clients. With `client_column` it is `natural`.
         validation: Share of each client's examples held out for validation, in [0, 1); with 0 no model is selected.
         loss: Loss that training minimises.
         metric: Metric that selects models; higher is better.
         metrics: Further metrics that are reported, by name or as a list.
 
     Raises:
-        ConfigError: A value is out of range, the metric cannot select, or `limit` is set with a partition that selects
-            examples itself.
+        ConfigError: A value is out of range, the metric cannot select, `limit` is set with a partition that selects
+            examples itself, or `client_column` is set with a partition that ignores natural clients.
 
     Example: `task: {name: digits, clients: 30, partition: {name: dirichlet, alpha: 0.5}, metric: accuracy}`.
     """
@@ -77,6 +80,13 @@ class Task:
             f"limit and the partition {partitions.name_of(self.partition)} would both select examples; drop one of "
             "them, limit",
             self.limit,
+        )
+        column = getattr(self.dataset, "client_column", None)
+        require(
+            column is None or self.partition.uses_clients,
+            f"partition must be natural (the default then), because client_column is {column!r}; to divide the "
+            "examples by another rule drop client_column, and leave that column out of input_columns; partition",
+            partitions.name_of(self.partition),
         )
         require(0 <= self.validation < 1, "validation must be in [0, 1)", self.validation)
         require(
@@ -212,8 +222,12 @@ class PreparedTask:
 def parse_task(value: object, where: str) -> Task:
     """Parse a task: its own keys, and the other keys as those of the dataset that `name` selects.
 
+    With `client_column`, the partition is `natural` unless another is named, and `clients` is counted in the data
+    unless it is given: only then are the data read here.
+
     Raises:
         ConfigError: The dataset or a key is unknown, or a value is out of range.
+        DataError: Clients are counted, and the data are absent or damaged.
     """
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where}: a mapping expected, for example {{name: digits, clients: 20}}; got {value!r}")
@@ -227,8 +241,35 @@ def parse_task(value: object, where: str) -> Task:
         known = {field.name for field in dataclasses.fields(cls)}  # type: ignore[arg-type]  # a dataclass, by registration
         for key in rest.keys() - known - {"name"}:
             raise ConfigError(f"{where}.{key}: unknown key; {suggest(str(key), own | known)}")
-    task: Task = parse(Task, {"dataset": rest, **{key: value[key] for key in own & value.keys()}}, where)
-    return task
+    keys = {"dataset": rest, **{key: value[key] for key in own & value.keys()}}
+    if value.get("client_column") is not None and value.get("partition") is None:
+        keys["partition"] = "natural"
+    is_counted = value.get("client_column") is not None and value.get("clients") is None
+    task: Task = parse(Task, keys | ({"clients": 1} if is_counted else {}), where)
+    return dataclasses.replace(task, clients=_natural_clients(task, where)) if is_counted else task
+
+
+_COUNTED: dict[str, int | None] = {}
+"""Numbers of natural clients by dataset, partition and state of the files; a study parses one task many times."""
+
+
+def _natural_clients(task: Task, where: str) -> int:
+    """Return the number of natural clients of the data."""
+    files = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in _files_of(task.dataset)]
+    key = repr((task.dataset, task.partition, files))
+    if key not in _COUNTED:
+        _COUNTED[key] = task.partition.count_clients(check_data(task.dataset.load(None), task.dataset).examples)
+    count = _COUNTED[key]
+    if count is None:
+        raise ConfigError(
+            f"{where}.clients: the partition {partitions.name_of(task.partition)} needs a number of clients; set it"
+        )
+    return count
+
+
+def _files_of(dataset: Dataset) -> list[Path]:
+    path = getattr(dataset, "path", None)
+    return files_below(path) if isinstance(path, str) else []
 
 
 def _owners(data: Data, index: ClientIndex) -> dict[str, np.ndarray]:

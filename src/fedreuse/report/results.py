@@ -89,8 +89,8 @@ class Result:
 
     @property
     def is_sealed(self) -> bool:
-        """True for a complete run whose test set was not evaluated."""
-        return self.is_complete and self.test_score is None
+        """True for a complete run whose test set was not evaluated; an undefined score (NaN) is not a sealed one."""
+        return self.is_complete and self.test_score is None and self.config.get("test", "sealed") == "sealed"
 
 
 def read_run(directory: RunDirectory, variant: str | None = None, labels: Mapping[str, str] | None = None) -> Result:

@@ -93,7 +93,8 @@ class RunDirectory(RunWriter):
     @property
     def is_sealed(self) -> bool:
         """True for a run that is complete without a test evaluation; such a run keeps its journal."""
-        return self.is_complete and self.summary["test_score"] is None
+        # an open test split whose score is undefined (NaN) is stored as null too
+        return self.is_complete and self.summary["test_score"] is None and self.config.get("test") == "sealed"
 
     @property
     def is_exported(self) -> bool:

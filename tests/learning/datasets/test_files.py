@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.learning.data import datasets
 from fedreuse.learning.datasets.files import Files
 from fedreuse.learning.files import cache
+from fedreuse.learning.partitions.iid import Iid
+from fedreuse.learning.partitions.natural import Natural
 from fedreuse.learning.task import parse_task
 from fedreuse.learning.trainer import Trainer
 from fedreuse.runs.federation import assemble
@@ -208,6 +211,41 @@ def test_natural_clients_are_tested_on_their_own_rows(tmp_path: Path) -> None:
         own = federation.trainer.local_examples("test", client)
         assert own.inputs.tobytes() == split.inputs[owners == client].tobytes()
         assert len(own) > 0
-    mixed = {**spec, "partition": "iid"}
-    other = tiny(task=mixed, network={"name": "mlp", "hidden": [4]}, rounds={"count": 1, "cohort": 2})
-    assert assemble(other).prepared.owners == {}  # clients that are mixed have no rows of their own
+    mixed = replace(config.task, partition=_Mixed())
+    assert mixed.prepare(5).owners == {}  # clients that are mixed have no rows of their own
+
+
+class _Mixed(Iid):
+    """Partition that sees the natural clients and mixes them."""
+
+    uses_clients = True
+
+
+def test_a_client_column_implies_natural_clients_and_their_number(tmp_path: Path) -> None:
+    spec = {"name": "files", "path": str(visits(tmp_path / "v.parquet")), **SETTINGS}
+    task = parse_task(spec, "task")
+    assert (task.clients, task.partition) == (2, Natural())
+    assert parse_task(task.to_plain(), "task") == task
+    assert task.to_plain() == parse_task({**spec, "clients": 2, "partition": "natural"}, "task").to_plain()
+    assert len(task.prepare(1).training.sizes) == 2
+    shifted = {"name": "feature_shift", "partition": "natural", "noise": 0.1}
+    assert parse_task({**spec, "partition": shifted}, "task").clients == 2
+    with pytest.raises(ConfigError, match=r"2 natural clients, but task\.clients is 7; set task\.clients: 2"):
+        parse_task({**spec, "clients": 7}, "task").prepare(1)
+    with pytest.raises(ConfigError, match=r"task\.partition must be natural.*'site'.*drop client_column.*'dirichlet'"):
+        parse_task({**spec, "partition": {"name": "dirichlet", "alpha": 0.5}}, "task")
+
+
+def test_clients_are_counted_anew_when_the_file_changes(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    spec = {"name": "files", "path": str(path), "client_column": "site", "input_columns": ["age"]}
+    write(path, visits_of(["a", "b"]))
+    assert parse_task(spec, "task").clients == 2
+    write(path, visits_of(["a", "b", "c", "d", "e"]))
+    assert parse_task(spec, "task").clients == 5
+
+
+def visits_of(sites: list[str]) -> pa.Table:
+    """30 visits of each of these sites."""
+    count = 30 * len(sites)
+    return pa.table({"age": list(range(count)), "site": sites * 30, "label": [n // 2 % 2 for n in range(count)]})

@@ -66,3 +66,11 @@ def test_what_does_not_belong_together(tmp_path: Path) -> None:
         pool(write(tmp_path / "v.parquet", table(site=["a", "b", None, *["a"] * 7])))
     with pytest.raises(DataError, match="there are no examples"):
         pool(arrays(tmp_path / "none.npz", 0), ColumnNames())
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "1e300"])
+def test_infinite_numbers_are_named(tmp_path: Path, value: str) -> None:
+    (tmp_path / "v.csv").write_text(f"age,dose,label\n1,2,0\n3,{value},1\n")
+    found = pool(tmp_path / "v.csv", ColumnNames())
+    with pytest.raises(DataError, match=r"row 1: column 'dose' is -?inf \(infinite"):
+        found.fill(np.empty((2, 2), np.float32), None)

@@ -122,3 +122,14 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(DataError, match=r"saved by Hugging Face datasets, which is not installed .*fedreuse\[data\]"):
         saved_splits(tmp_path, ColumnNames(), None)
+
+
+def test_a_header_without_rows_and_columns_without_values(tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text("age,label\n")
+    with pytest.raises(DataError, match=r"v\.csv: .*header but no rows"):
+        source(tmp_path / "v.csv", ColumnNames()).facts()
+    (tmp_path / "w.csv").write_text("age,note,label\n1,,\n2,,\n")
+    with pytest.raises(DataError, match=r"column 'label' is empty in all 2 rows"):
+        source(tmp_path / "w.csv", ColumnNames()).facts()
+    with pytest.raises(DataError, match=r"column 'note' is empty"):
+        source(tmp_path / "w.csv", ColumnNames(("age", "note"))).form()

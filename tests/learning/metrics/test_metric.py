@@ -11,7 +11,7 @@ import torch
 from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import named_plain
-from fedreuse.learning.metrics.metric import Metric, metrics
+from fedreuse.learning.metrics.metric import Metric, OwnMetric, metrics
 
 OWN = """
 from dataclasses import dataclass
@@ -82,3 +82,12 @@ def test_unknown_names_are_refused_with_a_way_out() -> None:
         metrics.parse("no_such_module:f", "task.metric")
     with pytest.raises(ConfigError, match=r"task\.metric\.bets: unknown key"):
         metrics.parse({"name": "accuracy", "bets": 1}, "task.metric")
+
+
+@pytest.mark.parametrize("text", ["high", "0.9"])
+def test_a_function_that_returns_text_is_named(text: str) -> None:
+    metric = OwnMetric(lambda outputs, labels: text, "mine:level")
+    with pytest.raises(ConfigError, match=r"mine:level returns str.*one number"):
+        metric(SCORES, LABELS)
+    with pytest.raises(ConfigError, match=r"mine:all returns Tensor"):
+        OwnMetric(lambda outputs, labels: outputs, "mine:all")(SCORES, LABELS)

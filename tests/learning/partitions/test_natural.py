@@ -46,3 +46,10 @@ def test_the_number_of_clients_is_told() -> None:
 def test_data_without_clients_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"does not say which client .*task\.client_column"):
         Natural().split(of([0, 1]), 1, rng())
+
+
+def test_clients_are_counted_in_the_data() -> None:
+    assert Natural(min_examples=1).count_clients(VISITS) == 3
+    assert Natural(on_small="drop").count_clients(VISITS) == 2
+    with pytest.raises(ConfigError, match="too few examples"):
+        Natural().count_clients(VISITS)

@@ -38,7 +38,8 @@ class Files(Dataset):
         input_columns: Columns of the inputs (for npz the name of one array, by default `inputs`). Default: every column
             without another role. Columns of numbers become float32; a single column may hold lists or encoded images.
         label_column: Column of the label: whole numbers or words.
-        client_column: Column of the client that an example belongs to; see the partition `natural`.
+        client_column: Column of the client that an example belongs to. The partition is then `natural`, and `clients`
+            the number of different values.
         time_column: Column of the time of an example: numbers, dates or timestamps.
         split_column: Column of the split: train, validation or test.
         test: Share of the examples for testing, in (0, 1); used if no test split is given.
@@ -61,12 +62,11 @@ class Files(Dataset):
         seed: Seed of the draw of the test split, not negative; independent of the seed of the run.
 
     Raises:
-        DataError: A file is absent, damaged or truncated; a column is missing or of the wrong type; values are missing;
-            labels are not among the classes. The message names the file, row or column, and a remedy.
+        DataError: A file is absent, damaged or truncated; a column is missing or of the wrong type; values are missing
+            or infinite; labels are not among the classes. The message names the file, row or column, and a remedy.
 
     Example:
-        task: {name: files, path: visits.parquet, label_column: outcome, client_column: hospital, clients: 12,
-               partition: natural}
+        task: {name: files, path: visits.parquet, label_column: outcome, client_column: hospital}
     """
 
     path: str

@@ -48,7 +48,8 @@ class Text(Dataset):
         text_column: Column of the texts.
         target: `next`, `sequence` or `label`.
         label_column: Column of the label, for `target: label`.
-        client_column: Column of the author, such as the speaking role.
+        client_column: Column of the author, such as the speaking role. The partition is then `natural`, and `clients`
+            the number of different values.
         time_column: Column of the time: numbers, dates or timestamps.
         split_column: Column of the split: train, validation or test.
         tokens: `characters` (printable ASCII and newline), or `words` (lower case, hashed into `buckets`).
@@ -70,8 +71,8 @@ class Text(Dataset):
         DataError: As in `files`; a text is missing or longer than `length`; `tokenizer` cannot be read.
 
     Example:
-        task: {name: text, path: plays.csv, text_column: line, client_column: role, length: 80, clients: 30,
-               target: sequence, partition: {name: natural, on_small: drop}, metrics: [perplexity]}
+        task: {name: text, path: plays.csv, text_column: line, client_column: role, length: 80, target: sequence,
+               partition: {name: natural, on_small: drop}, metrics: [perplexity]}
     """
 
     path: str

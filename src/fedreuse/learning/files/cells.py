@@ -47,6 +47,11 @@ def cells_of(fields: Sequence[Any], first: Any, where: str, shape: tuple[int, ..
         if is_image:
             return _Images(name, first, where, shape)
     for field in fields:
+        if pa.types.is_null(field.type):
+            raise DataError(
+                f"{where}: column '{field.name}' is empty in all rows; remove it, or name the others in "
+                "task.input_columns"
+            )
         if not (pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_boolean(field.type)):
             raise DataError(
                 f"{where}: column '{field.name}' holds {field.type}, but inputs are numbers (or one column of lists "

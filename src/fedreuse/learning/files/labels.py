@@ -36,7 +36,7 @@ def encode(pool: Pool, splits: np.ndarray, classes: ClassSetting) -> tuple[np.nd
             "task.labels to tokens, numbers or flags"
         )
     if values.dtype.kind == "f":
-        odd = values[values != np.floor(values)][0]
+        odd = values[~np.isfinite(values) | (values != np.floor(values))][0]
         raise DataError(
             f"{pool.located[0].source.where}: a label is {odd}, but labels are whole numbers or names of classes; "
             "name another task.label_column, make classes of the values, or predict them with task.labels: numbers"

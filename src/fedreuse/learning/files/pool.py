@@ -69,7 +69,7 @@ class Pool:
             A truth value per example: True if it lacks a number or its label.
 
         Raises:
-            DataError: A source has another number of inputs than of labels.
+            DataError: A number is infinite, or a source has another number of inputs than of labels.
         """
         is_missing = self.labels.codes < 0
         clients = np.full(len(self), -1) if self.clients is None else self.clients.codes
@@ -80,6 +80,7 @@ class Pool:
                 inputs[start:stop] = chunk.reshape(inputs[start:stop].shape)
                 if chunk.dtype.kind == "f":
                     is_missing[start:stop] |= np.isnan(chunk.reshape(len(chunk), -1)).any(axis=1)
+                    self._refuse_infinite(chunk.reshape(len(chunk), -1), start)
                 if digests is not None:
                     digests[start:stop] = _digests(
                         inputs[start:stop], self.labels.codes[start:stop], clients[start:stop]
@@ -97,6 +98,17 @@ class Pool:
             return "the label"
         source = self.located[self._source_of(example)].source
         return source.input_name(int(np.argmax(np.isnan(row.ravel()))))
+
+    def _refuse_infinite(self, rows: np.ndarray, start: int) -> None:
+        """Refuse infinite inputs, with which every loss is NaN."""
+        is_infinite = np.isinf(rows)
+        if is_infinite.any():
+            row, position = np.argwhere(is_infinite)[0].tolist()
+            name = self.located[self._source_of(start + row)].source.input_name(position)
+            raise DataError(
+                f"{self.row_of(start + row)}: {name} is {rows[row, position]} (infinite, or too large for float32); "
+                "correct it, or leave the cell empty and set task.missing: drop"
+            )
 
     def _source_of(self, example: int) -> int:
         return int(np.searchsorted(np.cumsum(self.counts), example, side="right"))

@@ -56,7 +56,8 @@ class Coded:
         if column.dtype.kind == "f":
             is_missing = np.isnan(column.reshape(len(column), -1)).any(axis=1)
             whole = np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
-            column = whole.astype(np.int64) if (whole == np.floor(whole)).all() else whole
+            is_whole = bool(np.isfinite(whole).all()) and bool((whole == np.floor(whole)).all())
+            column = whole.astype(np.int64) if is_whole else whole
         else:
             is_missing = np.zeros(len(column), bool)
         values, present_codes = _distinct(column[~is_missing])

@@ -99,6 +99,8 @@ class TableSource:
         column = table.column(name)
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        if pa.types.is_null(column.type):
+            raise DataError(_empty(self.where, name, len(table)))
         if pa.types.is_floating(column.type):
             return Coded.of(column.to_numpy())
         if pa.types.is_boolean(column.type):
@@ -200,6 +202,13 @@ def saved_splits(path: Path, names: ColumnNames, shape: tuple[int, ...] | None) 
 def _saved_batches(table: Any, columns: Sequence[str]) -> Iterator[Any]:
     for part in table.with_format("arrow").select_columns(list(columns)).iter(CHUNK):
         yield from part.combine_chunks().to_batches()
+
+
+def _empty(where: str, name: str, num_rows: int) -> str:
+    """Return the message for a column without any value."""
+    if not num_rows:
+        return f"{where}: the table has a header but no rows; give a file with examples"
+    return f"{where}: column '{name}' is empty in all {num_rows:,} rows; name another column, or fill it in"
 
 
 def _first_line(error: BaseException) -> str:

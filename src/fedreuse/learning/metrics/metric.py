@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import Registry
 from fedreuse.learning.own_function import OwnFunction
 from fedreuse.learning.targets import LabelKind
@@ -72,8 +73,24 @@ class OwnMetric(OwnFunction, Metric):
     """A custom function that returns the sum over a batch."""
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> float:
-        """Return the sum as a Python number."""
-        return float(super().__call__(outputs, labels))
+        """Return the sum as a Python number.
+
+        Raises:
+            ConfigError: The function returns something that is not a number.
+        """
+        total = super().__call__(outputs, labels)
+        try:
+            # float("0.9") would succeed, and hide that the function returns text
+            return float(total) if not isinstance(total, str | bytes) else _refuse(self.name, total)
+        except (TypeError, ValueError, RuntimeError):
+            return _refuse(self.name, total)
+
+
+def _refuse(name: str, value: object) -> NoReturn:
+    raise ConfigError(
+        f"metric {name} returns {type(value).__name__} for a batch; one number is needed, the sum over its examples "
+        "(float(...), int(...))"
+    )
 
 
 metrics: Registry[Metric] = Registry("metrics", "fedreuse.learning.metrics", adapt=OwnMetric, base=Metric)

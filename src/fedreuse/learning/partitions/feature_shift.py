@@ -68,6 +68,15 @@ class FeatureShift(Partition):
         """True if the inner partition selects the examples that are used."""
         return self.partition.chooses_examples
 
+    @property
+    def uses_clients(self) -> bool:  # type: ignore[override]  # that of the inner partition
+        """True if the inner partition uses the natural clients."""
+        return self.partition.uses_clients
+
+    def count_clients(self, examples: Examples) -> int | None:
+        """Count the clients as the inner partition does."""
+        return self.partition.count_clients(examples)
+
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
         """Assign the examples as the inner partition does."""
         return self.partition.split(examples, num_clients, rng)

@@ -49,6 +49,12 @@ class Flower(Partition):
     options: Mapping[str, Any] = field(default_factory=dict)
     min_examples: int = 1
 
+    @property
+    def uses_clients(self) -> bool:  # type: ignore[override]  # depends on the options
+        """True if the partitioner divides by the column `client`."""
+        by = self.options.get("partition_by", ())
+        return "client" in ([by] if isinstance(by, str) else by)
+
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
         """Run the partitioner, and read the examples of each of its parts."""
         del rng  # the partitioner has its own seed

@@ -20,7 +20,8 @@ __all__ = ["Natural"]
 class Natural(Partition):
     """Natural clients: every example stays with the user, device or site that the data name.
 
-    `task.clients` must be the number of clients that are kept; the error message names it.
+    It is the partition of data with `task.client_column`, unless another one is named. `task.clients` is then the
+    number of clients that are kept; if it is given it must be that number, which the error message names.
 
     Args:
         min_examples: Smallest number of examples of a client, at least 1. With one example a client cannot train,
@@ -33,7 +34,8 @@ class Natural(Partition):
         ConfigError: The data name no clients, their number is not `task.clients`, or one of them is too small.
 
     Example:
-        task: {name: files, path: visits.parquet, client_column: hospital, clients: 12, partition: natural}
+        task: {name: files, path: visits.parquet, client_column: hospital,
+               partition: {name: natural, min_examples: 20, on_small: drop}}
 
     """
 
@@ -42,6 +44,7 @@ class Natural(Partition):
     on_small: Literal["refuse", "drop"] = "refuse"
 
     chooses_examples = True
+    uses_clients = True
 
     @property
     def deals_by_class(self) -> bool:
@@ -56,11 +59,6 @@ class Natural(Partition):
     def split(self, examples: Examples, num_clients: int, rng: np.random.Generator) -> ClientIndex:
         """Group the examples by client."""
         del rng  # nothing is drawn
-        if examples.clients is None:
-            raise ConfigError(
-                "task.partition is natural, but this dataset does not say which client an example belongs to; name the "
-                "column that does (task.client_column, dataset `files`), or take another partition, such as dirichlet"
-            )
         is_kept = self._kept(examples)
         if (num_kept := int(np.count_nonzero(is_kept))) != num_clients:
             left_out = "" if is_kept.all() else f" ({np.count_nonzero(~is_kept)} smaller ones left out)"
@@ -69,11 +67,24 @@ class Natural(Partition):
                 f"set task.clients: {num_kept}"
             )
         number_of = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
+        assert examples.clients is not None  # `_kept` requires them
         return ClientIndex.from_owners(number_of[examples.clients], num_clients)
+
+    def count_clients(self, examples: Examples) -> int:
+        """Return the number of clients that take part.
+
+        Raises:
+            ConfigError: The data name no clients, or one of them is too small.
+        """
+        return int(np.count_nonzero(self._kept(examples)))
 
     def _kept(self, examples: Examples) -> np.ndarray:
         """Return whether each client of the data takes part."""
-        assert examples.clients is not None
+        if examples.clients is None:
+            raise ConfigError(
+                "task.partition is natural, but this dataset does not say which client an example belongs to; name the "
+                "column that does (task.client_column, dataset `files`), or take another partition, such as dirichlet"
+            )
         sizes = np.bincount(examples.clients)
         is_kept: np.ndarray = sizes >= self.min_examples
         self._check(examples, is_kept, sizes, "examples", "min_examples")

@@ -34,6 +34,8 @@ class Partition(ABC):
 
     chooses_examples: bool = False
     """True if the partition selects the examples that are used, so that `task.limit` cannot be set."""
+    uses_clients: bool = False
+    """True if the partition uses the natural clients of the data; others are refused with `task.client_column`."""
 
     @property
     def deals_by_class(self) -> bool:
@@ -53,6 +55,11 @@ class Partition(ABC):
             ConfigError: The examples cannot be assigned by this rule.
 
         """
+
+    def count_clients(self, examples: Examples) -> int | None:
+        """Return the number of clients that the data determine; None if `task.clients` decides, as by default."""
+        del examples
+        return None
 
     def shift(self, inputs: np.ndarray, index: ClientIndex, rng: np.random.Generator) -> np.ndarray:
         """Return the training inputs as the clients see them; unchanged by default."""
