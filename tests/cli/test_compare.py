@@ -58,7 +58,7 @@ def test_runs_that_are_there_already_are_compared_and_nothing_runs(
     config["uplink"]["update"]["codec"]["ratio"] = 0.1
     (other / "config.yaml").write_text(yaml.safe_dump(config))
     seal_again(other)
-    shown = invoke("compare", complete, other, stopped, "--out", tmp_path / "figures")
+    shown = invoke("compare", complete, other, stopped, "--full", "--out", tmp_path / "figures")
     assert shown.exit_code == 0, shown.stderr
     assert "Saving against dense FedAvg" in shown.stdout
     assert "fedavg, top_k 0.1" in shown.stdout
@@ -89,7 +89,7 @@ def test_variants_that_are_one_method_are_told_aloud(invoke: Invoke, study: Path
     link = {"uplink": {"update": {"name": "plain", "codec": {"name": "top_k", "ratio": 0.2}}}}  # spelt out: it stays
     axes = {"method": {name: {"method": name, **link} for name in ("fedavg", "fed_ef")}}
     study.write_text(yaml.safe_dump({"base": "base.yaml", "axes": axes}, sort_keys=False))
-    shown = invoke("compare", study, "rounds.count=1", "--out", tmp_path / "out")
+    shown = invoke("compare", study, "rounds.count=1", "--full", "--out", tmp_path / "out")
     assert shown.exit_code == 0, shown.stderr
     words = " ".join(shown.stdout.split())
     assert "WARNING: 'fedavg' and 'fed_ef' end with bit-identical models" in words
@@ -99,8 +99,10 @@ def test_variants_that_are_one_method_are_told_aloud(invoke: Invoke, study: Path
 @pytest.mark.slow
 def test_a_study_ends_in_one_table_and_a_figure(invoke: Invoke, study: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    shown = invoke("compare", study, "--out", out)
+    shown = invoke("compare", study, "--full", "--out", out)
     assert shown.exit_code == 0, shown.stderr
+    assert "times less, both ways" in shown.stdout
+    assert shown.stdout.index("both ways") < shown.stdout.index("update_fields")  # the answer comes first
     assert f"study pair: 4 runs into {out}" in shown.stdout
     assert len(list(out.glob("*/COMPLETE"))) == 4
     assert (out / "comparison.png").read_bytes().startswith(b"\x89PNG")
@@ -125,7 +127,7 @@ def test_a_study_ends_in_one_table_and_a_figure(invoke: Invoke, study: Path, tmp
     kept = [file for file, time in times.items() if file.stat().st_mtime_ns == time]
     assert len(kept) == 3
 
-    folder = invoke("show", out)
+    folder = invoke("show", out, "--full")
     assert folder.exit_code == 0
     assert "Top-K on digits" in folder.stdout
     assert "Saving against dense FedAvg" in folder.stdout
@@ -168,7 +170,7 @@ def test_a_run_that_fails_does_not_stop_the_others_but_the_command_fails(
         return real(config, *args, **kwargs)
 
     monkeypatch.setattr(module, "run", sometimes)
-    shown = invoke("compare", study, "--out", tmp_path / "out")
+    shown = invoke("compare", study, "--full", "--out", tmp_path / "out")
     assert shown.exit_code == 1
     assert "1 of 4 runs failed; the same command tries them again:\n" in shown.stderr
     assert "  dense, seed 1: round 3: the model is no longer finite" in shown.stderr
@@ -185,7 +187,8 @@ def test_a_folder_that_cannot_be_written(invoke: Invoke, study: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_a_ranking_fits_the_page(invoke: Invoke, study: Path, tmp_path: Path) -> None:
-    shown = invoke("compare", study, "axes.seed=[1]", "accept_approximation=true", "--rank", "--out", tmp_path / "out")
+    shown = invoke("compare", study, "axes.seed=[1]", "accept_approximation=true", "--rank", "--full",
+                   "--out", tmp_path / "out")  # fmt: skip
     assert shown.exit_code == 0, shown.stderr
     first = shown.stdout.index("Results, by validation accuracy (one seed)")
     table = [line for line in shown.stdout[first:].splitlines() if not line.startswith(("run dir", "figure"))]

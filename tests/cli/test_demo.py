@@ -50,7 +50,7 @@ def test_changed_it_need_not_learn_and_keeps_runs_until_fresh_ones_are_asked_for
     shown = invoke("demo", *SMALL)
     assert shown.exit_code == 0, shown.stderr
     assert "(85%) was not checked, because task.clients=6" in shown.stderr
-    for text in [*NAMES, "update_fields", "symmetric_fields", "all_fields", "messages", "run directories: runs/demo",
+    for text in [*NAMES, "both ways", "run directories: runs/demo",
                  "figure: runs/demo/comparison.png", "Next steps:"]:  # fmt: skip
         assert text in shown.stdout
     out = in_folder / "runs" / "demo"

@@ -25,10 +25,8 @@ def test_a_run_ends_in_a_summary_and_a_directory(invoke: Invoke, tiny: Path, tmp
         "round 1/2",
         "round 2/2",
         "test accuracy",
-        "update_fields",
-        "symmetric_fields",
-        "all_fields",
-        "messages",
+        "of dense FedAvg",
+        "both ways",
     ):
         assert text in shown.stdout
     assert f"run directory: {tmp_path / 'run'}" in shown.stdout

@@ -14,8 +14,8 @@ from tests.cli.conftest import Invoke
 from tests.tiny import seal_again
 
 
-def test_a_complete_run(invoke: Invoke, complete: Path) -> None:
-    shown = invoke("show", complete)
+def test_a_complete_run_in_full(invoke: Invoke, complete: Path) -> None:
+    shown = invoke("show", complete, "--full")
     assert shown.exit_code == 0
     told = " ".join(shown.stdout.split())
     for text in (
@@ -25,6 +25,13 @@ def test_a_complete_run(invoke: Invoke, complete: Path) -> None:
     ):  # fmt: skip
         assert text in told or text in shown.stdout, text
     assert max(map(len, shown.stdout.splitlines()[1:])) <= 100
+
+
+def test_the_answer_comes_first_and_details_on_request(invoke: Invoke, complete: Path) -> None:
+    shown = invoke("show", complete).stdout
+    assert shown.index("both ways") < shown.index("state")
+    assert "update_fields" not in shown
+    assert f"fedreuse show {complete} --full" in shown
 
 
 def test_json_holds_every_boundary_both_ways_and_both_means(invoke: Invoke, complete: Path) -> None:
@@ -40,7 +47,7 @@ def test_json_holds_every_boundary_both_ways_and_both_means(invoke: Invoke, comp
 
 
 def test_an_incomplete_run_shows_what_there_is(invoke: Invoke, stopped: Path) -> None:
-    shown = invoke("show", stopped)
+    shown = invoke("show", stopped, "--full")
     assert shown.exit_code == 0
     told = " ".join(shown.stdout.split())
     assert "state incomplete" in told
@@ -102,7 +109,8 @@ def test_personal_models_are_shown_beside_their_controls(invoke: Invoke, complet
 def test_several_runs_are_a_table_and_each_stands_there_once(invoke: Invoke, complete: Path, stopped: Path) -> None:
     shown = invoke("show", complete, stopped, complete)
     assert shown.exit_code == 0
-    assert shown.stdout.count("fedavg, top_k 0.2") == 2
+    table = shown.stdout[shown.stdout.index("\nRuns") :]
+    assert table.count("fedavg, top_k 0.2") == 2
     assert len(json.loads(invoke("show", complete, stopped, "--json").stdout)) == 2
 
 

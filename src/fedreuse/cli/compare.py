@@ -9,9 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedreuse.cli.answer import Full, show_answer
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.dry_run import Bandwidth, DryRun, of_study, tell_costs
-from fedreuse.cli.output import command_words, counted, say, show_json, show_lines, show_table, show_warning
+from fedreuse.cli.output import (
+    command_line,
+    command_words,
+    counted,
+    say,
+    show_json,
+    show_lines,
+    show_table,
+    show_warning,
+)
 from fedreuse.core.errors import RunError
 
 if TYPE_CHECKING:
@@ -64,6 +74,7 @@ def compare_command(
     dry_run: DryRun = False,
     bandwidth: Bandwidth = None,
     admit_partial: AdmitPartial = False,
+    full: Full = False,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -78,7 +89,7 @@ def compare_command(
 
     if opened(study).is_dir():
         places = [study, *map(Path, overrides or [])]
-        _compare_runs(places, out, "validation" if rank else None, admit_partial, as_json)
+        _compare_runs(places, out, ("validation" if rank else None, full), admit_partial, as_json)
         return
     from fedreuse.lab.plans.registration import plan_of
     from fedreuse.studies.study import load_study
@@ -93,16 +104,17 @@ def compare_command(
     place = out or Path("runs") / planned.name
     on_interrupt(context, "the rounds so far are safe; the same command continues from there")
     failed = run_all(planned, place, as_json, jobs=jobs)
-    finish(planned, place, failed, as_json, admit_partial)
+    finish(planned, place, failed, as_json, admit_partial, full)
 
 
 def _compare_runs(
-    places: Sequence[Path], out: Path | None, rank: str | None, admit_partial: bool, as_json: bool
+    places: Sequence[Path], out: Path | None, shown: tuple[str | None, bool], admit_partial: bool, as_json: bool
 ) -> None:
     """Show the tables of existing runs; with `out` save a figure too."""
     from fedreuse.report.gather import admitted, gather
     from fedreuse.report.results import partial_notes
 
+    rank, full = shown
     readable, remarks = admitted(gather(places), admit_partial)
     notes = partial_notes(places)
     results = [result for result in readable if result.is_complete]
@@ -110,12 +122,17 @@ def _compare_runs(
     if as_json:
         show_json({"study": None, "rank": rank, "partial": notes, **_to_plain(rank, results, figure)})
     else:
-        show_comparison(results, rank)
+        show_comparison(results, rank, full=full)
         show_lines(*map(command_words, remarks), *notes, *([f"figure: {figure}"] if figure is not None else []))
 
 
 def finish(
-    study: Study, place: Path, failed: Sequence[Outcome], as_json: bool, admit_partial: bool = False
+    study: Study,
+    place: Path,
+    failed: Sequence[Outcome],
+    as_json: bool,
+    admit_partial: bool = False,
+    full: bool = False,
 ) -> list[Result]:
     """Show the tables, save the figure, and raise if a run failed."""
     from fedreuse.cli.lab.confirm import evidence_plain, show_evidence
@@ -130,13 +147,15 @@ def finish(
         evidence = {} if failed else evidence_plain(place, results)
         show_json({**head, **_to_plain(study.rank, results, figure), **evidence})
     else:
-        show_comparison(results, study.rank)
-        if not failed:
+        show_comparison(results, study.rank, full=full)
+        if not failed and (full or study.plan is not None):
             show_evidence(place, results)
         show_lines(
             *map(command_words, remarks),
             f"run directories: {place}",
             *([f"figure: {figure}"] if figure is not None else []),
+            *([] if full else [f"details: {command_line('show', place, '--full')}"]),
+            f"report: {command_line('report', place)}",
         )
     if failed:
         reasons = "\n".join(f"  {outcome.run.title}: {outcome.error}" for outcome in failed)
@@ -191,8 +210,8 @@ def run_all(
     return sorted(failed, key=lambda outcome: outcome.number)
 
 
-def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
-    """Show the tables of a study, with notes on whether its runs are comparable."""
+def show_comparison(results: Sequence[Result], rank: str | None = None, *, full: bool = False) -> None:
+    """Show the answer of a study, with notes on whether its runs are comparable; `full` adds every table."""
     from fedreuse.report.crossed import crossed
     from fedreuse.report.results import compared_alike, same_models, versions_note
     from fedreuse.report.tables import comparison, links_table
@@ -200,14 +219,21 @@ def show_comparison(results: Sequence[Result], rank: str | None = None) -> None:
     if not results:
         show_lines("no run is complete yet, so there is nothing to compare")
         return
-    show_lines("")
+    show_answer(results)
     for seed, names in same_models(results):
         show_warning(
             f"{' and '.join(repr(name) for name in names)} end with bit-identical models (seed {seed}): their "
-            "difference has no effect; compare their links below."
+            "difference has no effect; compare their links (--full)."
         )
-    for table in [*comparison(results, rank), links_table(results), *crossed(results)]:
-        show_table(table)
+    rounds = {result.variant: result.rounds for result in results}
+    if len(set(rounds.values())) > 1:
+        listed = ", ".join(f"{name} {count}" for name, count in rounds.items())
+        show_warning(f"The variants differ in their number of rounds: {listed}.")
+    if full:
+        for table in [*comparison(results, rank), links_table(results), *crossed(results)]:
+            show_table(table)
+    elif rank is not None:
+        show_table(comparison(results, rank)[0])
     differing = compared_alike(results)
     if differing:
         show_lines(f"Note: runs of the same seed differ in {', '.join(differing)}.")
@@ -228,6 +254,7 @@ def _save_figure(results: Sequence[Result], place: Path, title: str = "") -> Pat
 
 def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) -> dict[str, Any]:
     """Return a comparison as plain data, for JSON."""
+    from fedreuse.report.answer import answers, plain_answer
     from fedreuse.report.results import plain, same_models
     from fedreuse.report.variants import Largest, by_variant, ranked
     from fedreuse.store.openings import openings_behind
@@ -236,6 +263,7 @@ def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) 
     largest = Largest.of(results)
     return {
         "figure": None if figure is None else str(figure),
+        "answers": [plain_answer(found) for found in answers(results)],
         "variants": [variant.plain(largest) for variant in variants],
         "same_models": [{"seed": seed, "variants": list(names)} for seed, names in same_models(results)],
         "test_openings": [asdict(opening) for opening in openings_behind([result.directory for result in results])],

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli import completion
+from fedreuse.cli.answer import show_answer
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.dry_run import Bandwidth, DryRun, Planned, tell_costs
-from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs, show_table
+from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs
 from fedreuse.core.errors import RunDirectoryError, require, suggest
 
 if TYPE_CHECKING:
@@ -106,10 +107,10 @@ def _require_begun(place: Path) -> None:
 
 def tell_result(result: Result) -> None:
     """Print the result of a run."""
-    from fedreuse.report.tables import savings_table, score, tested
+    from fedreuse.report.tables import score, tested
     from fedreuse.runs.listeners.progress import duration
 
-    show_lines("")
+    show_answer([result])
     show_pairs(
         f"{result.variant} on {result.dataset}",
         [
@@ -119,7 +120,6 @@ def tell_result(result: Result) -> None:
             ("time", duration(result.seconds)),
         ],
     )
-    show_table(savings_table(result))
     show_lines(
         f"run directory: {result.directory}",
         "next:",

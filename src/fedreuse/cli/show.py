@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedreuse.cli.answer import Full, show_answer
 from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.compare import AdmitPartial
-from fedreuse.cli.output import command_words, counted, show_json, show_lines, show_pairs, show_prose, show_table
+from fedreuse.cli.output import (
+    command_line,
+    command_words,
+    counted,
+    show_json,
+    show_lines,
+    show_pairs,
+    show_prose,
+    show_table,
+)
 from fedreuse.core.errors import require
 
 if TYPE_CHECKING:
@@ -36,6 +46,7 @@ def show_command(
         ),
     ] = None,
     admit_partial: AdmitPartial = False,
+    full: Full = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a run: scores, bytes saved, events, memory and time.
@@ -54,10 +65,10 @@ def show_command(
         show_json(plain[0] if is_one else plain)
         return
     if is_one:
-        _show_one(results[0])
+        _show_one(results[0], full)
     else:
+        _show_study(runs, results, full)
         show_table(runs_table(results))
-        _show_study(runs, results)
     show_lines(*map(command_words, remarks))
     if wanted is not None:
         from fedreuse.report.target_costs import target_table, targets_over_seeds
@@ -99,28 +110,34 @@ def _plain(result: Result, target: float | None) -> dict[str, Any]:
     return {**plain(result), "target": {"validation_score": target, "reached": when}}
 
 
-def _show_study(folders: Sequence[Path], results: Sequence[Result]) -> None:
+def _show_study(folders: Sequence[Path], results: Sequence[Result], full: bool) -> None:
+    """Show the answer and, for a study with a plan or in full, its evidence."""
     from fedreuse.cli.compare import show_comparison
     from fedreuse.cli.lab.confirm import show_evidence
     from fedreuse.report.results import rank_of, versions_note
     from fedreuse.store.archive import opened
-    from fedreuse.store.study_file import STUDY_FILE
+    from fedreuse.store.study_file import STUDY_FILE, registered_plans
 
     if len(folders) == 1 and opened(folders[0] / STUDY_FILE).exists():
         complete = [result for result in results if result.is_complete]
-        show_comparison(complete, rank_of(folders[0]))
-        show_evidence(folders[0], complete)
-    elif note := versions_note(results):
+        show_comparison(complete, rank_of(folders[0]), full=full)
+        if full or registered_plans(opened(folders[0])):
+            show_evidence(folders[0], complete)
+        return
+    show_answer(results)
+    if note := versions_note(results):
         show_lines(note)
 
 
-def _show_one(result: Result) -> None:
+def _show_one(result: Result, full: bool) -> None:
+    """Show one run: the answer first, then its settings; in full every byte boundary, events, work and memory."""
     from fedreuse.accounting.boundaries.boundary import measured
     from fedreuse.report.event_costs import event_table
     from fedreuse.report.tables import boundary_legend, savings_table
     from fedreuse.store.directory import RunDirectory
     from fedreuse.store.openings import evaluations_text, openings_behind
 
+    show_answer([result])
     show_pairs(str(result.directory), _outcome(result))
     if result.test_score is not None:
         show_prose(evaluations_text(openings_behind([result.directory])), "")
@@ -129,6 +146,9 @@ def _show_one(result: Result) -> None:
         show_table(_personal(result.personal_test, result.metric))
     if not result.savings:
         show_lines("no round is complete yet")
+        return
+    if not full:
+        show_lines(f"details: {command_line('show', result.directory, '--full')}")
         return
     show_table(savings_table(result))
     show_lines(boundary_legend(result.savings), "")

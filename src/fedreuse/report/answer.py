@@ -150,6 +150,8 @@ def _bytes_sentence(found: Answer) -> str:
 def _times(sent: float, instead: float) -> str:
     """Return a ratio in words; below a tenth of difference, in percent."""
     ratio = instead / sent if sent else float("inf")
+    if abs(ratio - 1) < 0.005:
+        return "as much"
     if ratio >= 1.1:
         return f"{ratio:.0f} times less" if ratio >= 9.95 else f"{ratio:.1f} times less"
     return f"{100 * (1 - sent / instead):.0f} % less" if sent < instead else f"{100 * (sent / instead - 1):.0f} % more"

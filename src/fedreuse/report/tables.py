@@ -175,20 +175,20 @@ def savings_table(result: Result) -> Table:
 
 def runs_table(results: Sequence[Result]) -> Table:
     """Return a table with one row per run."""
-    first, private = _headlines()[0], any(result.epsilon is not None for result in results)
+    private = any(result.epsilon is not None for result in results)
     rows = tuple(
         (
             result.directory.name, f"{result.variant} on {result.dataset}", str(result.seed),
             f"{result.rounds}/{result.planned_rounds}" + ("" if result.is_complete else " *"),
             tested(result), score(result.validation_score, result.metric),
-            _share(saving_of(*first)(result), 2),
+            _share(saving_of("messages", "both")(result), 2),
             _share(result.lost_share, 1),
             *([_number(result.epsilon, 2)] if private else []),
         )
         for result in results
     )  # fmt: skip
     headers = (
-        "run", "what", "seed", "rounds", "test", "validation", f"saving {first[1]}\n{first[0]}", "lost\nclients",
+        "run", "what", "seed", "rounds", "test", "validation", "saved\nboth ways", "lost\nclients",
         *(["epsilon"] if private else []),
     )  # fmt: skip
     unfinished = any(not result.is_complete for result in results)
@@ -209,8 +209,11 @@ def score(number: float | None, metric: str) -> str:
 
 
 def tested(result: Result) -> str:
-    """Return the test score of a run, or `sealed` if its test set was not evaluated."""
-    return "sealed" if result.is_sealed else score(result.test_score, result.metric)
+    """Return the test score of a run, `sealed` if its test set was not evaluated, or `undefined` if it is NaN."""
+    if result.is_sealed:
+        return "sealed"
+    is_undefined = result.is_complete and result.test_score is None
+    return "undefined" if is_undefined else score(result.test_score, result.metric)
 
 
 def megabytes(number: float) -> str:

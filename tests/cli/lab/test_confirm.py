@@ -94,7 +94,7 @@ def test_runs_that_were_there_before_the_plan_are_told(tmp_path: Path) -> None:
     bare = tmp_path / "bare.yaml"
     bare.write_text(yaml.safe_dump(content, sort_keys=False))
     out = str(tmp_path / "out")
-    shown = RUNNER.invoke(app, ["compare", str(bare), "--out", out, "--jobs", "1"]).stdout
+    shown = RUNNER.invoke(app, ["compare", str(bare), "--full", "--out", out, "--jobs", "1"]).stdout
     assert "Paired differences by seed (test accuracy, points)" in shown
     assert (
         "10 runs were complete before the first plan"

@@ -23,8 +23,9 @@ def row(number: int, up: int, score: float | None) -> RoundDone:
         "fresh": 2,
         "reused": 1,
         "lost": 0,
-        "up_bytes (update_fields)": up,
-        "dense_bytes (update_fields)": 100,
+        "up_bytes (messages)": up - up // 2,
+        "down_bytes (messages)": up // 2,
+        "dense_bytes (messages)": 100,
     }
     return RoundDone(content, {}, Work())
 
@@ -45,9 +46,9 @@ def test_a_line_per_evaluated_round_with_the_saving_so_far(capsys: pytest.Captur
     lines = capsys.readouterr().out.splitlines()
     # 1 - 20 / 100; after two rounds 1 - (20 + 40) / 200; after four 1 - (20 + 40 + 30 + 10) / 400
     assert len(lines) == 3
-    assert lines[0].startswith("round 1/4  validation accuracy 50.00 %  saving up (update_fields) 80.0 %  ")
-    assert lines[1].startswith("round 2/4  validation accuracy 75.00 %  saving up (update_fields) 70.0 %  ")
-    assert lines[2].startswith("round 4/4  validation accuracy 75.00 %  saving up (update_fields) 75.0 %  ")
+    assert lines[0].startswith("round 1/4  validation accuracy 50.00 %  saved both ways 80.0 %  ")
+    assert lines[1].startswith("round 2/4  validation accuracy 75.00 %  saved both ways 70.0 %  ")
+    assert lines[2].startswith("round 4/4  validation accuracy 75.00 %  saved both ways 75.0 %  ")
     assert lines[1].endswith(" left")
 
 
@@ -58,7 +59,7 @@ def test_without_validation_the_clients_are_told(capsys: pytest.CaptureFixture[s
             watcher.round_done(row(number, 50, None))
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[:3] for line in lines] == [
-        [f"round {number}/4", "2 fresh, 1 reused, 0 lost", "saving up (update_fields) 50.0 %"] for number in (1, 2, 4)
+        [f"round {number}/4", "2 fresh, 1 reused, 0 lost", "saved both ways 50.0 %"] for number in (1, 2, 4)
     ]
 
 
@@ -90,7 +91,7 @@ def test_going_on_takes_up_what_was_spent(capsys: pytest.CaptureFixture[str]) ->
     # 1 - (0 + 100 + 50 + 50) / 400
     told = capsys.readouterr().out
     assert "[2/3] Top-K: going on after round 3" in told
-    assert "saving up (update_fields) 50.0 %" in told
+    assert "saved both ways 50.0 %" in told
 
 
 def test_json_keeps_standard_output_clean(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +126,7 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
             started(watcher, [row(1, 0, 0.25)])
             watcher.round_done(row(2, 100, 0.5))
     drawn = screen.getvalue()
-    for text in ("[1/2] Top-K", "round 2/4", "validation 50.00 %", "saving 50.0 % (up, update_fields)"):
+    for text in ("[1/2] Top-K", "round 2/4", "validation 50.00 %", "50.0 % saved"):
         assert text in drawn
 
 

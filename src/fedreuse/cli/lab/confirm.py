@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fedreuse.cli.answer import Full
 from fedreuse.cli.app import Allow, AsJson, on_interrupt
 from fedreuse.cli.compare import Jobs, finish, run_all
 from fedreuse.cli.dry_run import Bandwidth, DryRun, of_study, tell_costs
@@ -40,6 +41,7 @@ def confirm_command(
     jobs: Jobs = None,
     dry_run: DryRun = False,
     bandwidth: Bandwidth = None,
+    full: Full = False,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -65,7 +67,7 @@ def confirm_command(
     on_interrupt(context, "the rounds so far are safe; the same command continues from there")
     register_plan(study, place, amend=amend)
     failed = run_all(study, place, as_json, jobs=jobs)
-    finish(study, place, failed, as_json)
+    finish(study, place, failed, as_json, full=full)
 
 
 def show_evidence(place: Path, results: Sequence[Result]) -> None:

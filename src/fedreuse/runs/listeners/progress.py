@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from fedreuse.accounting.boundaries.boundary import first
 from fedreuse.core.listener import Listener, ListenerConfig, listeners
 from fedreuse.report.tables import score
+from fedreuse.store.standing import BOUNDARY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,8 +94,7 @@ class Watcher(Listener):
         """Start the display, with the bytes of earlier rounds."""
         self._metric = event.config.to_plain()["task"]["metric"]["name"]
         self._rounds, self._done_before = event.config.rounds, event.first_round - 1
-        self._up_bytes = self._dense_bytes = 0
-        self._boundary = first().name
+        self._used_bytes = self._dense_bytes = 0
         self._score: float | None = None
         for row in event.directory.metrics():
             self._add(row)
@@ -120,13 +119,13 @@ class Watcher(Listener):
         number, now = event.round_number, monotonic()
         saving = f"{self._saving():.1f} %"
         if self._bar is not None:
-            status = f"{self._status(event.row)}  saving {saving} (up, {self._boundary})"
+            status = f"{self._status(event.row)}  {saving} saved"
             self._bar.update(self._task, completed=number, status=status)
         elif self._rounds.is_evaluated(number) and now - self._spoke >= self._pause_seconds:
             self._spoke = now
             passed = now - self._began
             left = passed / (number - self._done_before) * (self._rounds.count - number)
-            status = f"{self._status(event.row, self._metric)}  saving up ({self._boundary}) {saving}"
+            status = f"{self._status(event.row, self._metric)}  saved both ways {saving}"
             time = f"{duration(passed)}, {duration(left)} left"
             self._say(f"round {number}/{self._rounds.count}  {status}  {time}")
 
@@ -150,8 +149,8 @@ class Watcher(Listener):
             self._bar.console.print(Text(line), soft_wrap=True)
 
     def _add(self, row: Mapping[str, Any]) -> None:
-        self._up_bytes += row[f"up_bytes ({self._boundary})"]
-        self._dense_bytes += row[f"dense_bytes ({self._boundary})"]
+        self._used_bytes += row[f"up_bytes ({BOUNDARY})"] + row[f"down_bytes ({BOUNDARY})"]
+        self._dense_bytes += row[f"dense_bytes ({BOUNDARY})"]
         if row["validation_score"] is not None:
             self._score = row["validation_score"]
 
@@ -163,7 +162,7 @@ class Watcher(Listener):
 
     def _saving(self) -> float:
         """Return the saving over all rounds so far, in percent."""
-        return 100 * (1 - self._up_bytes / self._dense_bytes) if self._dense_bytes else 0.0
+        return 100 * (1 - self._used_bytes / self._dense_bytes) if self._dense_bytes else 0.0
 
     def _say(self, line: str) -> None:
         self.say(f"{self.title}: {line}" if self.title else line)
