@@ -7,7 +7,7 @@ constraints.txt (torch is the CPU build where pip finds it). A row per extra:
 
 packages     distributions in the environment, without pip
 megabytes    of the environment, without those of an empty one (10^6 bytes)
-seconds      of `pip install`; packages come from pip's cache or index, so that this depends on the network
+seconds      of `pip install`, once; the network, pip's cache and other work on the machine change it severalfold
 check        the command that was run there afterwards; it must succeed
 """
 
