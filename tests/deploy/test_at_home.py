@@ -83,7 +83,7 @@ def test_nodes_that_do_not_fit_are_refused_with_a_line_and_the_run_goes_on(tmp_p
     directory = deployed(tmp_path, home, folders, min_clients=2)
     log = (directory.path / "log.txt").read_text()
     for words in (
-        "node 1001 is refused: it says: ", "not the size of task.shape", "none of the 10 classes",
+        "node 1001 is refused: it reports: ", "not the size of task.shape", "none of the 10 classes",
         "start it with `fedreuse supernode --data FOLDER`", "nothing here that can be read",
     ):  # fmt: skip
         assert words in log

@@ -101,7 +101,7 @@ def test_the_whole_matrix(tmp_path: Path) -> None:
         trial.wait_for_round(4)
         trial.federation.start_node(0)
         trial.signal_node(1, signal.SIGCONT)
-        trial.meter.mend(2)
+        trial.meter.restore(2)
         cured = time.monotonic()
         trial.wait_for_round(6)
         time.sleep(1)
@@ -187,7 +187,7 @@ def test_when_everybody_is_gone_the_run_ends_cleanly_and_goes_on_later(tmp_path:
         ended = time.monotonic()
         assert [row["round"] for row in RunDirectory.open(trial.out).metrics()] == [1]
         for client in range(2):
-            trial.meter.mend(client)
+            trial.meter.restore(client)
             trial.signal_node(client, signal.SIGKILL)
             trial.federation.start_node(client)
         trial.launch(resume=True)

@@ -55,7 +55,7 @@ def test_the_roster_decides_whom_a_node_plays(tmp_path: Path, authority: Authori
     authority.roster.write_text("\n".join(swapped))
     grid, flat = grid_of(tmp_path, authority)
     directory = serve(grid, flat)
-    assert "node 1001 plays client 0\n" in log_of(directory)
+    assert "node 1001 is client 0\n" in log_of(directory)
     assert results(directory) == results(run(CONFIG, tmp_path / "simulated"))  # whoever plays a client, it is that one
     assert "challenge" not in log_of(directory)
 
@@ -121,12 +121,12 @@ def test_a_key_is_rotated_while_the_run_goes_on(tmp_path: Path, authority: Autho
 def test_a_node_without_a_key_and_without_a_number_is_refused(tmp_path: Path, authority: Authority) -> None:
     grid, flat = grid_of(tmp_path, authority)
     del grid.contexts[FIRST_NODE].node_config["key-path"]
-    assert "node 1000 is refused: it shows no key" in log_of(serve(grid, flat))
+    assert "node 1000 is refused: it proves no key" in log_of(serve(grid, flat))
     grid, flat = grid_of(tmp_path, authority)
     for number in range(1, 6):
         grid.contexts[FIRST_NODE + number].node_config["partition-id"] = number
     flat |= {"deploy.roster": "", "deploy.out": str(tmp_path / "claimed")}
-    assert "it does not say which client it plays" in log_of(serve(grid, flat))
+    assert "it does not name its client" in log_of(serve(grid, flat))
 
 
 @pytest.mark.slow
@@ -167,8 +167,8 @@ def test_a_real_impostor_a_revoked_and_a_rotated_key(tmp_path: Path, authority: 
     assert "is refused: it claims client 1, but its key is that of client 3" in log
     assert "is refused: its key ..." in log  # the one that was rotated away
     assert outcomes(directory, 3) == ["lost"] * 6
-    assert log.count("plays client 1") == 1
-    assert log.count("plays client 2") == 2
+    assert log.count("is client 1") == 1
+    assert log.count("is client 2") == 2
     assert outcomes(directory, 1) == ["fresh"] * 6
     assert outcomes(directory, 2)[0] == outcomes(directory, 2)[-1] == "fresh"
     secrets = [authority.node_key(node).read_text().splitlines()[1] for node in range(5)]

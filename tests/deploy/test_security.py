@@ -44,7 +44,7 @@ def test_strangers_get_nowhere_and_the_run_has_the_bits_of_a_simulation(tmp_path
         told = {name: (federation.folder / f"{name}.log").read_text() for name in intruders}
         assert ADMITTED in (federation.folder / "node-0.log").read_text()
     assert [name for name in intruders if ADMITTED in told[name]] == []
-    assert (tmp_path / "out" / "log.txt").read_text().count("plays client 0") == 1
+    assert (tmp_path / "out" / "log.txt").read_text().count("is client 0") == 1
     run(config, tmp_path / "simulated")
     assert results(tmp_path / "out") == results(tmp_path / "simulated")
 

@@ -62,7 +62,7 @@ def _admit(frame: Frame) -> None:
     for expected in (_AGREED, {**_AGREED, "examples": 20}):
         roster = Roster(lambda client, agreed=expected: agreed if 0 <= client < 6 else None, told.append)  # type: ignore[misc]
         if roster.admit(7, frame.client, frame.facts):
-            assert 0 <= int(roster.told[frame.client]["examples"]) < 1 << 40
+            assert 0 <= int(roster.facts[frame.client]["examples"]) < 1 << 40
     assert all("\n" not in line and len(line) <= 600 for line in told)
     assert len(shortened(str(frame.facts.get("refused")))) <= 410
 

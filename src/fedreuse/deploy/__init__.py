@@ -1,6 +1,6 @@
-"""The same methods on a real federation: Flower carries the envelopes.
+"""Deployment on Flower: the methods of a simulation on real nodes.
 
-For an app that exists: `FedReuseStrategy` in its server app, `fedreuse_train` on its train function; `ResidentApp`
+For an existing Flower app: `FedReuseStrategy` in its server app, `fedreuse_train` on its train function; `ResidentApp`
 keeps its client app in memory between messages.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FedReuseStrategy", "ResidentApp", "fedreuse_train"]
 
-_HOMES = {
+_MODULES = {
     "FedReuseStrategy": "existing_app.strategy",
     "ResidentApp": "resident.forwarding",
     "fedreuse_train": "existing_app.decorator",
@@ -23,12 +23,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for only then: a client needs no server, and starts anew for every message."""
+    """Import a name on first use: Flower starts a client process per message, which should not import the server."""
     from importlib import import_module
 
     from fedreuse.core.extras import needs_package
 
-    if name in _HOMES:
+    if name in _MODULES:
         with needs_package(f"fedreuse.deploy.{name}"):
-            return getattr(import_module(f"fedreuse.deploy.{_HOMES[name]}"), name)
+            return getattr(import_module(f"fedreuse.deploy.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'fedreuse.deploy' has no attribute '{name}'")

@@ -12,7 +12,7 @@ from flwr.app import Message, MetricRecord, RecordDict
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.deploy.existing_app import app_clients
-from fedreuse.deploy.existing_app.app_clients import ToldPopulation
+from fedreuse.deploy.existing_app.app_clients import ReportedPopulation
 from fedreuse.deploy.existing_app.strategy import FedReuseStrategy
 from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.message import content_of, frame_of, others_of
@@ -23,24 +23,24 @@ FEDERATION = QuadraticFederation.draw(3)
 
 
 def test_who_has_not_spoken_counts_as_an_average_client() -> None:
-    population = ToldPopulation(4)
-    population.tell(0, 10)
+    population = ReportedPopulation(4)
+    population.report(0, 10)
     assert population.examples.tolist() == [10, 10, 10, 10]
-    population.tell(2, 40)
+    population.report(2, 40)
     assert population.examples.tolist() == [10, 25, 40, 25]
     assert population.total_examples == 100
     assert population.share(2) == 0.4
     assert population.ratio_weights([0, 2]) == {0: 0.2, 2: 0.8}
-    population.tell(1, 0)
-    population.tell(3, 0)
+    population.report(1, 0)
+    population.report(3, 0)
     assert population.total_examples == 50  # nothing is kept from before
 
 
 def test_what_the_server_knows_counts_whatever_a_client_says() -> None:
-    population = ToldPopulation(3, known={1: 30})
+    population = ReportedPopulation(3, known={1: 30})
     assert population.examples.tolist() == [30, 30, 30]
-    population.tell(1, (1 << 53) - 1)
-    population.tell(0, 10)
+    population.report(1, (1 << 53) - 1)
+    population.report(0, 10)
     assert population.examples.tolist() == [10, 30, 20]
     assert population.ratio_weights([0, 1]) == {0: 0.25, 1: 0.75}
 

@@ -102,7 +102,7 @@ def test_without_an_agreement_the_client_asks_for_it(ask) -> None:
     ("frame", "reason"),
     [
         (told("scaffold"), "method scaffold corrects every local step"),
-        (told("dg_fedreuse"), "method dg_fedreuse looks at gradients"),
+        (told("dg_fedreuse"), "method dg_fedreuse needs gradients"),
         (Frame("../run", facts={AGREEMENT: True}), "is not the name of a run"),
         (Frame("run1", facts={AGREEMENT: True}, body=b"{"), "not an agreement"),
     ],
@@ -114,7 +114,7 @@ def test_what_cannot_be_is_said_in_words(ask, frame: Frame, reason: str) -> None
 def test_with_a_network_a_method_that_corrects_is_accepted(ask) -> None:
     assert frame_of(ask(told("scaffold"), decorate=fedreuse_train(network=object))).facts == {PARTITION: 4}
     facts = frame_of(ask(told("dg_fedreuse"), decorate=fedreuse_train(network=object))).facts
-    assert "hands over no network and loss" in facts[REFUSED]
+    assert "without network and loss" in facts[REFUSED]
 
 
 def test_an_exception_of_the_function_is_its_own(ask) -> None:

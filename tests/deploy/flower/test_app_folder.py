@@ -45,5 +45,5 @@ def test_an_app_is_written_anew_and_nothing_else_is_touched(tmp_path: Path) -> N
     assert "seed = 7\n" in (tmp_path / "app" / "pyproject.toml").read_text()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").touch()
-    with pytest.raises(RunDirectoryError, match="something else"):
+    with pytest.raises(RunDirectoryError, match="other files"):
         write_app(tiny(), Deployment(), tmp_path / "other")

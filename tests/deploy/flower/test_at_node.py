@@ -14,7 +14,7 @@ from fedreuse.core.errors import ConfigError, WireError
 from fedreuse.deploy.flower.client import answer, greet
 from fedreuse.deploy.flower.client_disk import number_of
 from fedreuse.deploy.flower.flat_config import to_flat
-from fedreuse.deploy.flower.frame import ANYBODY, Frame
+from fedreuse.deploy.flower.frame import ANY_CLIENT, Frame
 from fedreuse.deploy.flower.message import content_of, frame_of
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import serve
@@ -115,7 +115,7 @@ def test_a_node_must_know_whom_it_plays(tmp_path: Path, wrong: dict[str, int | s
 
 def test_a_node_without_a_number_is_told_whom_it_plays_and_remembers(tmp_path: Path) -> None:
     nobody = frame_of(greet(message(Frame("run"), "query"), context(tmp_path)))
-    assert (nobody.client, nobody.facts) == (ANYBODY, {})
+    assert (nobody.client, nobody.facts) == (ANY_CLIENT, {})
     with pytest.raises(ConfigError, match="partition-id"):
         answer(message(Frame("run", body=b"x"), "train"), context(tmp_path))
     assert frame_of(greet(message(Frame("run", 4), "query"), context(tmp_path))).client == 4

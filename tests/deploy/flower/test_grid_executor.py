@@ -63,8 +63,8 @@ def spoil_once(node: int, spoil: Spoil | None) -> Callable[[Message, Message], M
         (lambda frame: replace(frame, body=frame.body[:-1] + b"\x00\x01"), "checksum"),
         (lambda frame: replace(frame, body=frame.body + bytes(1 << 21)), "bytes, but at most"),
         (lambda frame: replace(frame, run="other"), "another run"),
-        (lambda frame: replace(frame, client=3), "speaks for client 3"),
-        (lambda frame: replace(frame, facts={}), "what was computed"),
+        (lambda frame: replace(frame, client=3), "in the name of client 3"),
+        (lambda frame: replace(frame, facts={}), "computed work"),
         (lambda frame: replace(frame, facts={"work": {**frame.facts["work"], "seconds": float("inf")}}), "impossible"),
         (None, "did not answer within"),
     ],
@@ -97,7 +97,7 @@ def test_a_wellformed_reply_that_is_no_answer_is_a_lost_one(tmp_path: Path, chan
 
     grid.spoil = spoil_once(FIRST_NODE + 2, other)
     directory = serve(grid, flat)
-    assert f"round 1: reply of client 2 refused: {reason}" in (directory.path / "log.txt").read_text()
+    assert f"round 1: reply of client 2 refused: the reply is {reason}" in (directory.path / "log.txt").read_text()
     assert [row.client for row in directory.ledger() if row.status == "refused"] == [2]
     lost = {"name": "listed", "entries": [{"round": 1, "client": 2, "fate": "lost"}]}
     run(tiny(faults=lost, rounds={"count": 2, "cohort": 6}), tmp_path / "simulated")
@@ -118,7 +118,7 @@ def test_an_answer_to_an_earlier_exchange_is_refused(tmp_path: Path) -> None:
 
     grid.spoil = answer_again
     directory = serve(grid, flat)
-    assert "it answers exchange 1, the question was exchange 2" in (directory.path / "log.txt").read_text()
+    assert "it answers exchange 1 instead of exchange 2" in (directory.path / "log.txt").read_text()
     assert [(event.round_number, event.client) for event in directory.events() if event.outcome == "lost"] == [(2, 4)]
 
 
@@ -163,7 +163,7 @@ def test_a_client_that_left_is_lost_until_another_node_plays_it(tmp_path: Path) 
     grid.spoil = leave
     directory = serve(grid, flat)
     assert (newcomer, "query") in grid.asked
-    assert "node 2000 plays client 5" in (directory.path / "log.txt").read_text()
+    assert "node 2000 is client 5" in (directory.path / "log.txt").read_text()
     run(CONFIG, tmp_path / "simulated")
     assert results(directory)["model"] == results(tmp_path / "simulated")["model"]  # its disk came with it
 

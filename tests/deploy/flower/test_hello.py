@@ -38,8 +38,8 @@ def test_who_cannot_take_part_says_why_and_nobody_waits_for_it(tmp_path: Path, c
     said, log = hello(tmp_path, {2: {"refused": "no data\nhere"}, 3: {"examples": -1}, 4: {}}, min_clients=3)
     said.gather(6, for_all=True)
     assert (sorted(said.roster.nodes), clock.now) == ([0, 1, 5], 0.0)
-    assert "node 1002 is refused: it says: no data here" in log
-    assert "node 1003 is refused: as client 3: its number of examples is -1; it must have some" in log
+    assert "node 1002 is refused: it reports: no data here" in log
+    assert "node 1003 is refused: as client 3: its number of examples is -1; it must be a number" in log
 
 
 def test_a_census_takes_its_time_for_who_may_still_come(tmp_path: Path, clock: Clock) -> None:

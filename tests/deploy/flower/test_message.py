@@ -25,7 +25,7 @@ def test_one_record_with_one_field() -> None:
 def test_a_reply_must_come_from_the_node_that_was_asked() -> None:
     reply = Message(content_of(Frame("run")), reply_to=ask(RecordDict()))
     assert open_reply(reply, 7) == Frame("run")
-    with pytest.raises(WireError, match="node 8 was asked"):
+    with pytest.raises(WireError, match="instead of node 8"):
         open_reply(reply, 8)
 
 

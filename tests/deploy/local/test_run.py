@@ -78,7 +78,7 @@ def test_a_failure_is_raised_with_its_reason(tmp_path: Path) -> None:
 
 def test_a_server_app_that_died_is_noticed(tmp_path: Path) -> None:
     state(tmp_path, state="running", process=2**22 + 1)
-    with pytest.raises(RunError, match="died; the rounds so far are safe, go on with resume=True"):
+    with pytest.raises(RunError, match="died; the rounds so far are safe, continue with resume=True"):
         list(follow(LocalFederation(tmp_path, 1), RunDirectory(tmp_path), tiny(), Listeners([])))
 
 
@@ -87,6 +87,6 @@ def test_a_server_app_that_never_began_is_noticed(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(module, "_WAIT_SECONDS", 0)
     federation, answers = LocalFederation(tmp_path, 1), [False, True]
     monkeypatch.setattr(federation, "has_ended", lambda: answers.pop(0))
-    with pytest.raises(RunError, match="ended before it began"):
+    with pytest.raises(RunError, match="ended before it started"):
         list(follow(federation, RunDirectory(tmp_path / "out"), tiny(), Listeners([])))
     assert answers == []

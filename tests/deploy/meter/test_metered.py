@@ -23,10 +23,10 @@ def test_nodes_are_led_through_the_meter(tmp_path: Path) -> None:
         assert federation.line is meter
         assert meter.address(0) != meter.address(1) != federation.address
         assert meter.command(0, ["flower-supernode"]) == ["flower-supernode"]
-        told = meter.told()
+        told = meter.to_plain()
     assert federation.line is None
     assert (told["meter"], told["up"], told["down"]) == ("relay", "10mbit, 1%", "free")
-    assert "loss was not tested" in told["notes"][0]
+    assert "loses no packets" in told["notes"][0]
     assert told["up_bytes (transport)"] == 0
     assert "up_bytes (interface)" not in told
 

@@ -86,5 +86,5 @@ def test_a_cut_line_loses_everything(open_line: Open) -> None:
         with pytest.raises(TimeoutError):
             line.node.call(lambda: socket.create_connection(server.getsockname(), 0.3))
         assert line.num_lost["up"] >= 1
-        line.mend()
+        line.restore()
         line.node.call(lambda: socket.create_connection(server.getsockname(), 10)).close()

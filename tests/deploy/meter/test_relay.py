@@ -84,7 +84,7 @@ def test_a_cut_cable_lets_nothing_through_until_it_is_mended(relays: Relays) -> 
         relay.cut()
         with pytest.raises(TimeoutError):
             exchange(relay.address, 10, timeout=0.3)
-        relay.mend()
+        relay.restore()
         assert exchange(relay.address, 10) == (10, 0)
 
 

@@ -87,7 +87,7 @@ def test_without_namespaces_a_relay_stands_in_and_says_so(tmp_path: Path, monkey
         meter.close()
     assert meter.kind == "relay"
     assert "not allowed" in meter.notes[0]
-    assert "loss was not tested" in meter.notes[1]
+    assert "loses no packets" in meter.notes[1]
     assert meter.counters.read(0, "up") == {"transport": 0}
 
 
@@ -102,7 +102,7 @@ def test_a_cable_can_be_pulled(tmp_path: Path, kind: transport_meter.MeterKind) 
             command = meter.command(0, sending_command((host, int(port)), 10))
             with pytest.raises(subprocess.TimeoutExpired):
                 subprocess.run(command, capture_output=True, timeout=0.7, check=False)
-            meter.mend(0)
+            meter.restore(0)
             talk(meter, 0, 10)
         finally:
             meter.close()

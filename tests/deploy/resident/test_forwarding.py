@@ -61,7 +61,7 @@ def test_a_worker_of_another_version_is_left_alone(tmp_path: Path, ask: Ask, mon
 
 def test_a_target_must_be_a_client_app() -> None:
     assert loaded(TARGET) is loaded(TARGET)
-    with pytest.raises(ConfigError, match=r"is no ClientApp; write package\.module:name"):
+    with pytest.raises(ConfigError, match=r"is not a ClientApp; write package\.module:name"):
         loaded("tests.deploy.resident.apps:misbehave")
     assert ResidentApp(TARGET).target == TARGET
 

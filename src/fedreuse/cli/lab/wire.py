@@ -40,7 +40,7 @@ def wire_command(
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the bytes of a run's messages by part: masks, values, headers.
+    """Show the bytes of messages by part: masks, values, headers.
 
     It runs up to the last round given, and compares the modelled fields of each message with its bytes and with two
     bounds.

@@ -1,1 +1,1 @@
-"""fedreuse inside a Flower app that exists already: a strategy, and a decorator for its train function."""
+"""fedreuse in an existing Flower app: a strategy, and a decorator for its train function."""

@@ -1,4 +1,4 @@
-"""What a strategy tells an app's clients once: method and links, the model's arrays, the seed, the names of records."""
+"""Agreement between a strategy and an app's clients: method and links, array layout, seed, names of records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Agreement"]
 
 @dataclass(frozen=True)
 class Agreement:
-    """Everything both ends must hold alike."""
+    """Settings that server and clients must share."""
 
     recipe: Recipe
     layout: ArrayLayout
@@ -28,7 +28,7 @@ class Agreement:
     examples_key: str = "num-examples"
 
     def to_bytes(self) -> bytes:
-        """JSON."""
+        """Return the agreement as JSON."""
         plain = {
             "fedreuse": fedreuse.__version__,
             "wire": VERSION,
@@ -41,14 +41,18 @@ class Agreement:
 
     @staticmethod
     def from_bytes(data: bytes) -> Agreement:
-        """The agreement again. It names parts of this package alone: what a server writes is never imported."""
+        """Parse an agreement, which may name parts of this package only: a client imports nothing that a server names.
+
+        Raises:
+            WireError: Another version of fedreuse, a part from elsewhere, or malformed bytes.
+        """
         try:
             plain = json.loads(data)
             versions = plain["fedreuse"], plain["wire"]
             if versions != (fedreuse.__version__, VERSION):
                 raise WireError(
-                    f"the server speaks fedreuse {versions[0]} (wire {versions[1]}), this client "
-                    f"{fedreuse.__version__} (wire {VERSION}); install the same version at both"
+                    f"the server has fedreuse {versions[0]} (wire {versions[1]}), this client "
+                    f"{fedreuse.__version__} (wire {VERSION}); install the same version on both"
                 )
             _refuse_foreign(plain["recipe"])
             layout = ArrayLayout.from_plain(plain["arrays"])
@@ -60,7 +64,7 @@ class Agreement:
 
 
 def _refuse_foreign(node: Any) -> None:
-    """No text in a recipe may be `package.module:Name`, wherever a name may stand."""
+    """Raise WireError for any text of the form `package.module:Name` in a recipe."""
     if isinstance(node, str) and ":" in node:
         raise WireError(
             f"the server asks for {node}, which is not part of fedreuse; a client imports nothing that a server "

@@ -1,4 +1,4 @@
-"""The clients of an existing Flower app as an executor: agreed with once, then asked through envelopes."""
+"""Executor of an existing Flower app's clients: they get the agreement once, then requests in envelopes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import RunError, WireError, refusal
 from fedreuse.core.population import Population
 from fedreuse.deploy.existing_app.decorator import AGREEMENT, MISSING, PARTITION, REFUSED
-from fedreuse.deploy.flower.frame import ANYBODY, Frame, work_of
+from fedreuse.deploy.flower.frame import ANY_CLIENT, Frame, work_of
 from fedreuse.deploy.flower.message import content_of, open_reply, others_of
 from fedreuse.deploy.flower.post import collect
 from fedreuse.engine.executors.executor import Reply, RunExecutor
@@ -29,49 +29,53 @@ if TYPE_CHECKING:
     from fedreuse.core.model import Model
     from fedreuse.deploy.existing_app.agreement import Agreement
 
-__all__ = ["AppClients", "ToldPopulation", "wait_for_nodes"]
+__all__ = ["AppClients", "ReportedPopulation", "wait_for_nodes"]
 
 _log = logging.getLogger("flwr")
 _POLL_SECONDS = 1.0
 
 
-class ToldPopulation(Population):
-    """Clients that say with every trained model how many examples they have.
+class ReportedPopulation(Population):
+    """Population whose clients report their number of examples with every trained model.
 
-    Who has not said it yet counts as an average one of those who have. What the server knows already counts for good,
-    whatever a client says.
+    A client without a report counts with the mean of the reported numbers. Numbers that the server knows are kept,
+    whatever a client reports.
+
+    Args:
+        num_clients: Number of clients.
+        max_examples: Upper limit of a client's weight; None for no limit.
+        known: Examples by client that the server knows.
     """
 
     def __init__(
         self, num_clients: int, max_examples: int | None = None, known: Mapping[int, int] | None = None
     ) -> None:
-        """Nobody has said anything; `known` is the server's own record, by client."""
+        """Start without reports."""
         super().__init__(np.ones(num_clients, np.int64), max_examples)
-        object.__setattr__(self, "_told", np.zeros(num_clients, bool))
+        object.__setattr__(self, "_is_reported", np.zeros(num_clients, bool))
         object.__setattr__(self, "_known", frozenset(known or ()))
         for client, examples in (known or {}).items():
             self._take(client, examples)
 
-    def tell(self, client: int, examples: int) -> None:
-        """A client says that it has so many."""
+    def report(self, client: int, examples: int) -> None:
+        """Record a client's reported number of examples, unless the server knows it."""
         if client not in self._known:  # type: ignore[attr-defined]  # as below
             self._take(client, examples)
 
     def _take(self, client: int, examples: int) -> None:
-        told: np.ndarray = self._told  # type: ignore[attr-defined]  # set past the frozen dataclass
-        self.examples[client], told[client] = examples, True
-        if told.any():
-            self.examples[~told] = max(1, round(float(self.examples[told].mean())))
+        is_reported: np.ndarray = self._is_reported  # type: ignore[attr-defined]  # set past the frozen dataclass
+        self.examples[client], is_reported[client] = examples, True
+        self.examples[~is_reported] = max(1, round(float(self.examples[is_reported].mean())))
 
     @property
     def total_examples(self) -> int:
-        """Examples of all clients, as far as they are known."""
+        """Sum of the examples of all clients, with the mean for unknown ones."""
         return int(self.examples.sum())
 
 
 @dataclass(frozen=True)
 class _Mail:
-    """How requests travel: the app's own configuration beside them, and how long to wait."""
+    """Settings of a round's messages: grid, timeout, and the app's own configuration."""
 
     grid: Grid
     timeout_seconds: float
@@ -80,7 +84,7 @@ class _Mail:
 
 
 def wait_for_nodes(grid: Grid, num_nodes: int) -> list[int]:
-    """The nodes that are there, once there are that many."""
+    """Wait for a number of nodes, and return all that are connected."""
     while len(nodes := sorted(grid.get_node_ids())) < num_nodes:
         _log.info("Waiting for nodes to connect: %d connected (minimum required: %d).", len(nodes), num_nodes)
         time.sleep(_POLL_SECONDS)
@@ -88,7 +92,7 @@ def wait_for_nodes(grid: Grid, num_nodes: int) -> list[int]:
 
 
 class AppClients(RunExecutor):
-    """Delivers envelopes to an app's nodes. Clients are its nodes, by partition id where they have one."""
+    """Executor that delivers envelopes to an app's nodes; clients are nodes, ordered by partition id."""
 
     def __init__(
         self,
@@ -99,37 +103,47 @@ class AppClients(RunExecutor):
         max_examples: int | None = None,
         known: Mapping[int, int] | None = None,
     ) -> None:
-        """Agrees with these nodes; `known` are examples by partition id."""
+        """Send the agreement to these nodes.
+
+        Args:
+            agreement: Settings that server and clients share.
+            grid: Flower's grid.
+            timeout_seconds: Longest wait for the replies of an exchange.
+            nodes: Ids of the nodes.
+            max_examples: Upper limit of a client's weight; None for no limit.
+            known: Examples by partition id that the server knows.
+        """
         self._agreement, self._schema, self._run = agreement, agreement.layout.schema, token_hex(8)
         self._mail = _Mail(grid, timeout_seconds, {}, 0)
-        self._said: dict[int, RecordDict] = {}
-        self._unwilling: dict[int, str] = {}
+        self._metrics: dict[int, RecordDict] = {}
+        self._refusals: dict[int, str] = {}
         self._num_asked = len(nodes)
         partitions = self._agree(nodes)
         self._nodes = dict(enumerate(sorted(partitions, key=lambda node: (partitions[node], node))))
-        at = {client: partitions[node] for client, node in self._nodes.items()}
-        by_client = {client: (known or {})[place] for client, place in at.items() if place in (known or {})}
-        self.population = ToldPopulation(len(self._nodes), max_examples, by_client)
+        partition_of = {client: partitions[node] for client, node in self._nodes.items()}
+        examples = known or {}
+        by_client = {client: examples[part] for client, part in partition_of.items() if part in examples}
+        self.population = ReportedPopulation(len(self._nodes), max_examples, by_client)
 
     def require(self, num_nodes: int) -> None:
-        """Refuse to go on if fewer nodes than that agreed."""
+        """Raise RunError if fewer nodes accepted the agreement."""
         if len(self._nodes) < num_nodes:
             asked = self._num_asked
-            why = next((f": node {node}: {reason}" for node, reason in self._unwilling.items()), "")
+            why = next((f": node {node}: {reason}" for node, reason in self._refusals.items()), "")
             raise RunError(f"only {len(self._nodes)} of {asked} nodes agreed, {num_nodes} must; the log says why{why}")
 
     def begin(self, round_number: int, records: Mapping[str, ConfigRecord]) -> None:
-        """What every request of this round carries for the app itself."""
+        """Start a round; `records` go to the app with every request."""
         self._mail = _Mail(self._mail.grid, self._mail.timeout_seconds, records, round_number)
-        self._said = {}
+        self._metrics = {}
 
     @property
     def contents(self) -> list[RecordDict]:
-        """Metrics that the app's train functions returned in this round, in the order of clients."""
-        return [self._said[client] for client in sorted(self._said)]
+        """Metrics that the app's train functions returned in this round, by client."""
+        return [self._metrics[client] for client in sorted(self._metrics)]
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """One exchange; who lost the agreement gets it again, and the request once more."""
+        """Deliver requests and yield replies; a node that lost the agreement gets it again, with the request."""
         again = []
         for client, message in self._ask(requests):
             reply = self._read(client, message, requests[client])
@@ -143,26 +157,26 @@ class AppClients(RunExecutor):
                     yield reply
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        """Never asked: an app evaluates by itself."""
+        """Raise RunError: Flower's own messages evaluate an existing app."""
         del model, num_examples
         raise RunError("an existing app is evaluated by Flower's own messages")
 
     def end_round(self, acks: Mapping[int, int]) -> None:
-        """The clients' own disks follow the commit rule."""
+        """Do nothing: clients commit their own state."""
 
     def close(self) -> None:
-        """The nodes belong to themselves."""
+        """Do nothing: the nodes are not started here."""
 
     def _agree(self, nodes: list[int]) -> dict[int, int]:
-        """Tell nodes the agreement: the partition of each that accepts; who does not is left out, with a reason."""
-        content = content_of(Frame(self._run, ANYBODY, {AGREEMENT: True}, self._agreement.to_bytes()))
+        """Send the agreement; return the partition ids of the nodes that accept, and log the reasons of the others."""
+        content = content_of(Frame(self._run, ANY_CLIENT, {AGREEMENT: True}, self._agreement.to_bytes()))
         messages = [Message(content, node, MessageType.TRAIN) for node in nodes]
         partitions = {}
         for node, reply in collect(self._mail.grid, messages, self._mail.timeout_seconds):
             try:
                 facts = self._open(reply, node).facts
-            except Exception as error:  # as above
-                self._unwilling[node] = refusal(error)
+            except Exception as error:  # any error refuses this node only
+                self._refusals[node] = refusal(error)
                 _log.warning("node %d does not agree: %s; is its train function decorated?", node, refusal(error))
                 continue
             partition = facts.get(PARTITION)
@@ -189,33 +203,33 @@ class AppClients(RunExecutor):
         if frame.run != self._run:
             raise WireError("it belongs to another run")
         if REFUSED in frame.facts:
-            raise WireError(f"it says: {frame.facts[REFUSED]}")
+            raise WireError(f"it reports: {frame.facts[REFUSED]}")
         return frame
 
-    def _hear(self, client: int, reply: Message) -> None:
-        """What the app itself returned: metrics, with the number of examples among them, if it trained."""
-        said = others_of(reply)
-        metrics = {name: record for name, record in said.items() if isinstance(record, MetricRecord)}
+    def _record_metrics(self, client: int, reply: Message) -> None:
+        """Record the app's metrics, and the number of examples among them."""
+        records = others_of(reply)
+        metrics = {name: record for name, record in records.items() if isinstance(record, MetricRecord)}
         for record in metrics.values():
             examples = record.get(self._agreement.examples_key)
             if isinstance(examples, int | float) and 0 <= examples < 1 << 53:
-                self.population.tell(client, int(examples))
+                self.population.report(client, int(examples))
         if metrics:
-            self._said[client] = RecordDict(dict(metrics))
+            self._metrics[client] = RecordDict(dict(metrics))
 
     def _read(self, client: int, message: Message, request: Envelope) -> Reply | str | None:
-        """The reply; `MISSING` from a node that lost the agreement; None if refused, and then nothing of it counts."""
+        """Return the reply; `MISSING` from a node without the agreement; None for a refused reply."""
         try:
             frame = self._open(message, self._nodes[client])
             if MISSING in frame.facts:
                 return MISSING
             if frame.client != client:
-                raise WireError(f"it speaks for client {frame.client}")
+                raise WireError(f"it is in the name of client {frame.client}")
             envelope, work = Envelope.from_bytes(frame.body, self._schema), work_of(frame)
             if envelope.exchange != request.exchange:
-                raise WireError(f"it answers exchange {envelope.exchange}, the question was {request.exchange}")
-            self._hear(client, message)
-        except Exception as error:  # whatever one reply does, it is that reply that is refused
+                raise WireError(f"it answers exchange {envelope.exchange} instead of exchange {request.exchange}")
+            self._record_metrics(client, message)
+        except Exception as error:  # any error refuses this reply only
             _log.warning("round %d: reply of client %d refused: %s", self._mail.round_number, client, refusal(error))
             return None
         return Reply(client, envelope, work)

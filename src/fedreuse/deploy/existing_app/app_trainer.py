@@ -1,4 +1,4 @@
-"""A local trainer that is a Flower app's own train function; its network and loss, if handed over, for gradients."""
+"""Local trainer that calls a Flower app's train function; gradients need the app's network and loss."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ __all__ = ["AppTrainer", "OwnTraining"]
 
 @dataclass(frozen=True)
 class OwnTraining:
-    """What an app hands over: its train function; for some methods its network, and the loss of batch after batch.
+    """Training of an existing app.
 
-    `loss(network, context)` yields the loss of each batch of this client's training examples.
+    Args:
+        train: The app's train function.
+        network: Makes the torch network that `train` trains; for methods that correct local steps.
+        loss: `loss(network, context)` yields the loss of each of the client's batches; for methods with gradients.
     """
 
     train: Callable[[Message, Context], Message]
@@ -43,28 +46,28 @@ class OwnTraining:
     loss: Callable[[Any, Context], Iterable[Any]] | None = None
 
     def check(self, name: str, needs: Needs) -> None:
-        """Refuse a method that this app gives too little for, by its name."""
+        """Raise ConfigError for a method that needs more than this app gives."""
         if needs.gradients and (self.network is None or self.loss is None):
             raise ConfigError(
-                f"method {name} looks at gradients, but the train function hands over no network and loss; write "
+                f"method {name} needs gradients, but the train function is decorated without network and loss; write "
                 "@fedreuse_train(network=Net, loss=losses), or choose a method that needs only the trained model, "
                 "such as fedavg, fed_ef, clag, or dg_fedreuse with gate: age_only and mu: 0"
             )
         if needs.corrections and self.network is None:
             raise ConfigError(
-                f"method {name} corrects every local step, but the train function hands over no network; write "
+                f"method {name} corrects every local step, but the train function is decorated without network; write "
                 "@fedreuse_train(network=Net), or choose a method that needs only the trained model, such as fedavg, "
                 "fed_ef, clag, or dg_fedreuse with gate: age_only and mu: 0"
             )
 
 
 class AppTrainer:
-    """One client of an app in one exchange."""
+    """Trainer of one client of an app in one exchange."""
 
     def __init__(
         self, own: OwnTraining, agreement: Agreement, message: Message, context: Context, where: tuple[int, int]
     ) -> None:
-        """`where` is the client and the round; `message` is what Flower delivered, with our record taken out."""
+        """Take the message as Flower delivered it, without the fedreuse record; `where` is client and round."""
         self._own, self._agreement, self._message, self._context = own, agreement, message, context
         self.client, self._round = where
         self._records = dict(message.content)
@@ -74,40 +77,41 @@ class AppTrainer:
 
             self.schema = self.schema.with_head(declared_head(own.network()))
         self.work = Work()
-        self.said: dict[str, ConfigRecord | MetricRecord] = {}
-        """What the train function returned beside its arrays."""
+        self.returned: dict[str, ConfigRecord | MetricRecord] = {}
+        """Records that the train function returned beside its arrays."""
 
     @property
     def initial(self) -> Model:
-        """Not told: only personal models start from it, and those are refused."""
-        raise RunError("an existing app's clients are not told the initial model")
+        """Not available: only personal models start from it, and the strategy refuses those."""
+        raise RunError("the clients of an existing app do not know the initial model")
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """The stream of a purpose for this client and round."""
+        """Return the random stream of a purpose for this client and round."""
         return stream(self._agreement.seed, purpose, self._round, self.client)
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
     ) -> Trained:
-        """The app's own function, from this model; a correction enters its optimizer's steps."""
+        """Train with the app's function from this model; a correction is applied at each step of its optimizer."""
         del purpose
         if steps is not None:
-            raise RunError("an existing app decides itself how many steps it takes")
+            raise RunError("an existing app decides its number of steps itself")
         began, agreement = perf_counter(), self._agreement
         self._message.content = RecordDict({agreement.arrays_key: agreement.layout.record(start), **self._records})
-        with self._watched(start, correction) as seen:
+        with self._observed(start, correction) as steps_taken:
             reply = self._own.train(self._message, self._context)
         arrays, examples = self._read(reply)
-        if correction is not None and examples and not seen.count:
+        if correction is not None and examples and not steps_taken.count:
             raise RunError(
                 f"method {agreement.recipe.name} corrects every local step, but the train function took no step of a "
                 "torch optimizer"
             )
-        self.work += Work(seen.count, examples, 0, 0, 0, perf_counter() - began)
-        return Trained(agreement.layout.model(arrays), seen.count, examples, seen.lr, seen.momentum)
+        self.work += Work(steps_taken.count, examples, 0, 0, 0, perf_counter() - began)
+        model = agreement.layout.model(arrays)
+        return Trained(model, steps_taken.count, examples, steps_taken.lr, steps_taken.momentum)
 
     def gradient(self, at: Model, names: Collection[str], plan: BatchPlan, purpose: str) -> Tensors:
-        """Of the app's own loss, over batches of its own."""
+        """Return the gradient of the app's loss over its own batches."""
         from fedreuse.learning.user_loop import gradient  # torch, only where the app brings it
 
         del purpose
@@ -117,42 +121,43 @@ class AppTrainer:
         arrays = {
             name: array for part in (at.weights, at.buffers, at.counters) for name, array in to_arrays(part).items()
         }
-        found, num_batches = gradient(
+        gradients, num_batches = gradient(
             self._own.network(), lambda network: loss(network, self._context), arrays, names, plan
         )
         self.work += Work(0, 0, num_batches, 0, 0, perf_counter() - began)
-        return from_arrays(self.schema.weights.subset(names), found)
+        return from_arrays(self.schema.weights.subset(names), gradients)
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
-        """Never asked: Flower's own evaluation is."""
+        """Raise RunError: Flower's own messages evaluate an existing app."""
         del model, split
         raise RunError("an existing app is evaluated by Flower's own messages")
 
-    def _watched(self, start: Model, correction: Correction | None) -> Any:
+    def _observed(self, start: Model, correction: Correction | None) -> Any:
         if self._own.network is None:
-            return nullcontext(_Unseen())
+            return nullcontext(_UnknownSteps())
         from fedreuse.learning.user_loop import corrected  # torch, only where the app brings it
 
         return corrected(self._own.network(), start, correction)
 
     def _read(self, reply: Message) -> tuple[dict[str, np.ndarray], int]:
-        """The arrays and the number of examples of the app's reply; the rest goes to the server as it is."""
+        """Return arrays and number of examples of the app's reply; other records go to the server unchanged."""
         if reply.has_error():
             raise RunError(f"the train function replied with an error: {reply.error.reason}")
-        held = [record for record in reply.content.values() if isinstance(record, ArrayRecord)]
-        if len(held) != 1:
-            raise RunError(f"the train function returned {len(held)} array records; one is expected, the trained model")
-        self.said = {name: record for name, record in reply.content.items() if not isinstance(record, ArrayRecord)}
+        models = [record for record in reply.content.values() if isinstance(record, ArrayRecord)]
+        if len(models) != 1:
+            raise RunError(f"the train function returned {len(models)} array records; it must return one, the model")
+        self.returned = {name: record for name, record in reply.content.items() if not isinstance(record, ArrayRecord)}
         key = self._agreement.examples_key
-        told = [record[key] for record in self.said.values() if isinstance(record, MetricRecord) and key in record]
-        if len(told) != 1 or isinstance(told[0], list) or not 0 <= told[0] < 1 << 53:
-            raise RunError(f"the train function must return the number of examples as one metric {key!r}, got {told}")
-        return arrays_of(held[0]), int(told[0])
+        metrics = [record for record in self.returned.values() if isinstance(record, MetricRecord)]
+        counts = [record[key] for record in metrics if key in record]
+        if len(counts) != 1 or isinstance(counts[0], list) or not 0 <= counts[0] < 1 << 53:
+            raise RunError(f"the train function must return the number of examples as one metric {key!r}, got {counts}")
+        return arrays_of(models[0]), int(counts[0])
 
 
 @dataclass
-class _Unseen:
-    """Steps of a loop that nobody watches."""
+class _UnknownSteps:
+    """Steps of a training loop that cannot be observed."""
 
     count: int = 0
     lr: float = 0.0

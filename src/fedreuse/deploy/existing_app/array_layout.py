@@ -1,4 +1,4 @@
-"""Flower's arrays and our model: the same numbers, by name, in the order in which an app keeps them."""
+"""Conversion between Flower's array records and models, by name, in the order of the app."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ _FLOATS = ("float32", "float64")
 class ArrayLayout:
     """Names, shapes and dtypes of an app's arrays.
 
-    Floating point is a weight, unless its name ends as BatchNorm's running statistics do; whole numbers are counters.
+    Floating-point arrays are weights, except BatchNorm's running statistics, which are buffers; integers are counters.
     """
 
     arrays: tuple[tuple[str, tuple[int, ...], str], ...]
 
     @classmethod
     def of(cls, record: ArrayRecord) -> ArrayLayout:
-        """The layout of a record."""
+        """Return the layout of a record."""
         return cls(tuple((name, tuple(array.shape), str(np.dtype(array.dtype))) for name, array in record.items()))
 
     @classmethod
     def from_plain(cls, plain: Sequence[Sequence[Any]]) -> ArrayLayout:
-        """What `to_plain` wrote; it may have come from outside."""
+        """Return the layout of plain data from `to_plain`, which may come from the network."""
         return cls(tuple((str(name), tuple(int(size) for size in shape), str(kind)) for name, shape, kind in plain))
 
     def to_plain(self) -> list[list[Any]]:
-        """As JSON can hold it."""
+        """Return the layout as plain data, for JSON."""
         return [[name, list(shape), kind] for name, shape, kind in self.arrays]
 
     @cached_property
     def schema(self) -> ModelSchema:
-        """The tensors by role."""
+        """Schema of the model: tensors by role."""
         specs = [_spec(*array) for array in self.arrays]
         roles = {role: tuple(spec for spec in specs if spec.role == role) for role in ("weight", "buffer", "counter")}
         if not roles["weight"]:
-            raise ConfigError("initial_arrays: no array holds weights; hand over the model's arrays, by name")
+            raise ConfigError("initial_arrays: no array holds weights; give the model's arrays, by name")
         try:
             return ModelSchema(Schema(roles["weight"]), Schema(roles["buffer"]), Schema(roles["counter"]))
         except ValueError as error:
@@ -61,22 +61,22 @@ class ArrayLayout:
             ) from None
 
     def model(self, arrays: Mapping[str, np.ndarray]) -> Model:
-        """Arrays as a model; other names, shapes or dtypes are refused."""
-        there = tuple((name, tuple(array.shape), str(array.dtype)) for name, array in arrays.items())
-        if sorted(there) != sorted(self.arrays):
-            raise RunError(f"the train function returns other arrays than it was given: {_difference(self, there)}")
+        """Return arrays as a model; raise RunError for other names, shapes or dtypes."""
+        returned = tuple((name, tuple(array.shape), str(array.dtype)) for name, array in arrays.items())
+        if sorted(returned) != sorted(self.arrays):
+            raise RunError(f"the train function returns other arrays than it was given: {_difference(self, returned)}")
         schema = self.schema
         return Model(*(from_arrays(part, arrays) for part in (schema.weights, schema.buffers, schema.counters)))
 
     def record(self, model: Model) -> ArrayRecord:
-        """A model as Flower's record, in the app's own order."""
+        """Return a model as a Flower record, in the app's order."""
         parts = (model.weights, model.buffers, model.counters)
         arrays = {name: array for part in parts for name, array in to_arrays(part).items()}
         return ArrayRecord({name: Array(np.array(arrays[name])) for name, _, _ in self.arrays})
 
 
 def arrays_of(record: ArrayRecord) -> dict[str, np.ndarray]:
-    """A record as plain arrays."""
+    """Return a record as NumPy arrays."""
     return {name: array.numpy() for name, array in record.items()}
 
 
@@ -85,7 +85,7 @@ def _spec(name: str, shape: tuple[int, ...], kind: str) -> TensorSpec:
         return TensorSpec(name, shape, kind, "counter")
     if kind not in _FLOATS:
         raise ConfigError(
-            f"initial_arrays: {name} is {kind}; only float32, float64 and int64 can travel: convert it, or keep it "
+            f"initial_arrays: {name} is {kind}; only float32, float64 and int64 can be sent: convert it, or leave it "
             "out of the record"
         )
     last = name.rpartition(".")[2]
@@ -94,9 +94,9 @@ def _spec(name: str, shape: tuple[int, ...], kind: str) -> TensorSpec:
     return TensorSpec(name, shape, kind)
 
 
-def _difference(layout: ArrayLayout, there: Sequence[tuple[Any, ...]]) -> str:
-    wanted, found = {name: rest for name, *rest in layout.arrays}, {name: rest for name, *rest in there}
-    for name in sorted({*wanted, *found}):
-        if wanted.get(name) != found.get(name):
-            return f"{name} is {found.get(name, 'absent')}, but was {wanted.get(name, 'absent')}"
-    return "a name is there twice"
+def _difference(layout: ArrayLayout, returned: Sequence[tuple[Any, ...]]) -> str:
+    given, got = {name: rest for name, *rest in layout.arrays}, {name: rest for name, *rest in returned}
+    for name in sorted({*given, *got}):
+        if given.get(name) != got.get(name):
+            return f"{name} is {got.get(name, 'absent')}, but was {given.get(name, 'absent')}"
+    return "a name occurs twice"

@@ -1,10 +1,10 @@
-"""The client side of an existing Flower app: a decorator for its train function, which stays as it is.
+"""Client side of an existing Flower app: a decorator for its unchanged train function.
 
     @app.train()
     @fedreuse_train
     def train(message, context): ...
 
-Messages of another strategy reach the function untouched.
+Messages of other strategies reach the function unchanged.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["AGREEMENT", "MISSING", "PARTITION", "REFUSED", "Train", "fedreuse_train"]
 
 AGREEMENT, MISSING, REFUSED, PARTITION = "agreement", "missing", "refused", "partition"
-"""Facts of a frame: it brings the agreement; the client lacks it; the client cannot go on; the node's partition id."""
+"""Facts of a frame: it holds the agreement; the client lacks it; the client refuses; the node's partition id."""
 Train = Callable[[Message, Context], Message]
 _FILE = "agreement.json"
 
@@ -51,8 +51,22 @@ def fedreuse_train(
 ) -> Train | Callable[[Train], Train]:
     """Let a train function answer a `FedReuseStrategy`.
 
-    `network` makes the torch network that the function trains: methods that correct local steps need it. Those that
-    look at gradients also need `loss(network, context)`, which yields the loss of each training batch of this client.
+    Args:
+        function: The train function of the app, `(message, context) -> message`.
+        network: Makes the torch network that the function trains; methods that correct local steps need it.
+        loss: `loss(network, context)` yields the loss of each training batch of this client; methods that use gradients
+            need it as well.
+
+    Returns:
+        The decorated function; with keywords only, a decorator.
+
+    Example:
+        >>> from fedreuse.deploy import fedreuse_train
+        >>> @fedreuse_train
+        ... def train(message, context):
+        ...     ...
+        >>> train.__name__
+        'train'
     """
     if function is None:
         return partial(_decorated, network=network, loss=loss)
@@ -72,7 +86,7 @@ def _decorated(function: Train, network: Any = None, loss: Any = None) -> Train:
 
 
 def _answer(own: OwnTraining, message: Message, context: Context) -> RecordDict:
-    """What cannot go on is said in words: the server then ends with them."""
+    """Answer a frame; errors go to the server as text, which logs them."""
     frame = frame_of(message)
     try:
         folder = run_folder(context, frame.run)
@@ -80,7 +94,7 @@ def _answer(own: OwnTraining, message: Message, context: Context) -> RecordDict:
             return content_of(Frame(frame.run, frame.client, _agree(own, frame, folder, context)))
         if not (folder / _FILE).exists():
             return content_of(Frame(frame.run, frame.client, {MISSING: True}))
-        return _converse(own, message, context, folder)
+        return _answer_request(own, message, context, folder)
     except FedreuseError as error:
         return content_of(Frame(frame.run, frame.client, {REFUSED: str(error)}))
 
@@ -88,15 +102,15 @@ def _answer(own: OwnTraining, message: Message, context: Context) -> RecordDict:
 def _agree(own: OwnTraining, frame: Frame, folder: Path, context: Context) -> dict[str, Any]:
     agreement = Agreement.from_bytes(frame.body)
     own.check(agreement.recipe.name, agreement.recipe.method.needs)
-    beside = folder / f"{_FILE}.{context.node_id}"  # nodes that share a disk write the same
-    beside.write_bytes(frame.body)
-    beside.replace(folder / _FILE)
+    partial_file = folder / f"{_FILE}.{context.node_id}"  # nodes may share a disk: each writes its own, then renames
+    partial_file.write_bytes(frame.body)
+    partial_file.replace(folder / _FILE)
     partition = context.node_config.get("partition-id")
     return {PARTITION: partition} if isinstance(partition, int) else {}
 
 
-def _converse(own: OwnTraining, message: Message, context: Context, folder: Path) -> RecordDict:
-    """One request: the same client function as everywhere, on a trainer that is the app's own."""
+def _answer_request(own: OwnTraining, message: Message, context: Context, folder: Path) -> RecordDict:
+    """Answer one request with the client function of simulations, on the app's own trainer."""
     frame, agreement = frame_of(message), Agreement.from_bytes((folder / _FILE).read_bytes())
     schema, client = agreement.layout.schema, frame.client
     request = Envelope.from_bytes(frame.body, schema)
@@ -109,5 +123,5 @@ def _converse(own: OwnTraining, message: Message, context: Context, folder: Path
         if record is not known:
             store.save(client, record)
     content = content_of(Frame(frame.run, client, {"work": asdict(trainer.work)}, envelope.to_bytes()))
-    content.update(trainer.said)
+    content.update(trainer.returned)
     return content

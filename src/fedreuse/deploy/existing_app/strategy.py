@@ -1,6 +1,6 @@
-"""Every method and link for an app that exists: a strategy with Flower's own `start(grid, initial_arrays, num_rounds)`.
+"""Flower strategy for existing apps, with every method and link, started with `start(grid, initial_arrays, rounds)`.
 
-Flower's loop, evaluation and result stay as they are; only the training of a round is a conversation of ours.
+Flower's loop, evaluation and result are unchanged; only the training of a round is done by fedreuse.
 """
 
 from __future__ import annotations
@@ -40,17 +40,31 @@ _log = logging.getLogger("flwr")
 
 
 class FedReuseStrategy(FedAvg):
-    """A method by name, with its links, in the place of Flower's FedAvg, whose other arguments it takes too.
+    """Flower strategy that trains with a fedreuse method and its links; it replaces Flower's FedAvg.
 
-    strategy = FedReuseStrategy({"name": "lean", "budget": 0.05})
-    strategy = FedReuseStrategy("fed_ef", fraction_train=0.5)
-    strategy = FedReuseStrategy("fedavg", uplink={"update": {"name": "top_k", "ratio": 0.1}})
+    Args:
+        method: Name or settings of a method, as in a configuration, with its aggregation rule in `aggregate`.
+        uplink: Links of uploads by group, such as `{"update": {"name": "top_k", "ratio": 0.1}}`.
+        downlink: Links of downloads by group.
+        buffers: `dense` sends normalisation statistics as they are, `as_weights` through the links of the weights.
+        seed: Seed of cohorts and of random parts.
+        max_norm: Updates with a larger L2 norm are refused, above 0; None for no limit.
+        max_examples: Upper limit of a client's weight, at least 1; None for no limit.
+        examples: Examples by partition id that the server knows, used instead of the nodes' reports.
+        flower: Arguments of Flower's FedAvg, such as `fraction_train`.
 
-    Every bound and rule of a run is here: `max_norm`, `max_examples`, and the aggregation rule inside `method`, as in
-    `FedReuseStrategy({"name": "averaging", "aggregate": "multi_krum"}, max_norm=5)`. `examples` is the server's own
-    record of examples by partition id, which counts in the place of what nodes say.
+    `ledger` holds the bytes of every message; `resolved` is the recipe once the federation is known.
 
-    `ledger` holds what crossed, message by message; `resolved` the recipe once the federation is known.
+    Raises:
+        ConfigError: An unknown name, a value out of range, or a method that an existing app cannot run.
+
+    Example:
+        >>> from fedreuse.deploy import FedReuseStrategy
+        >>> strategy = FedReuseStrategy({"name": "lean", "budget": 0.05})
+        >>> strategy = FedReuseStrategy("fed_ef", fraction_train=0.5)
+        >>> strategy = FedReuseStrategy({"name": "averaging", "aggregate": "multi_krum"}, max_norm=5)
+        >>> strategy.recipe.name
+        'averaging'
     """
 
     def __init__(  # noqa: PLR0913 - keywords, each with a default
@@ -66,7 +80,7 @@ class FedReuseStrategy(FedAvg):
         examples: Mapping[int, int] | None = None,
         **flower: Any,
     ) -> None:
-        """As in a configuration, `method` with its rule in `aggregate`; `flower` goes to Flower's FedAvg."""
+        """Check the settings; nothing is sent yet."""
         super().__init__(**flower)
         require(max_norm is None or max_norm > 0, "max_norm must be positive", max_norm)
         require(max_examples is None or max_examples >= 1, "max_examples must be at least 1", max_examples)
@@ -83,7 +97,7 @@ class FedReuseStrategy(FedAvg):
         _check(self.recipe)
 
     def summary(self) -> None:
-        """Log what is run."""
+        """Log method and links."""
         plain = self.resolved.to_plain()
         _log.info("\t├──> Method: %s", plain["method"])
         _log.info("\t├──> Links: up %s | down %s | buffers %s", plain["uplink"], plain["downlink"], plain["buffers"])
@@ -99,11 +113,11 @@ class FedReuseStrategy(FedAvg):
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: Callable[[int, ArrayRecord], MetricRecord | None] | None = None,
     ) -> Result:
-        """Flower's own loop, with a round of ours where it trains."""
+        """Run Flower's loop, with fedreuse rounds as its training."""
         layout = ArrayLayout.of(initial_arrays)
         num_nodes = max(self.min_available_nodes, self.min_train_nodes)
         nodes = wait_for_nodes(grid, num_nodes)
-        # an app's clients are not told the initial model: the first contact is dense
+        # clients do not know the initial model, so the first contact is dense
         scope = Scope(layout.schema, len(nodes), self._cohort(len(nodes)), num_rounds, shares_initial=False)
         self.resolved = self.recipe.resolved(scope)
         agreement = Agreement(self.resolved, layout, self.seed, self.arrayrecord_key, self.weighted_by_key)
@@ -121,10 +135,10 @@ class FedReuseStrategy(FedAvg):
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """The whole conversation of the round happens here: it may take several exchanges."""
+        """Run the whole round here, since it may take several exchanges; return no messages for Flower to send."""
         del arrays, grid
         if self._training is None:
-            raise RunError("a FedReuseStrategy trains through start(grid, initial_arrays, num_rounds)")
+            raise RunError("start a FedReuseStrategy with start(grid, initial_arrays, num_rounds)")
         if self.fraction_train:
             config["server-round"] = server_round
             self._training.round(server_round, {self.configrecord_key: config})
@@ -133,7 +147,7 @@ class FedReuseStrategy(FedAvg):
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
-        """What the conversation led to."""
+        """Return the model and metrics of the round."""
         del server_round, replies
         assert self._training is not None
         contents = self._training.clients.contents
@@ -144,56 +158,58 @@ class FedReuseStrategy(FedAvg):
 
 
 class _Training:
-    """The rounds of one start, with the same loop as everywhere."""
+    """Rounds of one `start`, run with the engine of simulations."""
 
     def __init__(
         self, agreement: Agreement, clients: AppClients, initial: ArrayRecord, size: tuple[int, int], ledger: Ledger
     ) -> None:
         num_rounds, cohort = size
-        recipe, seed, everybody = agreement.recipe, agreement.seed, len(clients.population)
-        recipe.method.needs.check(recipe.name, cohort, everybody, accept_approximation=False)
+        recipe, seed, num_clients = agreement.recipe, agreement.seed, len(clients.population)
+        recipe.method.needs.check(recipe.name, cohort, num_clients, accept_approximation=False)
         self.clients, self._layout, self._ledger = clients, agreement.layout, ledger
         self._method, self._look_ahead = recipe.build(), recipe.method.needs.look_ahead
         is_private = private_mean_of(recipe.method) is not None
-        self._secret = token_bytes(32) if is_private else None  # of noise and cohorts; it dies with the server app
+        self._secret = token_bytes(32) if is_private else None  # for noise and cohorts; it is never stored
         self._recipe = recipe
-        self._schedule = Schedule.draw(everybody, num_rounds, cohort, AlwaysAvailable(), seed, self._secret)
+        self._schedule = Schedule.draw(num_clients, num_rounds, cohort, AlwaysAvailable(), seed, self._secret)
         model = agreement.layout.model(arrays_of(initial))
         self._record = ServerRecord(self._method.server.init(model, clients.population))
 
     def bound(self, max_norm: float | None) -> None:
-        """Refuse longer updates from now on."""
+        """Refuse updates with a larger norm from now on."""
         self._method = replace(self._method, max_norm=max_norm)
 
     @property
     def arrays(self) -> ArrayRecord:
-        """The model as it is now."""
+        """Current model."""
         return self._layout.record(self._method.server.model(self._record.state))
 
     def round(self, number: int, records: Mapping[str, ConfigRecord]) -> None:
-        """One conversation."""
+        """Run one round."""
         self.clients.begin(number, records)
         cohort = self._schedule.cohort(number, self._look_ahead)
         cohort = replace(cohort, population=self.clients.population, secret=self._secret)
         seen = len(self._ledger.rows), len(self._ledger.events)
         record = run_round(self._method, self._record, cohort, self.clients, self._ledger, self._layout.schema)
-        self._record = mark_durable(record)  # a server app that dies takes its run with it: nobody will go back
-        self._tell(number, seen)
+        self._record = mark_durable(
+            record
+        )  # no recovery: a server app that dies ends the run, so that no client is asked to go back
+        self._log_round(number, seen)
 
-    def _tell(self, number: int, seen: tuple[int, int]) -> None:
+    def _log_round(self, number: int, seen: tuple[int, int]) -> None:
         rows, events = self._ledger.rows[seen[0] :], self._ledger.events[seen[1] :]
         total = {way: sum(row.total_bytes for row in rows if row.direction == way) for way in ("down", "up")}
-        fates = {fate: sum(event.outcome == fate for event in events) for fate in ("fresh", "reused", "lost")}
-        said = ", ".join(f"{count} {fate}" for fate, count in fates.items())
-        _log.info("fedreuse round %d: %s; %d bytes down, %d bytes up", number, said, total["down"], total["up"])
+        outcomes = {name: sum(event.outcome == name for event in events) for name in ("fresh", "reused", "lost")}
+        counts = ", ".join(f"{count} {name}" for name, count in outcomes.items())
+        _log.info("fedreuse round %d: %s; %d bytes down, %d bytes up", number, counts, total["down"], total["up"])
         if (privacy := spent(self._recipe.method, self._ledger.events)) is not None:
             _log.info("fedreuse round %d: epsilon %.3f so far (delta %g)", number, privacy["epsilon"], privacy["delta"])
 
 
 def _check(recipe: Recipe) -> None:
-    """Refuse by name what no existing app can do."""
-    name, way_out = recipe.name, "deploy it as an app of fedreuse's own: fedreuse deploy CONFIG"
+    """Raise ConfigError for methods that an existing app cannot run."""
+    name, way_out = recipe.name, "deploy it as an app of fedreuse: fedreuse deploy CONFIG"
     if recipe.method.needs.steps:
-        raise ConfigError(f"method {name} says how many steps a client takes, which the app decides here; {way_out}")
+        raise ConfigError(f"method {name} sets the number of local steps, which the app decides here; {way_out}")
     if recipe.method.is_personal:
         raise ConfigError(f"method {name} keeps models at clients that Flower's evaluation never sees; {way_out}")

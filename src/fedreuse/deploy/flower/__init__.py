@@ -1,1 +1,1 @@
-"""The deployment on Flower: server app, client app, and what crosses between them."""
+"""Deployment on Flower: server app, client app, and their messages."""

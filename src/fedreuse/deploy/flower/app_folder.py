@@ -1,4 +1,4 @@
-"""A complete Flower app on disk: two modules of one line each, and a pyproject.toml with the run's flat keys."""
+"""A Flower app folder: a server module, a client module, and a pyproject.toml with the run's flat keys."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["PACKAGE", "write_app"]
 
 PACKAGE = "fedreuse_app"
-_SERVER = '''"""The server app: fedreuse's own."""
+_SERVER = '''"""Server app of fedreuse."""
 
 from fedreuse.deploy.flower.server import app
 
 __all__ = ["app"]
 '''
-_CLIENT = '''"""The client app: fedreuse's own."""
+_CLIENT = '''"""Client app of fedreuse."""
 
 from fedreuse.deploy.flower.client import app
 
@@ -52,16 +52,20 @@ publisher = "fedreuse"
 serverapp = "{package}.server:app"
 clientapp = "{package}.client:app"
 
-# The keys of the configuration, and those of the deployment. What is no number, text or flag is written as YAML.
+# Keys of the configuration and of the deployment. Values other than numbers, text and flags are YAML.
 [tool.flwr.app.config]
 {config}
 """
 
 
 def write_app(config: RunConfig, options: Deployment, folder: Path) -> Path:
-    """Write the app's four files; an app that is already there is written anew, anything else is left alone."""
+    """Write the four files of an app, over an existing app of fedreuse.
+
+    Raises:
+        RunDirectoryError: The folder holds anything else.
+    """
     if folder.exists() and any(folder.iterdir()) and not (folder / PACKAGE / "server.py").exists():
-        raise RunDirectoryError(f"{folder} holds something else than an app of ours; choose another folder")
+        raise RunDirectoryError(f"{folder} holds other files than an app of fedreuse; choose another folder")
     files = {
         f"{PACKAGE}/__init__.py": '"""A Flower app written by `fedreuse deploy`."""\n',
         f"{PACKAGE}/server.py": _SERVER,
@@ -77,7 +81,7 @@ def write_app(config: RunConfig, options: Deployment, folder: Path) -> Path:
 
 def _project(config: RunConfig, options: Deployment) -> str:
     return _PROJECT.format(
-        name=f"fedreuse-{config.run_id}",  # Flower takes no more than 32 letters, digits and hyphens
+        name=f"fedreuse-{config.run_id}",  # Flower allows at most 32 letters, digits and hyphens
         title=f"fedreuse run {config.label}",
         version=fedreuse.__version__,
         package=PACKAGE,
@@ -86,7 +90,7 @@ def _project(config: RunConfig, options: Deployment) -> str:
 
 
 def _toml(flat: Flat) -> str:
-    """One line per key; JSON's scalars are TOML's, but for floats that JSON may not hold."""
+    """Return one line per key; JSON scalars are valid TOML, except non-finite floats."""
     return "\n".join(f"{_key(key)} = {json.dumps(value)}" for key, value in flat.items())
 
 

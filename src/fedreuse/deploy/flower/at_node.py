@@ -1,6 +1,6 @@
-"""The client where it works: the same client function as in a simulation, its memory on the client's own disk.
+"""The client at its node: the client function of a simulation, with its state on the client's own disk.
 
-What a run needs is built at its first message and kept while the process lives.
+Data and network of a run are prepared at its first message and kept while the process lives.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ app = ClientApp()
 
 @app.query()
 def greet(message: Message, context: Context) -> Message:
-    """Hello: with a key of its own a node proves who it is; one without a number is told whom it plays."""
+    """Answer a hello: prove the node's key, and report the facts of its client once its number is known."""
     request = frame_of(message)
     number, challenge = number_of(context, request), request.facts.get("challenge")
     key, facts = context.node_config.get("key-path"), dict[str, Any]()
     if key and isinstance(challenge, bytes):
         facts = prove(Path(str(key)), request.run, challenge, context.node_id)
-    told = Frame(request.run) if number is None else client_of(request, context).hello(request)
-    return Message(content_of(replace(told, facts={**facts, **told.facts})), reply_to=message)
+    reply = Frame(request.run) if number is None else client_of(request, context).hello(request)
+    return Message(content_of(replace(reply, facts={**facts, **reply.facts})), reply_to=message)
 
 
 @app.train()
 def answer(message: Message, context: Context) -> Message:
-    """One request, whatever it asks for."""
+    """Answer one request."""
     request = frame_of(message)
     return Message(content_of(client_of(request, context).answer(request)), reply_to=message)
 
@@ -66,10 +66,10 @@ _kept: dict[tuple[object, ...], Client] = {}
 
 
 def client_of(request: Frame, context: Context) -> Client:
-    """The client that this node plays in a run; the last two are kept, with their data and networks."""
+    """Return this node's client in a run; the last two are kept, with their data and networks."""
     number = number_of(context, request)
-    told = [sorted(config.items()) for config in (context.run_config, context.node_config)]
-    key = request.run, number, repr(told)
+    settings = [sorted(config.items()) for config in (context.run_config, context.node_config)]
+    key = request.run, number, repr(settings)
     client = _kept.pop(key, None) or Client(context, number)
     _kept[key] = client
     while len(_kept) > _MOST_KEPT:
@@ -78,7 +78,7 @@ def client_of(request: Frame, context: Context) -> Client:
 
 
 class Client:
-    """One client of one run at its node."""
+    """Client of one run at its node."""
 
     def __init__(self, context: Context, number: int | None) -> None:
         self.config, _ = from_flat(context.run_config)
@@ -88,23 +88,23 @@ class Client:
         self._federation = assemble(self.config, None if own is None else poisoned(own, self.config))
 
     def _own_data(self) -> PreparedTask | None:
-        """What lies at this node, if data stay at home."""
+        """Return the data at this node; None unless the task is at_home."""
         task, path = self.config.task, str(self._context.node_config.get("data-path", ""))
         if not is_at_home(task.dataset):
             return None
         if not path:
             raise DataError(
-                "data stay at home, but this node has none: start it with `fedreuse supernode --data FOLDER`"
+                "the task is at_home, but this node has no data: start it with `fedreuse supernode --data FOLDER`"
             )
         return at_node(task, path, self.number, self.config.seed)
 
     @property
     def schema(self) -> ModelSchema:
-        """What its models are made of."""
+        """Schema of the model."""
         return self._federation.schema
 
     def hello(self, request: Frame) -> Frame:
-        """What both ends must agree on."""
+        """Return the facts that server and client must agree on."""
         federation = self._federation
         examples = int(federation.population.examples[self.number])
         facts = facts_of(self.config.run_id, federation.schema, examples)
@@ -115,12 +115,12 @@ class Client:
         return Frame(request.run, self.number, facts)
 
     def answer(self, frame: Frame) -> Frame:
-        """One request; what the client remembers is on its disk before the answer leaves."""
+        """Answer one request; the client's state is on its disk before the reply is sent."""
         schema, method = self._federation.schema, self._federation.method
         request = Envelope.from_bytes(frame.body, schema)
         trainer = self._federation.trainer.for_client(self.number, request.round_number)
         folder = run_folder(self._context, frame.run)
-        self._deal(request, folder)
+        self._set_evaluation_data(request, folder)
         store = DiskStore(folder, schema)
         with alone(folder / f"client-{self.number}.lock"):
             known = load(store, self.number)
@@ -129,14 +129,14 @@ class Client:
                 store.save(self.number, record)
         return Frame(frame.run, self.number, {"work": asdict(trainer.work)}, envelope.to_bytes())
 
-    def _deal(self, request: Envelope, folder: Path) -> None:
-        """What a node that keeps its data evaluates on: splits of its own, the test split once per run and model."""
+    def _set_evaluation_data(self, request: Envelope, folder: Path) -> None:
+        """Set the node's own split for an evaluation (task at_home); its test split opens once per run and model."""
         prepared = self._federation.prepared
         if request.kind != EVALUATE or not is_at_home(self.config.task.dataset):
             return
         if request.values.get("split") == "test":
             which = request.values.get("model")
-            require(which in get_args(WhichModel), "evaluate: the model must be one of ours", which)
+            require(which in get_args(WhichModel), "evaluate: unknown model", which)
             split = prepared.test.open(folder / f"test-{which}.json", f"round {request.round_number}").split
             self._federation.trainer.deal("test", split, self._all_of(split))
         elif prepared.official_validation is not None:

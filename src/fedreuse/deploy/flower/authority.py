@@ -1,8 +1,8 @@
-"""A test authority: one root, a certificate for the SuperLink, a key pair per node; for trying out TLS, not for keeps.
+"""Test authority: a root certificate, a certificate for the SuperLink, and a key pair per node; for trials of TLS.
 
-ca.pem goes to everybody; superlink.pem and superlink.key stay with the SuperLink; node-k.key goes to node k alone, and
-node-k.pub is registered at the SuperLink. roster.txt, the server's, says which key plays which client. ca.key can make
-more certificates: keep it, or delete it.
+ca.pem goes to every node; superlink.pem and superlink.key stay at the SuperLink; node-k.key goes to node k only, and
+node-k.pub is registered at the SuperLink. roster.txt stays at the server and maps keys to clients. ca.key can sign more
+certificates: keep it secret, or delete it.
 """
 
 from __future__ import annotations
@@ -27,42 +27,42 @@ _DAYS = 90
 
 @dataclass(frozen=True)
 class Authority:
-    """A folder of certificates and keys, by what they are for."""
+    """Folder of certificates and keys."""
 
     folder: Path
 
     @property
     def root(self) -> Path:
-        """What everybody trusts."""
+        """Root certificate."""
         return self._file("ca.pem")
 
     @property
     def superlink(self) -> tuple[Path, Path]:
-        """The SuperLink's certificate and key."""
+        """Certificate and private key of the SuperLink."""
         return self._file("superlink.pem"), self._file("superlink.key")
 
     @property
     def roster(self) -> Path:
-        """Which key plays which client."""
+        """File that maps keys to clients."""
         return self._file(ROSTER_FILE)
 
     def node_key(self, node: int) -> Path:
-        """With which a node proves who it is."""
+        """Return the file of a node's private key."""
         return self._file(f"node-{node}.key")
 
     def own_key(self, node: int | None) -> Path:
-        """The key of a node by its number or, on the node's own machine, the only one that is there."""
+        """Return the private key of a node; without a number, the only one in the folder."""
         keys = sorted(self.folder.glob("node-*.key"))
         if node is None and len(keys) == 1:
             return keys[0].absolute()
         if node is None:
             raise RunDirectoryError(
-                f"{self.folder} holds {len(keys)} keys node-*.key; say which is this node's, with --key FILE"
+                f"{self.folder} holds {len(keys)} keys node-*.key; name this node's with --key FILE"
             )
         return self.node_key(node)
 
     def node_public_key(self, node: int) -> Path:
-        """By which the SuperLink knows it."""
+        """Return the file of a node's public key."""
         return self._file(f"node-{node}.pub")
 
     def _file(self, name: str) -> Path:
@@ -75,7 +75,16 @@ class Authority:
 
 
 def make_authority(folder: Path, num_nodes: int, hosts: Sequence[str] = ("127.0.0.1", "localhost")) -> Authority:
-    """Write everything a federation with TLS and known nodes needs; refuses to write over an older one."""
+    """Write the certificates, keys and roster of a federation with TLS.
+
+    Args:
+        folder: Folder to write; it must not hold an authority.
+        num_nodes: Number of node keys.
+        hosts: Names and addresses of the SuperLink in its certificate.
+
+    Raises:
+        RunDirectoryError: The folder holds an authority already.
+    """
     if (folder / "ca.pem").exists():
         raise RunDirectoryError(f"{folder} holds an authority already; choose another folder, or delete it")
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,6 +107,6 @@ def make_authority(folder: Path, num_nodes: int, hosts: Sequence[str] = ("127.0.
 
 
 def _write(path: Path, data: bytes, is_secret: bool = False) -> None:
-    """A secret is readable by its owner alone from the first byte on."""
+    """Write a new file; a secret is created with mode 0600, so that it is never readable by others."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if is_secret else 0o644), "wb") as file:
         file.write(data)

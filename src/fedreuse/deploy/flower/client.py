@@ -1,6 +1,6 @@
-"""The client app of a deployment, as Flower starts it for every message: it forwards to the app that stays.
+"""Client app of a deployment; Flower starts it for every message, and it forwards the message to `at_node`.
 
-What answers is `at_node`: in the resident worker, or in this process if there is none.
+`at_node` runs in the resident worker, or in this process without one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _at_node = ResidentApp("fedreuse.deploy.flower.at_node:app")
 
 @app.query()
 def greet(message: Message, context: Context) -> Message:
-    """Hello: who sits here, and what both ends must agree on; or why this node cannot take part."""
+    """Answer a hello with the client and the facts to agree on, or with the reason why this node cannot take part."""
     run = frame_of(message).run
     try:
         return _at_node(message, context)
@@ -36,5 +36,5 @@ def greet(message: Message, context: Context) -> Message:
 
 @app.train()
 def answer(message: Message, context: Context) -> Message:
-    """One request, whatever it asks for."""
+    """Answer one request."""
     return _at_node(message, context)

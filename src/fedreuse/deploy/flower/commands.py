@@ -1,4 +1,4 @@
-"""How Flower's programs are started: always offline, encrypted unless on loopback, nodes known by their keys."""
+"""Command lines of Flower's programs: always offline, and encrypted except on loopback."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ OFFLINE = {
     "FLWR_DISABLE_UPDATE_CHECK": "1",
     "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
 }
-"""Without these three every Flower process looks up outside hosts, or installs packages."""
+"""Without these three every Flower process contacts other hosts, or installs packages."""
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What a Flower process is given: no look outside, our own Python's programs first, a home of its own."""
+    """Return the environment of a Flower process: offline, with this Python's programs first and its own FLWR_HOME."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return {**os.environ, **OFFLINE, "PATH": path, "FLWR_HOME": str(home)}
 
 
 def superlink_command(host: str, port: int, authority: Authority | None) -> list[str]:
-    """A SuperLink behind our door; with an authority it speaks TLS and admits registered nodes alone."""
-    # -P: modules in the folder where it is started do not hide those of Python
+    """Return the command of a SuperLink behind `front_door`; with an authority: TLS, and registered nodes only."""
+    # -P: modules in the working directory must not hide those of Python
     start = [sys.executable, "-P", "-m", "fedreuse.deploy.flower.front_door"]
     command = [*start, "--host", host, "--port", str(port), "--disable-runtime-dependency-installation"]
     if authority is None:
@@ -61,37 +61,42 @@ def supernode_command(
     security: tuple[Path | None, Path | None],
     resident: Path | None,
 ) -> list[str]:
-    """The SuperNode of one client, with the folder of its resident worker, if it has one.
+    """Return the command of the SuperNode of one client.
 
-    `security` are the root certificate and the node's key; its own client app talks to it on loopback.
+    Args:
+        superlink: HOST:PORT of the SuperLink.
+        port: Port on loopback for the node's own client app.
+        node_config: Flower's node configuration.
+        security: Root certificate and the node's private key; None for neither.
+        resident: Folder of the resident worker; None for a process per message.
     """
     root, key = security
-    told = " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())
+    node_settings = " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())
     keeper = [sys.executable, "-P", "-m", "fedreuse.deploy.resident.keeper", str(resident)]
     command = [
         *(["flower-supernode"] if resident is None else keeper),
-        "--superlink", superlink, "--host", LOOPBACK, "--port", str(port), "--node-config", told,
+        "--superlink", superlink, "--host", LOOPBACK, "--port", str(port), "--node-config", node_settings,
     ]  # fmt: skip
     command += ["--insecure"] if root is None else ["--root-certificates", str(root)]
     return command if key is None else [*command, "--auth-supernode-private-key", str(key)]
 
 
 def resident_folder(store: Path) -> Path:
-    """Where the worker of a node is reached: beside what its client remembers, under a name that no run can have."""
+    """Return the folder of a node's resident worker: beside the client's state, under a name that no run can have."""
     return store.absolute() / ".resident"
 
 
-def check_insecure(host: str, times_said: int) -> None:
-    """Plain text stays on this machine, unless the user insists."""
-    if times_said == 0:
+def check_insecure(host: str, times_given: int) -> None:
+    """Raise ConfigError for plain text without --insecure, and beyond loopback without --insecure twice."""
+    if times_given == 0:
         raise ConfigError(
-            "say how to be secure: --authority FOLDER (`fedreuse authority FOLDER` makes one for tests), "
-            "or --insecure on loopback"
+            "choose the security: --authority FOLDER (`fedreuse authority FOLDER` makes one for tests), or "
+            "--insecure on loopback"
         )
-    if not _is_loopback(host) and times_said < 2:
+    if not _is_loopback(host) and times_given < 2:
         raise ConfigError(
-            f"--insecure would send models in plain text to and from {host}, for anybody to read and change; use "
-            "--authority FOLDER, or say --insecure twice if you know that the network is yours"
+            f"--insecure would send models to and from {host} in plain text, open to reading and tampering; use "
+            "--authority FOLDER, or give --insecure twice on a network that you trust"
         )
 
 

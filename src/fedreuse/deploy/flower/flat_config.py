@@ -1,4 +1,4 @@
-"""A configuration as flat keys, as Flower wants it, and back: `rounds.count = 10`, what is no scalar as YAML text."""
+"""Conversion between configurations and Flower's flat keys: `rounds.count = 10`; values other than scalars as YAML."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OPTIONS = "deploy"
 
 
 def to_flat(config: RunConfig, options: Deployment) -> Flat:
-    """Every key of the run, and of the deployment below `deploy`."""
+    """Return every key of the run, and those of the deployment below `deploy`."""
     return _flatten({**config.to_plain(), _OPTIONS: to_plain(options)})
 
 
 def from_flat(flat: Mapping[str, Any]) -> tuple[RunConfig, Deployment]:
-    """The same objects again; a key written wrongly is refused like in a file."""
+    """Return configuration and deployment of flat keys; invalid keys raise ConfigError, as in a file."""
     plain = read_overrides([f"{key}={_text(value)}" for key, value in flat.items()])
     options: Deployment = parse(Deployment, plain.pop(_OPTIONS, {}), _OPTIONS)
     return load(plain), options
@@ -40,7 +40,7 @@ def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Flat:
 
 
 def _as_yaml(value: Any) -> str:
-    """One line that the configuration's own reader takes for the value; JSON is YAML."""
+    """Return one line that `read_overrides` parses to the value; JSON is valid YAML."""
     if isinstance(value, str) and _read(value) == value:
         return value
     return json.dumps(value)

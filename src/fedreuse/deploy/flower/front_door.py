@@ -1,8 +1,8 @@
-"""Flower's SuperLink behind a door: nodes come in, and nobody may hand over apps but the user who started it.
+"""Flower's SuperLink with access control: only the user who started it may submit apps.
 
-Flower serves three APIs on one port: Fleet for the nodes, which prove their keys; Control, which takes apps and
-registers keys from anybody; Runtime for the server app. `python -m fedreuse.deploy.flower.front_door` takes the
-arguments of `flower-superlink` and lets strangers reach Fleet alone.
+Flower serves three APIs on one port: Fleet for the nodes, which prove their keys; Control, which accepts apps and keys
+without authentication; Runtime for the server app. `python -m fedreuse.deploy.flower.front_door` takes the arguments of
+`flower-superlink` and restricts other users and machines to Fleet.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["FrontDoor", "main", "owner_of"]
 _FLEET = "/v1/fleet/"
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _REFUSED = (
-    b"refused: this SuperLink takes apps and keys from the user who started it, on its own machine; "
+    b"refused: this SuperLink accepts apps and keys only from the user who started it, on its own machine; "
     b"run flwr there, for example through ssh"
 )
 _log = logging.getLogger("flwr")
@@ -30,18 +30,18 @@ App = Callable[..., Awaitable[None]]
 
 
 class FrontDoor:
-    """An ASGI middleware. A connection from a process of the same user, or of root, may do everything.
+    """ASGI middleware that admits processes of the same user (or root) to all APIs, others to Fleet.
 
-    Others reach Fleet; without encryption those on this machine do not even reach that, so that a federation on
-    loopback is closed to its other users.
+    Without encryption other users of this machine are refused at Fleet too: nodes then prove no key, and a federation
+    on loopback must be closed to them.
     """
 
     def __init__(self, app: App, is_encrypted: bool) -> None:
-        """`is_encrypted`: nodes prove who they are."""
+        """Wrap an app; with `is_encrypted` nodes prove their keys."""
         self._app, self._is_encrypted = app, is_encrypted
 
     async def __call__(self, scope: Mapping[str, Any], receive: App, send: App) -> None:
-        """Pass a request on, or refuse it."""
+        """Forward a request, or refuse it."""
         if scope["type"] not in ("http", "websocket") or self._may_pass(scope):
             await self._app(scope, receive, send)
             return
@@ -60,13 +60,13 @@ class FrontDoor:
         if scope.get("client") is None or scope.get("server") is None:
             return False
         owner = owner_of(tuple(scope["client"]), tuple(scope["server"]))
-        if owner is None:  # it comes from another machine
+        if owner is None:  # the connection comes from another machine
             return is_fleet
         return owner in (0, os.geteuid())
 
 
 def owner_of(peer: Address, here: Address) -> int | None:
-    """The user whose process on this machine holds the other end of a connection; None if it is elsewhere."""
+    """Return the user id of the process at the other end of a connection; None if it is on another machine."""
     wanted = {(local, remote) for local, remote in zip(_forms(peer), _forms(here), strict=True)}
     for table in _TABLES:
         for line in table.read_text().splitlines()[1:] if table.exists() else ():
@@ -77,33 +77,33 @@ def owner_of(peer: Address, here: Address) -> int | None:
 
 
 def _forms(address: Address) -> tuple[str, str]:
-    """An address as the kernel's two tables write it."""
-    found, port = ip_address(address[0].partition("%")[0]), f":{address[1]:04X}"
-    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    if isinstance(found, IPv4Address):
-        return _hex(found.packed) + port, _hex(IPv6Address(f"::ffff:{found}").packed) + port
-    return "", _hex(found.packed) + port
+    """Return an address as the kernel writes it in /proc/net/tcp and /proc/net/tcp6."""
+    parsed, port = ip_address(address[0].partition("%")[0]), f":{address[1]:04X}"
+    if isinstance(parsed, IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    if isinstance(parsed, IPv4Address):
+        return _hex(parsed.packed) + port, _hex(IPv6Address(f"::ffff:{parsed}").packed) + port
+    return "", _hex(parsed.packed) + port
 
 
 def _hex(packed: bytes) -> str:
-    """Words of 32 bits, each in the machine's own order."""
+    """Return words of 32 bits in hexadecimal, each in the machine's byte order."""
     words = struct.unpack(f"!{len(packed) // 4}I", packed)
     return "".join(f"{socket.htonl(word):08X}" for word in words)
 
 
 def main() -> None:
-    """`flower-superlink` with the door in front of everything else."""
+    """Run `flower-superlink` with this middleware before all others."""
     import sys
 
     from flwr.superlink import extensions
     from flwr.superlink.cli import flower_superlink
     from starlette.middleware import Middleware
 
-    os.environ["FORWARDED_ALLOW_IPS"] = ""  # nobody says for others where they come from
+    os.environ["FORWARDED_ALLOW_IPS"] = ""  # ignore X-Forwarded-For: a client could claim any address
     door = Middleware(FrontDoor, is_encrypted="--insecure" not in sys.argv)
-    inside = extensions.get_middleware
-    extensions.get_middleware = lambda: (door, *inside())
+    own_middleware = extensions.get_middleware
+    extensions.get_middleware = lambda: (door, *own_middleware())
     flower_superlink()
 
 

@@ -1,4 +1,4 @@
-"""Flower's grid as an executor: requests leave as one field of bytes per message, replies are checked at the door."""
+"""Executor on Flower's grid: requests are sent as frames, and replies are checked on arrival."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ if TYPE_CHECKING:
 
 __all__ = ["GridClients", "GridExecutor"]
 
-_MOST, _TOLD = 1 << 40, 100
+_MOST, _CLASSES_LOGGED = 1 << 40, 100
 _RETRY_SECONDS = 3.0
 _SLACK_BYTES = 1 << 20
+"""Room for headers beside three dense models, the default limit of a reply."""
 
 
 @dataclass(frozen=True, eq=False)
 class GridClients(ExecutorConfig):
-    """What a run is given in the place of an executor: clients on other machines, behind a grid."""
+    """Executor configuration for clients on other machines, behind a Flower grid."""
 
     grid: Grid
     options: Deployment
@@ -53,39 +54,42 @@ class GridClients(ExecutorConfig):
     directory: Path
 
     def start(self, site: Site) -> GridExecutor:
-        """An executor at work, once enough clients have said hello."""
+        """Return a running executor, once enough clients have said hello."""
         executor = GridExecutor(self, site, self.instance)
         executor.gather()
         return executor
 
     def census(self, schema: ModelSchema, num_clients: int, log: Callable[[str], object]) -> list[int]:
-        """How many training examples clients have, before the first round; 0 for those who are not there."""
+        """Return each client's number of training examples before the first round; 0 if it is not connected."""
         agreed = facts_of(self.config_id, schema, None)
         roster = Roster(lambda client: agreed if 0 <= client < num_clients else None, log)
         self.hello(roster).gather(num_clients, for_all=True)
-        for client, told in sorted(roster.told.items()):
-            log(f"client {client} has {told['examples']} training examples{_by_class(told.get('by_class'))}")
-        return [int(roster.told[client]["examples"]) if client in roster.told else 0 for client in range(num_clients)]
+        for client, facts in sorted(roster.facts.items()):
+            log(f"client {client} has {facts['examples']} training examples{_by_class(facts.get('by_class'))}")
+        return [int(roster.facts[client]["examples"]) if client in roster.facts else 0 for client in range(num_clients)]
 
     def hello(self, roster: Roster) -> Hello:
-        """Who asks nodes who they are."""
+        """Return the server's side of hello."""
         keys = KeyRoster(Path(self.options.roster)) if self.options.roster else None
         return Hello(self.grid, self.options, self.instance, roster, keys)
 
     @cached_property
     def instance(self) -> str:
-        """The name of this very run."""
+        """Name of this run instance."""
         return _instance(self.directory, self.options.resume)
 
 
-def _by_class(told: object) -> str:
-    """What a node says of its own accord, as far as it is what it should be."""
-    is_told = isinstance(told, tuple) and all(type(count) is int and 0 <= count < _MOST for count in told[:_TOLD])
-    return f", by class {list(told[:_TOLD])}" if is_told and isinstance(told, tuple) else ""
+def _by_class(counts: object) -> str:
+    """Return the optional class counts of a node as text for the log; empty if they are malformed."""
+    if not isinstance(counts, tuple):
+        return ""
+    logged = counts[:_CLASSES_LOGGED]
+    is_valid = all(type(count) is int and 0 <= count < _MOST for count in logged)
+    return f", by class {list(logged)}" if is_valid else ""
 
 
 def _instance(directory: Path, is_resumed: bool) -> str:
-    """The name of this very run, under which clients keep their memory; a resumed run keeps its name."""
+    """Return the name under which clients store their state of this run; a resumed run keeps its name."""
     path = directory / "deployment.json"
     if is_resumed and path.exists():
         return str(json.loads(path.read_text())["instance"])
@@ -95,10 +99,10 @@ def _instance(directory: Path, is_resumed: bool) -> str:
 
 
 class GridExecutor(RunExecutor):
-    """Delivers envelopes to nodes; a node that does not answer in time, or not properly, is a lost client."""
+    """Executor that delivers envelopes to nodes; a client with no valid reply in time counts as lost."""
 
     def __init__(self, clients: GridClients, site: Site, instance: str) -> None:
-        """Nobody is asked yet."""
+        """Prepare the exchange; nothing is sent yet."""
         self._grid, self._options, self._site, self.instance = clients.grid, clients.options, site, instance
         self._meter: MeterReader | None = None
         self._log = site.warn
@@ -115,17 +119,21 @@ class GridExecutor(RunExecutor):
 
     @property
     def meter(self) -> MeterReader | None:
-        """What reads the counters of the nodes' lines, once everybody has said hello."""
+        """Reader of the transport meter's counters; None before the hellos are complete, or without a meter."""
         return self._meter
 
     def gather(self) -> None:
         """Wait until enough clients have said hello."""
         self._hello.gather(self._num_clients)
-        if self._options.meter:  # from now on: hello belongs to no exchange
+        if self._options.meter:  # created here, since hello belongs to no exchange
             self._meter = MeterReader(Path(self._options.meter))
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """Deliver requests and yield replies as they come."""
+        """Deliver requests, and yield the valid replies.
+
+        Raises:
+            TooFewReplies: Fewer than `min_replies` clients answered a training request in time.
+        """
         first = next(iter(requests.values()))
         is_training = first.kind != EVALUATE
         exchange = self._faults.begin(requests) if is_training else without_faults(requests)
@@ -134,46 +142,46 @@ class GridExecutor(RunExecutor):
         for client, message in self._ask(exchange):
             try:
                 arrived.append(exchange.reply(client, *self._read(message, client, requests[client])))
-            except Exception as error:  # whatever one reply does, it is that reply that is refused
+            except Exception as error:  # any error refuses this reply only
                 self._log(f"round {exchange.round_number}: reply of client {client} refused: {refusal(error)}")
         if is_training:
             self._check_number(arrived, len(requests))
         yield from arrived
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
-        """The server's own look at its validation examples."""
+        """Evaluate the model on the server's validation examples."""
         return evaluate_here(self._site.validate, model, num_examples)
 
     def end_round(self, acks: Mapping[int, int]) -> None:
-        """The clients' own stores follow the commit rule; here nothing is kept."""
+        """Reset faults and attempts; clients commit their own state."""
         del acks
         self._faults.end_round()
         self._attempt = 0
 
     def close(self) -> None:
-        """The nodes belong to themselves."""
+        """Do nothing: the nodes are not started here."""
 
     def _check_number(self, arrived: list[Reply], num_asked: int) -> None:
         wanted = min(self._options.min_replies, num_asked)
         if len(arrived) >= wanted:
             return
         self._attempt += 1
-        self._faults.end_round()  # it starts over
+        self._faults.end_round()  # the round starts over
         may_retry = self._attempt <= self._options.retries
         number = self._attempt
-        what = f"{len(arrived)} of {num_asked} clients answered in time, at least {wanted} must"
+        reason = f"{len(arrived)} of {num_asked} clients answered in time, at least {wanted} must"
         if may_retry:
-            self._log(f"attempt {number}: {what}; the round is tried again")
+            self._log(f"attempt {number}: {reason}; the round is tried again")
             time.sleep(_RETRY_SECONDS)
         raise TooFewReplies(
-            f"{what}; tried {number} times. Earlier rounds are safe: see to the nodes (or lower deploy.min_replies), "
-            "then go on with resume=True",
+            f"{reason}; tried {number} times. Earlier rounds are safe: check the nodes (or lower deploy.min_replies), "
+            "then continue with resume=True",
             arrived,
             may_retry,
         )
 
     def _ask(self, exchange: Exchange) -> Iterator[tuple[int, Message]]:
-        """Replies of the clients that are there, as they come, until the time is over."""
+        """Send the requests to connected clients, and yield their replies until the timeout."""
         requests, number = exchange.requests, exchange.round_number
         nodes = {client: node for client, node in self._roster.nodes.items() if client in requests}
         for client in sorted(requests.keys() - nodes.keys()):
@@ -190,27 +198,23 @@ class GridExecutor(RunExecutor):
         ]
         client_at = {node: client for client, node in nodes.items()}
         answered = set()
-        for node, reply in self._collect(messages):
+        for node, reply in collect(self._grid, messages, self._options.timeout_seconds):
             answered.add(client_at[node])
             yield client_at[node], reply
         for client in sorted(nodes.keys() - answered):
             waited = self._options.timeout_seconds
             self._log(f"round {number}: client {client} did not answer within {waited:g} s")
 
-    def _collect(self, messages: list[Message]) -> Iterator[tuple[int, Message]]:
-        """Replies with the nodes that were asked, until the time is over."""
-        return collect(self._grid, messages, self._options.timeout_seconds)
-
     def _read(self, message: Message, client: int, request: Envelope) -> tuple[Envelope, Work]:
-        """A reply that is this client's, of this run, to this exchange, and no larger than can be."""
+        """Return envelope and work of a reply; raise WireError if run, client, exchange or size are wrong."""
         frame = open_reply(message, self._roster.nodes[client])
         if len(frame.body) > self._max_bytes:
             raise WireError(f"{len(frame.body):,} bytes, but at most {self._max_bytes:,} are accepted")
         if frame.run != self.instance:
             raise WireError("it belongs to another run")
         if frame.client != client:
-            raise WireError(f"it speaks for client {frame.client}")
+            raise WireError(f"it is in the name of client {frame.client}")
         envelope = Envelope.from_bytes(frame.body, self._site.schema)
         if (envelope.round_number, envelope.exchange) != (request.round_number, request.exchange):
-            raise WireError(f"it answers exchange {envelope.exchange}, the question was exchange {request.exchange}")
+            raise WireError(f"it answers exchange {envelope.exchange} instead of exchange {request.exchange}")
         return envelope, work_of(frame)

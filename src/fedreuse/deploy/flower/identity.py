@@ -1,4 +1,4 @@
-"""Who a node is: it signs the server's challenge with its own key, and the server's roster says whom that key plays."""
+"""Node authentication: a node signs the server's challenge, and the server's roster maps its key to a client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HASH = ec.ECDSA(SHA256())
 
 @dataclass(frozen=True)
 class Known:
-    """The client that a key plays, and until when."""
+    """Client of a key, and the key's expiry."""
 
     client: int
     expires: datetime | None = None
@@ -39,33 +39,39 @@ class Known:
 
 @dataclass(frozen=True)
 class KeyRoster:
-    """A file of the server's: a line per key, `CLIENT TYPE KEY [expires=2027-01-31] [comment]`, as in `node-0.pub`.
+    """Roster file of the server: one line per key, `CLIENT TYPE KEY [expires=2027-01-31] [comment]`.
 
-    It is read again whenever it is asked, so that a line that is taken out, or put in, counts from then on.
+    TYPE and KEY are those of `node-0.pub`. The file is read again at every use, so that changes apply at once.
     """
 
     path: Path
 
     def known(self) -> dict[str, Known]:
-        """Every key with its client."""
+        """Return the clients by key.
+
+        Raises:
+            ConfigError: The file is unreadable, malformed or writable by others, or a key occurs twice.
+        """
         mode = self._stat().st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH):
-            raise ConfigError(f"{self.path} says whom nodes play, but others may write it; chmod go-w {self.path}")
-        found: dict[str, Known] = {}
+            raise ConfigError(
+                f"{self.path} decides which node is which client, but others may write it; chmod go-w {self.path}"
+            )
+        clients: dict[str, Known] = {}
         for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), start=1):
             words = line.split()
             if words and not words[0].startswith("#"):
                 key, known = self._read(words, number)
-                if key in found:
-                    raise ConfigError(f"{self.path}, line {number}: this key is there already; a key plays one client")
-                found[key] = known
-        return found
+                if key in clients:
+                    raise ConfigError(f"{self.path}, line {number}: this key occurs twice; a key belongs to one client")
+                clients[key] = known
+        return clients
 
     def client_of(self, key: str) -> int:
-        """Whom a key plays; a WireError if nobody, or no longer."""
+        """Return the client of a key; raise WireError for an unknown, removed or expired key."""
         known = self.known().get(key)
         if known is None:
-            raise WireError(f"its key {_short(key)} is not in the roster, or no longer")
+            raise WireError(f"its key {_short(key)} is not in the roster")
         if known.expires is not None and known.expires <= datetime.now(UTC):
             raise WireError(f"its key {_short(key)} expired on {known.expires.isoformat()}")
         return known.client
@@ -75,19 +81,19 @@ class KeyRoster:
             return self.path.stat()
         except OSError as error:
             raise ConfigError(
-                f"deploy.roster: {self.path} cannot be read ({error}); bring it back, the nodes of the run are in it"
+                f"deploy.roster: {self.path} cannot be read ({error}); restore it, since it names the nodes of the run"
             ) from None
 
     def _read(self, words: list[str], number: int) -> tuple[str, Known]:
         try:
             client, key = int(words[0]), " ".join(words[1:3])
-            told = [word.removeprefix(_EXPIRES) for word in words[3:] if word.startswith(_EXPIRES)]
-            expires = datetime.fromisoformat(told[0]) if told else None
+            dates = [word.removeprefix(_EXPIRES) for word in words[3:] if word.startswith(_EXPIRES)]
+            expires = datetime.fromisoformat(dates[0]) if dates else None
             _public(key)
         except (ValueError, IndexError, WireError) as error:
             raise ConfigError(
                 f"{self.path}, line {number}: {error}; write CLIENT TYPE KEY, for example 3 and the line of "
-                "node-3.pub, and expires=2027-01-31 behind it if it shall end"
+                "node-3.pub, and expires=2027-01-31 after it to let it expire"
             ) from None
         if expires is not None and expires.tzinfo is None:
             expires = expires.replace(tzinfo=UTC)
@@ -95,31 +101,29 @@ class KeyRoster:
 
 
 def prove(key_file: Path, run: str, challenge: bytes, node: int) -> dict[str, Any]:
-    """What a node says: its public key, and a signature that holds for this node, run and challenge alone."""
+    """Return a node's public key, and a signature that is valid only for this node, run and challenge."""
     check_secret(key_file)
     private = load_ssh_private_key(key_file.read_bytes(), None)
     if not isinstance(private, ec.EllipticCurvePrivateKey):
-        raise ConfigError(
-            f"{key_file}: an elliptic-curve key is needed, as `fedreuse authority` makes it"
-        )
+        raise ConfigError(f"{key_file}: the key must be an elliptic-curve key, as `fedreuse authority` makes it")
     public = private.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
-    return {"key": public, "signature": private.sign(_said(run, challenge, node), _HASH)}
+    return {"key": public, "signature": private.sign(_signed_text(run, challenge, node), _HASH)}
 
 
 def proven_key(facts: Mapping[str, Any], run: str, challenge: bytes, node: int) -> str:
-    """The key that a node has shown to hold."""
+    """Return the key that a node has proven to hold; raise WireError without a valid proof."""
     key, signature = facts.get("key"), facts.get("signature")
     if not isinstance(key, str) or not isinstance(signature, bytes):
-        raise WireError("it shows no key, and the roster goes by keys; start it with --authority or --key")
+        raise WireError("it proves no key, which the roster needs; start it with --authority or --key")
     try:
-        _public(key).verify(signature, _said(run, challenge, node), _HASH)
+        _public(key).verify(signature, _signed_text(run, challenge, node), _HASH)
     except InvalidSignature:
         raise WireError(f"its signature is not that of the key {_short(key)} for this hello") from None
     return key
 
 
 def check_secret(path: Path) -> None:
-    """Refuse a private key that others can read."""
+    """Raise ConfigError for a private key that others can read."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -128,18 +132,18 @@ def check_secret(path: Path) -> None:
         raise ConfigError(f"{path} is a private key, but others can read or write it; chmod 600 {path}")
 
 
-def _said(run: str, challenge: bytes, node: int) -> bytes:
+def _signed_text(run: str, challenge: bytes, node: int) -> bytes:
     return b"\0".join([b"fedreuse hello", run.encode(), challenge, str(node).encode()])
 
 
 def _public(key: str) -> ec.EllipticCurvePublicKey:
     try:
-        found = load_ssh_public_key(key[:_LONGEST].encode())
-    except Exception as error:  # whatever a library's parser makes of a stranger's bytes
+        public = load_ssh_public_key(key[:_LONGEST].encode())
+    except Exception as error:  # the parser may raise anything for untrusted bytes
         raise WireError(f"not a public key ({type(error).__name__}: {error})") from None
-    if not isinstance(found, ec.EllipticCurvePublicKey):
+    if not isinstance(public, ec.EllipticCurvePublicKey):
         raise WireError("not an elliptic-curve key")
-    return found
+    return public
 
 
 def _short(key: str) -> str:

@@ -1,4 +1,4 @@
-"""A frame inside Flower's message: one record, one field of bytes, so that requests stay few."""
+"""Frames inside Flower messages: one record with one field of bytes, which keeps Flower's requests few."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _RECORD, _FIELD = "fedreuse", "frame"
 
 
 def content_of(frame: Frame) -> RecordDict:
-    """A message's content."""
+    """Return the content of a message that carries a frame."""
     return RecordDict({_RECORD: ConfigRecord({_FIELD: frame.to_bytes()})})
 
 
 def frame_of(message: Message) -> Frame:
-    """The frame a message carries."""
+    """Return the frame of a message."""
     record = message.content.get(_RECORD)
     if not isinstance(record, ConfigRecord):
         raise WireError("a message without a fedreuse record")
@@ -26,19 +26,19 @@ def frame_of(message: Message) -> Frame:
 
 
 def open_reply(message: Message, node: int) -> Frame:
-    """The frame of a reply that came without error, from the node that was asked."""
+    """Return the frame of a reply; raise WireError for an error, or for a reply of another node."""
     if message.has_error():
         raise WireError(f"error {message.error.code}: {message.error.reason}")
     if message.metadata.src_node_id != node:
-        raise WireError(f"it came from node {message.metadata.src_node_id}, node {node} was asked")
+        raise WireError(f"it came from node {message.metadata.src_node_id} instead of node {node}")
     return frame_of(message)
 
 
 def has_frame(message: Message) -> bool:
-    """Whether a message is one of ours at all."""
+    """Return whether a message carries a frame."""
     return message.has_content() and _RECORD in message.content
 
 
 def others_of(message: Message) -> RecordDict:
-    """The records that stand beside the frame: those of an app."""
+    """Return the other records of a message: those of an existing app."""
     return RecordDict({name: record for name, record in message.content.items() if name != _RECORD})

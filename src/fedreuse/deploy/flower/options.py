@@ -1,4 +1,4 @@
-"""What a deployment may be told beside the run's configuration; none of it changes the result of a healthy run."""
+"""Options of a deployment beside the run's configuration; none changes the result of a healthy run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,22 @@ __all__ = ["Deployment"]
 
 @dataclass(frozen=True)
 class Deployment:
-    """Where results go, how long to wait for whom, and what is too much.
+    """Options of a deployment (keys `deploy.KEY`).
 
-    `out` is the run directory on the server's disk (empty: runs/ and the run's own name); `min_clients` must have said
-    hello within `wait_seconds` before the first round; an exchange ends after `timeout_seconds`, and with fewer than
-    `min_replies` its round is tried again, up to `retries` times. `meter` is the file of a transport meter's counters
-    on the server's machine (empty: nobody measures). `roster` is a file that says which key plays which client (empty:
-    nodes say themselves whom they play).
+    Args:
+        out: Run directory on the server's disk; empty for runs/ and the run's label.
+        resume: Continue the run in `out`.
+        timeout_seconds: Longest wait for the replies of an exchange, above 0.
+        min_replies: Replies below which a round starts over, at least 0.
+        retries: Restarts of a round before the run ends, at least 0; the run can be resumed.
+        min_clients: Clients that must have said hello before the first round, at least 1, or all.
+        wait_seconds: Longest wait for them, above 0.
+        max_reply_bytes: Larger replies are refused; auto is three dense models and 1 MiB.
+        meter: File of a transport meter's counters on the server's machine; empty for no meter.
+        roster: File that maps keys to clients; empty where nodes name their own client.
+
+    Raises:
+        ConfigError: A value out of range.
     """
 
     out: str = ""

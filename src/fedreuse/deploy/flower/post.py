@@ -1,4 +1,4 @@
-"""Messages to nodes and back: sent at once, fetched as they come, until everybody answered or the time is over."""
+"""Exchange of messages with nodes: all are sent at once, and replies are fetched until a timeout."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.2  # Flower's own `send_and_receive` sleeps three seconds at a
 
 
 def collect(grid: Grid, messages: Sequence[Message], timeout_seconds: float) -> Iterator[tuple[int, Message]]:
-    """Each reply with the node that was asked; each message has at most one."""
+    """Send messages, and yield each reply with the node it was sent to; a message has at most one reply."""
     if not messages:
         return
     nodes = [message.metadata.dst_node_id for message in messages]

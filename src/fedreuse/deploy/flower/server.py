@@ -1,4 +1,4 @@
-"""The server app: the same run, with Flower's grid in the place of an executor."""
+"""Server app of a deployment: a run with Flower's grid as executor."""
 
 from __future__ import annotations
 
@@ -27,47 +27,47 @@ if TYPE_CHECKING:
 __all__ = ["STATE_FILE", "app", "serve"]
 
 STATE_FILE = "server-app.json"
-"""In the run directory: the process that serves, and how it ended."""
+"""File in the run directory with the process of the server app and its state."""
 _log = logging.getLogger("flwr")
 app = ServerApp()
 
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Flower calls this."""
+    """Serve one run; Flower calls this."""
     serve(grid, context.run_config)
 
 
 def serve(grid: Grid, flat: Mapping[str, Any]) -> RunDirectory:
-    """One run to its end; however it ends, the state file tells."""
+    """Run a flat configuration to its end, and keep the state file up to date."""
     config, options = from_flat(flat)
     place = Path(options.out or Path("runs") / config.label).absolute()
     place.mkdir(parents=True, exist_ok=True)
-    _tell(place, "running")
+    _write_state(place, "running")
     try:
         clients = GridClients(grid, options, config.run_id, place)
         directory = run(config, place, resume=options.resume, listeners=[_Log()], executor=clients)
     except BaseException as error:
-        _tell(place, "failed", str(error))
+        _write_state(place, "failed", str(error))
         raise
-    _tell(place, "finished")
+    _write_state(place, "finished")
     return directory
 
 
-def _tell(place: Path, state: str, error: str = "") -> None:
-    told = json.dumps({"state": state, "process": os.getpid(), "error": error}) + "\n"
-    write_whole(place / STATE_FILE, told.encode())
+def _write_state(place: Path, state: str, error: str = "") -> None:
+    content = json.dumps({"state": state, "process": os.getpid(), "error": error}) + "\n"
+    write_whole(place / STATE_FILE, content.encode())
 
 
 class _Log(Listener):
-    """Writes to Flower's log."""
+    """Listener that writes to Flower's log."""
 
     def started(self, event: Started) -> None:
-        """The run begins, or goes on."""
+        """Log the rounds to run."""
         config, place = event.config, event.directory.path
         _log.info("%s: rounds %d to %d into %s", config.label, event.first_round, config.rounds.count, place)
 
     def round_done(self, event: RoundDone) -> None:
-        """A round is over."""
+        """Log the counts of a round."""
         row = event.row
         _log.info("round %d: fresh %d, reused %d, lost %d", row["round"], row["fresh"], row["reused"], row["lost"])

@@ -1,1 +1,1 @@
-"""A whole federation on this machine."""
+"""Federations on this machine."""

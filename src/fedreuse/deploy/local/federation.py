@@ -1,4 +1,4 @@
-"""A federation on this machine: one SuperLink and one SuperNode per client on loopback, stopped whatever happens."""
+"""Federation on this machine: one SuperLink and one SuperNode per client on loopback, always stopped at the end."""
 
 from __future__ import annotations
 
@@ -38,28 +38,33 @@ _SET_PARENT_DEATH_SIGNAL = 1
 
 
 class Line(Protocol):
-    """What may stand between a node and the SuperLink: a relay, a network namespace."""
+    """Line between a node and the SuperLink, such as a relay or a network namespace."""
 
     def address(self, node: int) -> str:
-        """Where the node finds the SuperLink."""
+        """Return the HOST:PORT under which a node reaches the SuperLink."""
         ...
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:
-        """How the node is started."""
+        """Return the command that starts a node."""
         ...
 
 
 class LocalFederation:
-    """SuperLink and SuperNodes as processes of ours. Use it as a context; node k plays client k, or what it `claims`.
+    """SuperLink and SuperNodes as child processes, in a `with` block; node k is client k, or the client it `claims`.
 
-    Everything it writes lies below `folder`: logs, Flower's home, the nodes' own disks (`node-k/`). Processes start
-    where we are, so that relative paths in a configuration mean what they mean in a simulation; nodes with folders of
-    their own for that (`homes`) are as on machines of their own. These, a `line`, the `data` that nodes have at home,
-    and whether they have a resident worker, may be set before it starts.
+    All files are below `folder`: logs, Flower's home, the nodes' disks (`node-k/`). Processes start in the current
+    folder, so that relative paths in a configuration mean the same as in a simulation; `homes` gives nodes working
+    directories of their own, as on other machines. `homes`, `line`, `data` (folders of nodes, task at_home), `claims`
+    and `is_resident` may be set before it starts.
+
+    Args:
+        folder: Folder of all files.
+        num_nodes: Number of nodes.
+        authority: Certificates and keys; None for plain text on loopback.
     """
 
     def __init__(self, folder: Path, num_nodes: int, authority: Authority | None = None) -> None:
-        """Nothing starts yet; with an authority everything is encrypted and every node proves who it is."""
+        """Choose a free port; nothing starts yet."""
         self.folder = folder.absolute()
         self.num_nodes = num_nodes
         self.authority = authority
@@ -75,7 +80,7 @@ class LocalFederation:
         self._run = ""
 
     def __enter__(self) -> LocalFederation:
-        """Start everything."""
+        """Start the SuperLink and all nodes."""
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             self._start_superlink()
@@ -89,12 +94,12 @@ class LocalFederation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Stop everything."""
+        """Stop all processes."""
         self.stop()
 
     @property
     def address(self) -> str:
-        """Where the SuperLink listens."""
+        """HOST:PORT of the SuperLink."""
         return f"{LOOPBACK}:{self.port}"
 
     def start_node(self, node: int) -> None:
@@ -103,30 +108,35 @@ class LocalFederation:
         disk.mkdir(parents=True, exist_ok=True)
         root, key = (None, None) if self.authority is None else (self.authority.root, self.authority.node_key(node))
         address = self.address if self.line is None else self.line.address(node)
-        told: dict[str, str | int | bool] = {"store": str(disk / "store")}
-        told |= {} if key is None else {"key-path": str(key)}
-        if key is None or node in self.claims:
-            told["partition-id"] = self.claims.get(node, node)
+        node_config: dict[str, str | int | bool] = {"store": str(disk / "store")}
+        if key is not None:
+            node_config["key-path"] = str(key)
+        if key is None or node in self.claims:  # with keys the roster decides
+            node_config["partition-id"] = self.claims.get(node, node)
         if node in self.data:
-            told["data-path"] = str(self.data[node].absolute())
+            node_config["data-path"] = str(self.data[node].absolute())
         resident = resident_folder(disk / "store") if self.is_resident else None
-        command = supernode_command(address, free_port(), told, (root, key), resident)
+        command = supernode_command(address, free_port(), node_config, (root, key), resident)
         if self.line is not None:
             command = self.line.command(node, command)
         self.nodes[node] = self._start(command, f"node-{node}", disk / "flower", self.homes.get(node))
 
     def launch(self, app: Path, overrides: Mapping[str, Any] | None = None) -> None:
-        """Hand an app to the SuperLink, which starts its server app."""
+        """Submit an app to the SuperLink, which starts its server app."""
         changes = " ".join(f"{key}={_toml_value(value)}" for key, value in (overrides or {}).items())
-        told = self.flower("run", str(app.absolute()), _CONNECTION, *(["--run-config", changes] if changes else []))
-        self._run = "".join(re.findall(r"started run (\d+)", told)[:1])
+        output = self.flower("run", str(app.absolute()), _CONNECTION, *(["--run-config", changes] if changes else []))
+        self._run = "".join(re.findall(r"started run (\d+)", output)[:1])
 
     def has_ended(self) -> bool:
-        """Whether the app that was launched last has ended, in whatever way."""
+        """Return whether the app that was launched last has ended, successfully or not."""
         return "finished:" in self.flower("list", _CONNECTION, "--run-id", self._run, "--format", "json")
 
     def flower(self, *arguments: str) -> str:
-        """Call Flower's command line, which talks to our SuperLink."""
+        """Run a command of Flower against this SuperLink, and return its output.
+
+        Raises:
+            RunError: The command failed.
+        """
         done = subprocess.run(
             ["flwr", *arguments],
             env=self._environment(self._home),
@@ -135,28 +145,28 @@ class LocalFederation:
             check=False,
             cwd=self.folder,
         )
-        told = (done.stdout + done.stderr).strip()
+        output = (done.stdout + done.stderr).strip()
         if done.returncode:
-            raise RunError(f"flwr {arguments[0]} failed: {told[-2000:]}")
-        return told
+            raise RunError(f"flwr {arguments[0]} failed: {output[-2000:]}")
+        return output
 
     def check(self) -> None:
-        """The SuperLink must be alive; nodes may come and go."""
+        """Raise RunError if the SuperLink has ended; nodes may come and go."""
         if self.superlink is not None and self.superlink.poll() is not None:
             raise RunError(f"the SuperLink ended with {self.superlink.returncode}; see {self.folder / 'superlink.log'}")
 
     def stop(self) -> None:
-        """Ask everything that was started to end, then make it."""
+        """Terminate all processes, and kill those that remain after 5 s."""
         started = [process for process in (*self.nodes.values(), self.superlink) if process is not None]
         for process in started:
             if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
+                process.send_signal(signal.SIGCONT)  # a stopped process does not react to SIGTERM
                 process.terminate()
         deadline = time.monotonic() + 5
         for process in started:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, deadline - time.monotonic()))
-        while left := list(self.processes()):  # a dying parent may start one more child
+        while left := list(self.processes()):  # an ending parent may start one more child
             for process_id in left:
                 with suppress(ProcessLookupError):
                     os.kill(process_id, signal.SIGKILL)
@@ -166,11 +176,11 @@ class LocalFederation:
         self.nodes, self.superlink = {}, None
 
     def processes(self) -> Iterator[int]:
-        """Processes that bear our mark and live: what we started, and their children, whatever session they are in."""
+        """Yield our live processes and their children in any session, found by a mark in their environment."""
         mark = f"{_MARK}={self._mark}".encode()
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
-                with suppress(OSError):  # it ended, or is somebody else's; a dead one has no environment
+                with suppress(OSError):  # it has ended, or belongs to another user; a zombie has no environment
                     if mark in (entry / "environ").read_bytes():
                         yield int(entry.name)
 
@@ -202,7 +212,7 @@ class LocalFederation:
         )
 
     def _start(self, command: list[str], name: str, home: Path, where: Path | None = None) -> subprocess.Popen[bytes]:
-        """A process in a session of its own, so that Ctrl-C reaches us alone and we stop it in order."""
+        """Start a process in its own session, so that Ctrl-C reaches only us and we stop it in order."""
         with (self.folder / f"{name}.log").open("ab") as log:
             return subprocess.Popen(
                 command,
@@ -217,12 +227,12 @@ class LocalFederation:
 
 
 def _end_with_parent() -> None:
-    """In the child: if we are killed and cannot stop it in order, the system asks it to end."""
+    """Ask the kernel, in the child, for SIGTERM when we die: after SIGKILL we cannot stop it ourselves."""
     _LIBC.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
 
 
 def free_port() -> int:
-    """A port that nobody uses right now."""
+    """Return an unused port of loopback."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""One configuration on a federation of this machine, from the app folder to the run directory."""
+"""Run of a configuration on a federation of this machine, from the app folder to the run directory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,14 @@ _WAIT_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Form:
-    """How a local federation is built: certificates and keys, a meter in its lines, data at home, resident workers."""
+    """Options of a local federation.
+
+    Args:
+        authority: Certificates and keys; None for plain text on loopback.
+        metering: Meter of its lines; None for none.
+        data: Data folder of each node (task at_home).
+        is_resident: Keep one worker per node instead of a process per message.
+    """
 
     authority: Authority | None = None
     metering: Metering | None = None
@@ -48,21 +55,35 @@ class Form:
 def run_local(
     config: RunConfig, options: Deployment, listener: Listener | None = None, form: Form | None = None
 ) -> RunDirectory:
-    """Start a federation with a node per client, run, stop; the run directory is the same kind as a simulation's."""
+    """Start a federation with one node per client, run a configuration, and stop the federation.
+
+    Args:
+        config: The run.
+        options: Options of the deployment; `out` is the run directory.
+        listener: Is notified of finished rounds.
+        form: Options of the federation.
+
+    Returns:
+        The run directory, of the same form as a simulation's.
+
+    Raises:
+        RunDirectoryError: The directory holds another run, or one that is not resumed.
+        RunError: The run failed.
+    """
     directory = RunDirectory(Path(options.out).absolute())
     if options.resume and directory.is_complete:
         directory.verify()
         check_same(config, directory)
         return directory
     check_free(directory, config, options.resume)
-    place = directory.path / "federation"
-    with local_federation(place, config.task.clients, form or Form()) as federation:
+    folder = directory.path / "federation"
+    with local_federation(folder, config.task.clients, form or Form()) as federation:
         return run_on(federation, config, options, listener)
 
 
 @contextmanager
 def local_federation(folder: Path, num_nodes: int, form: Form) -> Iterator[LocalFederation]:
-    """A federation that is up."""
+    """Start a federation, and stop it at the end of the block."""
     federation = LocalFederation(folder, num_nodes, form.authority)
     federation.data, federation.is_resident = form.data, form.is_resident
     with nullcontext() if form.metering is None else metered(federation, form.metering), federation:
@@ -72,10 +93,10 @@ def local_federation(folder: Path, num_nodes: int, form: Form) -> Iterator[Local
 def run_on(
     federation: LocalFederation, config: RunConfig, options: Deployment, listener: Listener | None = None
 ) -> RunDirectory:
-    """One run on a federation that is up.
+    """Run a configuration on a running federation.
 
-    `listener` hears rounds as they become safe. It cannot stop the run: one that shall is named in the configuration,
-    and hears the run where it is, in the server app.
+    `listener` is notified of rounds once they are stored. It cannot stop the run; listeners of the configuration can,
+    since they run in the server app.
     """
     place = Path(options.out).absolute()
     meter = federation.line if isinstance(federation.line, TransportMeter) else None
@@ -90,17 +111,17 @@ def run_on(
     (place / STATE_FILE).unlink(missing_ok=True)
     federation.launch(app)
     directory = RunDirectory(place)
-    heard = Listeners([] if listener is None else [listener])
-    for row in follow(federation, directory, config, heard):
+    listeners = Listeners([] if listener is None else [listener])
+    for row in follow(federation, directory, config, listeners):
         for event in replay(directory, [row]) if listener is not None else ():
-            heard.tell(event)
+            listeners.tell(event)
     if meter is not None:
-        directory.write_json("meter.json", meter.told())
+        directory.write_json("meter.json", meter.to_plain())
     return directory
 
 
 def check_nodes(config: RunConfig, num_nodes: int) -> None:
-    """One client per node is the true form: a node that played several would share what clients must not."""
+    """Raise ConfigError unless there is one node per client: clients at one node would share memory and disk."""
     if config.task.clients != num_nodes:
         raise ConfigError(
             f"--local {num_nodes} starts {num_nodes} nodes with one client each, but task.clients is "
@@ -110,14 +131,14 @@ def check_nodes(config: RunConfig, num_nodes: int) -> None:
 
 
 def follow(
-    federation: LocalFederation, directory: RunDirectory, config: RunConfig, heard: Listeners
+    federation: LocalFederation, directory: RunDirectory, config: RunConfig, listeners: Listeners
 ) -> Iterator[Mapping[str, Any]]:
-    """The rows of the rounds as they become safe, until the server app ends; a failure is raised with its reason."""
+    """Yield the rows of stored rounds until the server app ends; raise RunError with its reason if it fails."""
     _await_start(federation, directory)
     seen = len(_rows(directory))
-    heard.tell(Started(config, directory, seen + 1))
+    listeners.tell(Started(config, directory, seen + 1))
     while True:
-        state = _state(directory.path)  # before the rows: once it says finished, they are all there
+        state = _state(directory.path)  # read before the rows: once it is finished, all rows are there
         rows = _rows(directory)
         yield from rows[seen:]
         seen = len(rows)
@@ -133,7 +154,9 @@ def _await_start(federation: LocalFederation, directory: RunDirectory) -> None:
         federation.check()
         if time.monotonic() - asked > _WAIT_SECONDS:
             if federation.has_ended() and not _state(directory.path):
-                raise RunError(f"the server app ended before it began; see {federation.folder / 'superlink.log'}")
+                raise RunError(
+                    f"the server app ended before it started the run; see {federation.folder / 'superlink.log'}"
+                )
             asked = time.monotonic()
         time.sleep(_POLL_SECONDS)
 
@@ -148,13 +171,13 @@ def _check(federation: LocalFederation, directory: RunDirectory, state: Mapping[
         raise RunError(str(state["error"]))
     log = federation.folder / "superlink.log"
     if not Path(f"/proc/{state['process']}").exists() and _state(directory.path) == state:
-        raise RunError(f"the server app died; the rounds so far are safe, go on with resume=True. See {log}")
+        raise RunError(f"the server app died; the rounds so far are safe, continue with resume=True. See {log}")
 
 
 def _state(place: Path) -> dict[str, Any]:
-    """What the server app says of itself; nothing before it starts."""
+    """Return the state that the server app wrote; empty before it starts."""
     try:
-        told: dict[str, Any] = json.loads((place / STATE_FILE).read_text())
+        state: dict[str, Any] = json.loads((place / STATE_FILE).read_text())
     except FileNotFoundError:
         return {}
-    return told
+    return state

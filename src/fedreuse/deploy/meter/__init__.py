@@ -1,1 +1,1 @@
-"""Lines between nodes and server that count bytes, and can be narrow, slow and lossy."""
+"""Byte meters between nodes and server, which can also limit bandwidth, add delay and lose packets."""

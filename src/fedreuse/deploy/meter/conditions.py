@@ -1,4 +1,4 @@
-"""What a line does to what crosses it: bandwidth, delay and loss, written as `10mbit`, `50ms`, `1%`."""
+"""Conditions of a line: bandwidth, delay and loss, written as `10mbit`, `50ms`, `1%`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,16 @@ _NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z%]*)\s*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Conditions:
-    """One direction of a line. No bandwidth means no limit."""
+    """Conditions of one direction of a line.
+
+    Args:
+        bits_per_second: Bandwidth, above 0; None for no limit.
+        delay_seconds: One-way delay, at least 0.
+        loss: Share of lost packets, in [0, 1).
+
+    Raises:
+        ConfigError: A value out of range.
+    """
 
     bits_per_second: float | None = None
     delay_seconds: float = 0.0
@@ -31,7 +40,7 @@ class Conditions:
 
     @classmethod
     def parse(cls, bandwidth: str | None = None, delay: str | None = None, loss: str | None = None) -> Conditions:
-        """From what a person writes; a part that is not given does nothing."""
+        """Parse texts such as `10mbit`, `50ms` and `1%`; None for no effect."""
         return cls(
             None if bandwidth is None else _quantity("bandwidth", bandwidth, _BITS, "10mbit"),
             0.0 if delay is None else _quantity("delay", delay, _SECONDS, "50ms"),
@@ -39,11 +48,11 @@ class Conditions:
         )
 
     def seconds_of(self, num_bytes: int) -> float:
-        """How long that many bytes occupy the line."""
+        """Return the seconds for which these bytes occupy the line."""
         return 0.0 if self.bits_per_second is None else 8 * num_bytes / self.bits_per_second
 
     def __str__(self) -> str:
-        """Readable, and what `parse` reads."""
+        """Return the conditions as text, in the units of `parse`."""
         parts = [] if self.bits_per_second is None else [f"{self.bits_per_second / 1e6:g}mbit"]
         parts += [f"{1e3 * self.delay_seconds:g}ms"] if self.delay_seconds else []
         parts += [f"{100 * self.loss:g}%"] if self.loss else []
@@ -51,7 +60,7 @@ class Conditions:
 
 
 FREE = Conditions()
-"""A line that neither limits nor delays nor loses."""
+"""Conditions without limit, delay and loss."""
 
 
 def _quantity(what: str, text: str, units: dict[str, float], example: str) -> float:

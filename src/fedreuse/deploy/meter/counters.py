@@ -1,4 +1,4 @@
-"""Byte counters of every line in one small file: whoever forwards adds to them, and any process may read them."""
+"""Byte counters of all lines in one small file: the forwarding process adds to them, any process may read them."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _CELLS = len(_DIRECTIONS) * len(LEVELS)
 
 
 class Counters:
-    """Bytes by line, direction and level. Each cell has one writer, and eight aligned bytes are written whole."""
+    """Bytes by line, direction and level; without locks: each cell has one writer, and 8-byte writes are atomic."""
 
     def __init__(self, path: Path, cells: np.ndarray, levels: tuple[Level, ...]) -> None:
-        """Use `create` or `open`."""
+        """Wrap the cells of a file; use `create` or `open`."""
         self.path = path
         self.levels = levels
         self._cells = cells
 
     @classmethod
     def create(cls, path: Path, num_lines: int, levels: Sequence[Level]) -> Counters:
-        """All zero; a level that nobody counts is not there."""
+        """Create a file of zeros for the levels that are counted."""
         words = np.memmap(path, np.int64, "w+", shape=(2 + num_lines * _CELLS,))
         words[:2] = _MAGIC, sum(1 << LEVELS.index(level) for level in levels)
         words.flush()
@@ -43,7 +43,11 @@ class Counters:
 
     @classmethod
     def open(cls, path: Path) -> Counters:
-        """Those that another process writes."""
+        """Open the counters that another process writes.
+
+        Raises:
+            RunError: The file is missing, or holds something else.
+        """
         try:
             words = np.memmap(path, np.int64, "r")
         except (OSError, ValueError) as error:
@@ -54,33 +58,33 @@ class Counters:
 
     @classmethod
     def _over(cls, path: Path, words: np.ndarray) -> Counters:
-        levels = tuple(level for place, level in enumerate(LEVELS) if int(words[1]) >> place & 1)
+        levels = tuple(level for bit, level in enumerate(LEVELS) if int(words[1]) >> bit & 1)
         return cls(path, words[2:].reshape(-1, len(_DIRECTIONS), len(LEVELS)), levels)
 
     def __len__(self) -> int:
-        """How many lines there are."""
+        """Return the number of lines."""
         return len(self._cells)
 
     def add(self, line: int, direction: Direction, level: Level, num_bytes: int) -> None:
-        """So many more bytes crossed."""
+        """Add to the bytes of a line."""
         self._cells[line, _DIRECTIONS.index(direction), LEVELS.index(level)] += num_bytes
 
     def read(self, line: int, direction: Direction) -> dict[str, int]:
-        """Bytes so far, by level."""
+        """Return the bytes so far, by level."""
         row = self._cells[line, _DIRECTIONS.index(direction)]
         return {level: int(row[LEVELS.index(level)]) for level in self.levels}
 
 
 class MeterReader:
-    """What crossed since the last call, for the ledger; node and client have the same number."""
+    """Bytes since the last call, for the ledger; node and client have the same number."""
 
     def __init__(self, counters: Path) -> None:
-        """From now on: what crossed before belongs to no exchange."""
+        """Start now: earlier bytes belong to no exchange."""
         self._counters = Counters.open(counters)
         self._before = self._read()
 
     def __call__(self) -> Iterator[Measured]:
-        """One measurement per client and direction."""
+        """Yield one measurement per client and direction."""
         before, self._before = self._before, self._read()
         for (client, way), seen in self._before.items():
             yield Measured(client, way, {level: seen[level] - before[client, way][level] for level in seen})

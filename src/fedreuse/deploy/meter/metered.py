@@ -1,4 +1,4 @@
-"""A meter between the nodes of a local federation and its SuperLink."""
+"""Meter between the nodes of a local federation and its SuperLink."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Metering", "metered"]
 
 @dataclass(frozen=True)
 class Metering:
-    """Which meter, and what the lines are like: `up` holds for what nodes send, `down` for what they are sent."""
+    """Kind of meter, and the conditions of every node's line by direction: `up` from the node, `down` to it."""
 
     kind: MeterKind = "relay"
     up: Conditions = FREE
@@ -28,7 +28,7 @@ class Metering:
 
 @contextmanager
 def metered(federation: LocalFederation, metering: Metering) -> Iterator[TransportMeter]:
-    """Set the lines of a federation that has not started yet."""
+    """Meter the lines of a federation that has not started yet."""
     federation.folder.mkdir(parents=True, exist_ok=True)
     counters = federation.folder / "meter-counters"
     server = (LOOPBACK, federation.port)

@@ -1,6 +1,7 @@
-"""Network namespaces that end with the process that made them, and a packet interface inside: Linux, and the right to.
+"""Network namespaces with a packet interface, which end with their process; Linux only, with the necessary rights.
 
-A namespace has no name and no file, only an open descriptor; nothing is left behind, whatever ends this process.
+A namespace has no name and no file, only an open descriptor, so that nothing is left behind even if the process is
+killed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _TUN_SET_INTERFACE = 0x400454CA  # TUNSETIFF
 _TUN_PLAIN_PACKETS = 0x0001 | 0x1000  # IFF_TUN | IFF_NO_PI
 _GET_FLAGS, _SET_FLAGS, _SET_ADDRESS, _SET_MASK, _SET_QUEUE = 0x8913, 0x8914, 0x8916, 0x891C, 0x8943  # SIOC*
 _UP_AND_RUNNING = 0x1 | 0x40
-_QUEUED_PACKETS = 10_000  # nothing may be lost before it is counted
+_QUEUED_PACKETS = 10_000  # no packet may be lost before it is counted
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def why_not() -> str | None:
-    """Why no namespace with an interface can be made here; None: it can."""
+    """Return the reason why namespaces with an interface cannot be made here; None if they can."""
     try:
         namespace = Namespace()
     except (OSError, AttributeError) as error:
@@ -44,15 +45,15 @@ def why_not() -> str | None:
 
 
 class Namespace:
-    """A network of its own, with loopback up and nothing else."""
+    """Network namespace with loopback only."""
 
     def __init__(self) -> None:
-        """Made in a thread that enters it and ends; the descriptor keeps it."""
+        """Make the namespace in a thread of its own, and keep it by its descriptor."""
         self._descriptor = _in_thread(_new_network)
-        self.call(_settle)
+        self.call(_set_up_loopback)
 
     def call(self, function: Callable[[], T]) -> T:
-        """The function's result, computed inside; sockets that it makes stay inside."""
+        """Call a function inside the namespace; sockets that it makes stay inside."""
 
         def inside() -> T:
             _check(_libc.setns(self._descriptor, _NEW_NETWORK), "entering a network namespace")
@@ -61,15 +62,15 @@ class Namespace:
         return _in_thread(inside)
 
     def command(self, command: Sequence[str]) -> list[str]:
-        """A command that runs inside, as long as this process keeps the namespace."""
+        """Return a command that runs inside, while this process keeps the namespace."""
         return ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self._descriptor}", "--", *command]
 
     def interface(self, name: str, address: str) -> int:
-        """A packet interface inside, in a network of four addresses; its descriptor gives and takes IP packets."""
+        """Make a packet interface (TUN) in a /30 network; return its descriptor, which reads and writes IP packets."""
         return self.call(lambda: _make_interface(name, address))
 
     def statistics(self, name: str) -> dict[str, int]:
-        """What the kernel counted at an interface inside: bytes and packets, each way."""
+        """Return the kernel's counts of an interface: bytes and packets in both directions."""
 
         def read() -> str:
             return Path("/proc/thread-self/net/dev").read_text()
@@ -79,7 +80,7 @@ class Namespace:
         return {"rx_bytes": numbers[0], "rx_packets": numbers[1], "tx_bytes": numbers[8], "tx_packets": numbers[9]}
 
     def close(self) -> None:
-        """Close it; the namespace ends with the last process inside."""
+        """Close the descriptor; the namespace ends with the last process inside."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -90,8 +91,8 @@ def _new_network() -> int:
     return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
 
 
-def _settle() -> None:
-    """Loopback up; no packets of the kernel's own making, such as searches for IPv6 routers."""
+def _set_up_loopback() -> None:
+    """Bring up loopback; disable IPv6, whose router solicitations would be counted."""
     with suppress(OSError):
         Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
     _bring_up("lo")
@@ -115,8 +116,8 @@ def _make_interface(name: str, address: str) -> int:
 
 def _bring_up(name: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        asked = fcntl.ioctl(control, _GET_FLAGS, struct.pack("16sH22x", name.encode(), 0))
-        flags = struct.unpack("16sH22x", asked)[1] | _UP_AND_RUNNING
+        request = fcntl.ioctl(control, _GET_FLAGS, struct.pack("16sH22x", name.encode(), 0))
+        flags = struct.unpack("16sH22x", request)[1] | _UP_AND_RUNNING
         fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sH22x", name.encode(), flags))
 
 
@@ -127,14 +128,14 @@ def _check(result: int, what: str) -> None:
 
 
 def _in_thread(function: Callable[[], T]) -> T:
-    """A thread alone changes its namespace; the others stay where they are."""
+    """Call a function in a new thread: a namespace applies to one thread, and the others keep theirs."""
     results: list[T] = []
     errors: list[BaseException] = []
 
     def body() -> None:
         try:
             results.append(function())
-        except BaseException as error:  # handed over to the caller, whatever it is
+        except BaseException as error:  # raised again in the caller
             errors.append(error)
 
     thread = Thread(target=body)

@@ -1,9 +1,9 @@
-"""A line of packets between two network namespaces: it counts, delays, limits and loses IP packets.
+"""Packet line between two network namespaces: it counts, delays, limits and loses IP packets.
 
-The node lives in one namespace, the server's door in the other, and every packet between them passes through here.
-What a node sends is counted with its headers, acknowledgements and retransmissions, also what is lost on the way.
-Kernels with the traffic control module `netem` could do the same, but many are built without it; and here the
-losses are drawn from a named stream.
+The node runs in one namespace, the relay to the server in the other, and every packet between them passes through here.
+Packets are counted when they are sent, with headers, acknowledgements and retransmissions, also those that are lost.
+The traffic control module `netem` does the same, but many kernels are built without it; and here losses come from a
+named random stream.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["DOOR_ADDRESS", "NODE_ADDRESS", "PacketLine"]
 DOOR_ADDRESS = "10.77.0.1"
 NODE_ADDRESS = "10.77.0.2"
 _MTU = 1500
-_AT_ONCE = 64  # packets read before those that are due go out
-_WAITING_PACKETS = 1000  # a full queue loses what comes next, as a router does
+_AT_ONCE = 64  # packets read before due ones are released
+_WAITING_PACKETS = 1000  # a full queue drops packets, as a router does
 
 
 @dataclass
 class _Way:
-    """One direction: where packets come from and go to, what becomes of them."""
+    """One direction of the line, with its queue."""
 
     direction: Direction
     source: int
@@ -50,7 +50,7 @@ class _Way:
         self.draws = stream(self.seed, f"packet loss {self.direction}", 0, self.number)
 
     def admit(self, packet: bytes, now: float) -> None:
-        """Lost, or due at some time: after those before it, and after the delay."""
+        """Drop a packet, or queue it until earlier packets are sent and the delay has passed."""
         self.num_packets += 1
         is_lost = self.line.loss > 0 and self.draws.random() < self.line.loss
         if is_lost or len(self.waiting) >= _WAITING_PACKETS:
@@ -60,14 +60,14 @@ class _Way:
         heapq.heappush(self.waiting, (self.free_at + self.line.delay_seconds, self.num_packets, packet))
 
     def release(self, now: float) -> None:
-        """Hand over what is due; the far end may be gone."""
+        """Write the due packets; errors are ignored, since the other end may be gone."""
         while self.waiting and self.waiting[0][0] <= now:
             with suppress(OSError):
                 os.write(self.target, heapq.heappop(self.waiting)[2])
 
 
 class PacketLine:
-    """Two namespaces and the line between them; `node` is where the node's processes run."""
+    """Two namespaces and the line between them; the node's processes run in `node`."""
 
     def __init__(
         self,
@@ -77,7 +77,15 @@ class PacketLine:
         seed: int = 0,
         number: int = 0,
     ) -> None:
-        """`number` tells the lines of one federation apart, so that each loses other packets."""
+        """Make the namespaces, and start forwarding.
+
+        Args:
+            count: Called with direction and bytes of every packet.
+            up: Conditions from the node.
+            down: Conditions to the node.
+            seed: Seed of the losses.
+            number: Number of the line in its federation; each line has its own losses.
+        """
         self.node, self.door = Namespace(), Namespace()
         near, far = self.node.interface("node0", NODE_ADDRESS), self.door.interface("door0", DOOR_ADDRESS)
         self._ways = {
@@ -92,19 +100,19 @@ class PacketLine:
 
     @property
     def num_lost(self) -> dict[Direction, int]:
-        """Packets that did not arrive, each way."""
+        """Lost packets by direction."""
         return {way.direction: way.num_lost for way in self._ways.values()}
 
     def cut(self) -> None:
-        """Cut the line: every packet is lost until `mend`."""
+        """Lose every packet until `restore`."""
         self._is_cut = True
 
-    def mend(self) -> None:
-        """Mend a line that was cut."""
+    def restore(self) -> None:
+        """Restore the line after `cut`."""
         self._is_cut = False
 
     def close(self) -> None:
-        """No packet passes any more; the namespaces end with the last process inside."""
+        """Stop forwarding; the namespaces end with the last process inside."""
         if self._thread.is_alive():
             os.write(self._waker, b"x")
             self._thread.join()

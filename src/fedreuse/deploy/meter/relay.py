@@ -1,6 +1,6 @@
-"""A counting TCP relay in front of a server, one per node: exact payload bytes, with a rate and a delay if asked.
+"""Counting TCP relay in front of a server, one per node: exact payload bytes, with optional bandwidth and delay.
 
-TCP hides lost packets from a relay, so a relay cannot show what loss does; a packet line can.
+TCP hides lost packets from a relay, so that only a packet line can show the effect of loss.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from fedreuse.deploy.meter.counters import Direction
 __all__ = ["Relay", "Relays"]
 
 _CHUNK = 16 * 1024
-_WAITING_CHUNKS = 64  # what may be on its way in one direction of one connection: about a megabyte
+_WAITING_CHUNKS = 64  # in flight in one direction of one connection: about a megabyte
 _Queue = asyncio.Queue[tuple[float, bytes]]
 _Count = Callable[[Direction, int], object]
 
 
 class Relays:
-    """A thread with an event loop, in which every relay lives."""
+    """Thread with an event loop that runs all relays."""
 
     def __init__(self) -> None:
-        """At work at once."""
+        """Start the thread."""
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="relays", daemon=True)
         self._thread.start()
@@ -40,7 +40,7 @@ class Relays:
         down: Conditions = FREE,
         listener: socket.socket | None = None,
     ) -> Relay:
-        """A relay to `target` on a free port of loopback, or on a socket that listens already."""
+        """Start a relay to `target` on a free port of loopback, or on a listening socket."""
         listener = listener or socket.create_server(("127.0.0.1", 0))
         relay = Relay(listener, target, count, {"up": up, "down": down})
         asyncio.run_coroutine_threadsafe(relay.start(), self._loop).result()
@@ -48,7 +48,7 @@ class Relays:
         return relay
 
     def close(self) -> None:
-        """Every connection ends."""
+        """Close all connections, and end the thread."""
         if self._loop.is_closed():
             return
         for relay in self._relays:
@@ -59,39 +59,39 @@ class Relays:
 
 
 class Relay:
-    """One node's way to the server. All its connections share one line: a byte of one waits for those of others."""
+    """Relay of one node; all its connections share the bandwidth of one line."""
 
     def __init__(
         self, listener: socket.socket, target: tuple[str, int], count: _Count, conditions: dict[Direction, Conditions]
     ) -> None:
-        """Made by `Relays.open`."""
+        """Wrap a listening socket; use `Relays.open`."""
         self.address: tuple[str, int] = listener.getsockname()[:2]
         self.num_connections = 0
         self._listener, self._target, self._count, self._conditions = listener, target, count, conditions
         self._free_at: dict[Direction, float] = {"up": 0.0, "down": 0.0}
-        self._whole = asyncio.Event()
+        self._is_connected = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Listen."""
-        self._whole.set()
+        """Accept connections."""
+        self._is_connected.set()
         self._loop = asyncio.get_running_loop()
         self._server = await asyncio.start_server(self._serve, sock=self._listener, limit=_CHUNK)
 
     async def stop(self) -> None:
-        """Listen no more, and end what is open."""
+        """Stop listening, and cancel open connections."""
         self._server.close()
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def cut(self) -> None:
-        """Cut the line: nothing crosses until `mend`, and connections stay open."""
-        self._loop.call_soon_threadsafe(self._whole.clear)
+        """Interrupt the line until `restore`; connections stay open."""
+        self._loop.call_soon_threadsafe(self._is_connected.clear)
 
-    def mend(self) -> None:
-        """Mend a line that was cut."""
-        self._loop.call_soon_threadsafe(self._whole.set)
+    def restore(self) -> None:
+        """Restore the line after `cut`."""
+        self._loop.call_soon_threadsafe(self._is_connected.set)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -100,15 +100,16 @@ class Relay:
         self.num_connections += 1
         writers = [writer]
         try:
-            await self._whole.wait()
-            await asyncio.sleep(sum(line.delay_seconds for line in self._conditions.values()))  # the handshake's trip
+            await self._is_connected.wait()
+            # TCP's handshake takes one round trip
+            await asyncio.sleep(sum(line.delay_seconds for line in self._conditions.values()))
             far_reader, far_writer = await asyncio.open_connection(*self._target, limit=_CHUNK)
             writers.append(far_writer)
             async with asyncio.TaskGroup() as group:
                 self._pump(group, "up", reader, far_writer)
                 self._pump(group, "down", far_reader, writer)
         except* (OSError, asyncio.CancelledError):
-            for broken in writers:  # either side went away, or the relay closes: so do both sides
+            for broken in writers:  # one side is gone, or the relay closes: end both sides
                 broken.transport.abort()
         finally:
             for open_writer in writers:
@@ -123,7 +124,7 @@ class Relay:
         group.create_task(self._deliver(queue, writer))
 
     async def _take(self, direction: Direction, reader: asyncio.StreamReader, queue: _Queue) -> None:
-        """Count what the sender sends; nothing at all is the end of the stream."""
+        """Count and queue the sender's data; empty data marks the end of the stream."""
         data = b"?"
         while data:
             data = await reader.read(_CHUNK)
@@ -131,19 +132,19 @@ class Relay:
             await queue.put((self._due(direction, len(data)), data))
 
     def _due(self, direction: Direction, num_bytes: int) -> float:
-        """When the last of these bytes arrives: the line is shared, and the way takes its time."""
+        """Return the time at which the last of these bytes arrives, after earlier bytes on the line and the delay."""
         line = self._conditions[direction]
         self._free_at[direction] = max(self._loop.time(), self._free_at[direction]) + line.seconds_of(num_bytes)
         return self._free_at[direction] + line.delay_seconds
 
     async def _deliver(self, queue: _Queue, writer: asyncio.StreamWriter) -> None:
-        """In order, each chunk when it is due."""
+        """Write the chunks in order, each when it is due."""
         data = b"?"
         while data:
             due, data = await queue.get()
             if (wait := due - self._loop.time()) > 0:
                 await asyncio.sleep(wait)
-            await self._whole.wait()
+            await self._is_connected.wait()
             writer.write(data)
             await writer.drain()
         with suppress(OSError):

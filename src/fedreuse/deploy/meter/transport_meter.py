@@ -1,4 +1,4 @@
-"""The transport meter: a line from every node to the server, and what crossed each, in bytes.
+"""Transport meter: a line from every node to the server, and its bytes.
 
 | kind | the line | counts |
 |---|---|---|
@@ -28,7 +28,7 @@ _BOTH: tuple[Direction, ...] = ("up", "down")
 
 
 class TransportMeter:
-    """Stands between the nodes and the server until it is closed; nodes count from 0."""
+    """Lines between nodes and server until `close`; nodes count from 0."""
 
     def __init__(
         self,
@@ -39,7 +39,19 @@ class TransportMeter:
         up: Conditions = FREE,
         down: Conditions = FREE,
     ) -> None:
-        """`counters` is a file that whoever wants to know may read meanwhile."""
+        """Open a line per node.
+
+        Args:
+            kind: `relay` or `namespace`; where namespaces are not available, a relay with a note.
+            server: Host and port of the server.
+            num_nodes: Number of nodes.
+            counters: File of the counters, which other processes may read meanwhile.
+            up: Conditions from nodes to the server.
+            down: Conditions from the server to nodes.
+
+        Raises:
+            ConfigError: An unknown kind.
+        """
         if kind not in ("relay", "namespace"):
             raise ConfigError(f"--meter must be relay or namespace, got {kind!r}")
         self.notes: list[str] = []
@@ -58,43 +70,43 @@ class TransportMeter:
             self.close()
             raise
         if kind == "relay" and (up.loss or down.loss):
-            self.notes.append("a relay limits the rate and adds delay, but loses no packets: loss was not tested")
+            self.notes.append("a relay limits the rate and adds delay, but loses no packets: --loss has no effect")
 
     def address(self, node: int) -> str:
-        """Where the node finds the server."""
+        """Return the HOST:PORT under which a node reaches the server."""
         host, port = self._doors[node].address
         return f"{host}:{port}"
 
     def command(self, node: int, command: Sequence[str]) -> list[str]:
-        """The command that starts a process of the node where its line begins."""
+        """Return the command that starts a node's process at its end of the line."""
         return self._lines[node].node.command(command) if self._lines else list(command)
 
     def cut(self, node: int) -> None:
-        """Cut the node's line."""
+        """Interrupt a node's line."""
         self._cable(node).cut()
 
-    def mend(self, node: int) -> None:
-        """Mend the node's line."""
-        self._cable(node).mend()
+    def restore(self, node: int) -> None:
+        """Restore a node's line after `cut`."""
+        self._cable(node).restore()
 
     @property
     def num_lost(self) -> dict[Direction, int]:
-        """Packets lost on purpose, over all lines."""
+        """Lost packets of all lines, by direction."""
         return {way: sum(line.num_lost[way] for line in self._lines) for way in _BOTH}
 
-    def told(self) -> dict[str, Any]:
-        """What stood there and what crossed so far, for whoever reads the run directory later."""
+    def to_plain(self) -> dict[str, Any]:
+        """Return kind, conditions and counts so far as plain data, for `meter.json`."""
         lines = range(len(self.counters))
-        crossed = {
+        counts = {
             f"{way}_bytes ({level})": sum(self.counters.read(line, way)[level] for line in lines)
             for level in self.counters.levels
             for way in _BOTH
         }
         conditions: dict[str, Any] = {way: str(line) for way, line in self._conditions.items()}
-        return {"meter": self.kind, **conditions, "notes": self.notes, "lost_packets": self.num_lost, **crossed}
+        return {"meter": self.kind, **conditions, "notes": self.notes, "lost_packets": self.num_lost, **counts}
 
     def close(self) -> None:
-        """Every line ends."""
+        """Close all lines."""
         self._relays.close()
         for line in self._lines:
             line.close()

@@ -1,1 +1,1 @@
-"""A client app that stays: a worker beside the SuperNode holds it, and the process of each message only forwards."""
+"""Resident client apps: a worker beside the SuperNode keeps the app in memory; processes of messages only forward."""

@@ -1,6 +1,6 @@
-"""A client app that stays: messages are forwarded to the resident worker, or answered here where there is none.
+"""Client app that forwards messages to the resident worker, or answers them here without one.
 
-Flower starts a process for every message. This module is all that such a process imports, beside Flower itself.
+Flower starts a process for every message, which should import only this module and Flower itself.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ __all__ = ["ResidentApp"]
 
 _log = logging.getLogger("flwr")
 _REPLACED_SECONDS = 60.0
-"""How long a worker that is being started is waited for: longer than its imports take on a busy machine."""
+"""Longest wait for a worker that is starting: longer than its imports take on a busy machine."""
 _POLL_SECONDS = 0.05
 
 
 class ResidentApp(ClientApp):
-    """A client app that a resident worker beside the SuperNode keeps in memory, with all that it imported and loaded.
+    """Client app that a resident worker beside the SuperNode keeps in memory, with its imports and data.
 
     Args:
-        target: Your real `ClientApp`, as `package.module:name`. The module that makes a `ResidentApp` must not import
-            that module: it is started for every message, and what it imports is paid every time.
+        target: Your real `ClientApp`, as `package.module:name`. The module that makes the `ResidentApp` must not import
+            that module, since its imports are repeated for every message.
 
-    Where no worker is (another SuperNode than `fedreuse supernode`, or `--no-resident`), the app is imported and
-    answers in the process of the message, as Flower does it. So it does once more if the worker ends before its answer:
-    an app must be able to play a message twice from the same context.
+    Without a worker (another SuperNode than `fedreuse supernode`, or `--no-resident`) the app answers in the process of
+    the message, as usual in Flower. The same happens if the worker ends before its answer: an app must be able to
+    answer a message twice from the same context.
 
     Raises:
         ConfigError: `target` does not name a client app.
-        RunError: The worker held the message until nobody waited for its answer any more.
+        RunError: The worker did not answer within the message's time to live.
 
     Example:
         >>> from fedreuse.deploy import ResidentApp
@@ -60,27 +60,27 @@ class ResidentApp(ClientApp):
     """
 
     def __init__(self, target: str) -> None:
-        """Nothing is imported yet."""
+        """Keep the name; nothing is imported yet."""
         super().__init__()
         self.target = target
 
     def __call__(self, message: Message, context: Context) -> Message:
-        """One message: forwarded, or answered here."""
+        """Forward one message, or answer it here."""
         reply = _forward(self.target, message, context)
         return loaded(self.target)(message, context) if reply is None else reply
 
 
 def loaded(target: str) -> ClientApp:
-    """The app itself."""
+    """Import and return the app of a target."""
     module, _, name = target.partition(":")
     app = getattr(import_module(module), name, None)
     if not isinstance(app, ClientApp):
-        raise ConfigError(f"ResidentApp: {target!r} is no ClientApp; write package.module:name of the app itself")
+        raise ConfigError(f"ResidentApp: {target!r} is not a ClientApp; write package.module:name of the app itself")
     return app
 
 
 def _forward(target: str, message: Message, context: Context) -> Message | None:
-    """The worker's reply; None if there is no worker, or none that can."""
+    """Return the worker's reply; None without a worker that can answer."""
     if VARIABLE not in os.environ:
         return None
     folder, seconds, began = Path(os.environ[VARIABLE]), float(message.metadata.ttl), time.monotonic()
@@ -92,30 +92,30 @@ def _forward(target: str, message: Message, context: Context) -> Message | None:
         message_to_proto(message).SerializeToString(),
         context_to_proto(context).SerializeToString(),
     )
-    played = _played(folder, job)
-    if played is not None:
-        context.state = context_from_proto(ProtoContext.FromString(played[1])).state
-        return message_from_proto(ProtoMessage.FromString(played[0]))
+    result = _result_of(folder, job)
+    if result is not None:
+        context.state = context_from_proto(ProtoContext.FromString(result[1])).state
+        return message_from_proto(ProtoMessage.FromString(result[0]))
     if time.monotonic() - began >= seconds:
         raise RunError(f"the resident worker gave no answer within {seconds:g} s; it is being replaced")
     _log.warning("no answer from the resident worker; this process answers")
     return None
 
 
-def _played(folder: Path, job: Job) -> tuple[bytes, bytes] | None:
-    """What came of a job; None if it has to be done here."""
+def _result_of(folder: Path, job: Job) -> tuple[bytes, bytes] | None:
+    """Return reply and context of a job; None if it must be done here."""
     deadline = time.monotonic() + _REPLACED_SECONDS
     while (folder / TOKEN_FILE).exists() and time.monotonic() < deadline:
         try:
             with called(folder) as (connection, version):
                 if version != fedreuse.__version__:
                     return None
-                connection.settimeout(None)  # whoever holds a job too long is killed, which ends the connection
+                connection.settimeout(None)  # the keeper kills a worker that takes too long, which ends the connection
                 return _answered(connection, job)
         except TimeoutError:
-            return None  # it is there, but hangs
+            return None  # the worker hangs
         except OSError:
-            time.sleep(_POLL_SECONDS)  # it is being started, or replaced
+            time.sleep(_POLL_SECONDS)  # the worker is starting, or being replaced
     return None
 
 
@@ -129,7 +129,7 @@ def _answered(connection: socket, job: Job) -> tuple[bytes, bytes] | None:
 
 
 def _home(target: str) -> str:
-    """The folder in which the top package of a target lies."""
+    """Return the folder of a target's top-level package."""
     spec = find_spec(target.partition(":")[0].partition(".")[0])
     places = [] if spec is None else [*(spec.submodule_search_locations or filter(None, [spec.origin]))]
     if not places:

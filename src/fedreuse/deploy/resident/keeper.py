@@ -1,6 +1,6 @@
-"""A SuperNode with a resident worker: Flower's own program, and a thread that starts, watches and replaces the worker.
+"""SuperNode with a resident worker: Flower's program, and a thread that starts, watches and replaces the worker.
 
-`python -m fedreuse.deploy.resident.keeper FOLDER ...` takes the arguments of `flower-supernode` behind the folder.
+`python -m fedreuse.deploy.resident.keeper FOLDER ...` takes the arguments of `flower-supernode` after the folder.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from fedreuse.deploy.resident.line import TOKEN_FILE, VARIABLE, called
 __all__ = ["Keeper", "main"]
 
 START_SECONDS = 300.0
-"""How long a worker may take to start."""
+"""Longest start of a worker."""
 LOOK_SECONDS = 30.0
-"""How often an idle worker must answer; one that is busy has the time of its job."""
+"""Interval in which an idle worker must answer; a busy one has the time of its job."""
 _SHORT_SECONDS, _MOST_SHORT, _LONGEST_PAUSE = 60.0, 3, 300.0
 _TOKEN_BYTES = 32
 _log = logging.getLogger("flwr")
 
 
 class Keeper(Thread):
-    """Keeps a worker in a folder. The token there says that one is running or about to.
+    """Thread that keeps a worker running; a token in the folder shows that one is running or starting.
 
-    After three short lives in a row the token is taken away for a while: messages are then answered by their own
-    processes at once, instead of waiting for a worker that cannot live.
+    After three short-lived workers in a row the token is removed for a while: processes of messages then answer at
+    once, instead of waiting for a worker that cannot run.
     """
 
     def __init__(self, folder: Path, first: str = "fedreuse.deploy.flower.at_node:app") -> None:
-        """Nothing starts yet; `first` is the app that a worker imports at once."""
+        """Set the folder, and the app that a worker imports first; nothing starts yet."""
         super().__init__(daemon=True, name="keeper of the resident worker")
         self.folder, self._first = folder, first
         self.worker: subprocess.Popen[bytes] | None = None
         self._is_over = Event()
 
     def run(self) -> None:
-        """One worker after the other."""
+        """Start one worker after the other."""
         short_lives = 0
         while not self._is_over.is_set():
             born = time.monotonic()
@@ -56,7 +56,7 @@ class Keeper(Thread):
         self._withdraw()
 
     def stop(self) -> None:
-        """End the worker, and start no other."""
+        """End the worker, and start no more."""
         self._is_over.set()
         if self.worker is not None:
             self.worker.kill()
@@ -68,26 +68,26 @@ class Keeper(Thread):
         write_whole(self.folder / TOKEN_FILE, secrets.token_bytes(_TOKEN_BYTES), is_private=True)
         reading, writing = os.pipe()
         command = [sys.executable, "-P", "-m", "fedreuse.deploy.resident.worker"]
-        told = [str(self.folder), str(writing), self._first]
-        self.worker = subprocess.Popen([*command, *told], stdin=subprocess.DEVNULL, pass_fds=[writing])
+        arguments = [str(self.folder), str(writing), self._first]
+        self.worker = subprocess.Popen([*command, *arguments], stdin=subprocess.DEVNULL, pass_fds=[writing])
         os.close(writing)
         try:
-            why = "it is stopped" if self._is_over.is_set() else self._watch(reading)
+            reason = "it is stopped" if self._is_over.is_set() else self._watch(reading)
         finally:
             self.worker.kill()
             code = self.worker.wait()
             os.close(reading)
-        _log.info("resident worker %d ended (%d): %s", self.worker.pid, code, why)
+        _log.info("resident worker %d ended (%d): %s", self.worker.pid, code, reason)
 
     def _watch(self, reports: int) -> str:
-        """Until the worker is gone, or has to go; why."""
+        """Wait until the worker is gone or must be replaced; return the reason."""
         deadline, job_seconds = time.monotonic() + START_SECONDS, START_SECONDS
         while True:
             if select([reports], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                told = os.read(reports, 1 << 16).split(b"\n")
-                if len(told) < 2:
+                lines = os.read(reports, 1 << 16).split(b"\n")
+                if len(lines) < 2:
                     return "it is gone"
-                job_seconds = float(told[-2])
+                job_seconds = float(lines[-2])
                 deadline = time.monotonic() + (job_seconds or LOOK_SECONDS)
             elif job_seconds:
                 return f"it was busy for more than {job_seconds:g} s"
@@ -108,7 +108,7 @@ class Keeper(Thread):
 
 
 def main() -> None:
-    """`flower-supernode` with a worker beside it."""
+    """Run `flower-supernode` with a resident worker."""
     from flwr.supernode.cli import flower_supernode
 
     folder = Path(sys.argv.pop(1)).absolute()

@@ -1,7 +1,7 @@
-"""Between the process of a message and the resident worker: a Unix socket in a folder that is its owner's alone.
+"""Connection between the process of a message and the resident worker: a Unix socket in a private folder.
 
-Whoever connects shows the token that lies in the folder; the worker answers with its version; then one job goes in and
-one answer comes out. A connection that ends without an answer says that the job has to be done elsewhere.
+The caller sends the token in the folder, and the worker answers with its version; then the caller sends one job, and
+gets one answer. A connection that ends without an answer means that the caller must do the job itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import fedreuse
 __all__ = ["TOKEN_FILE", "VARIABLE", "Job", "called", "greeted", "listening", "receive", "send"]
 
 VARIABLE = "FEDREUSE_RESIDENT"
-"""The folder of the worker, for the processes that its SuperNode starts; where it is not set, there is none."""
+"""Environment variable with the worker's folder, set by its SuperNode; unset without a worker."""
 TOKEN_FILE = "token"
 GREETING_SECONDS = 30.0
 _TOKEN_BYTES = 32
@@ -35,11 +35,11 @@ class Job:
     """One Flower message for one client app."""
 
     target: str
-    """The app, `package.module:name`."""
+    """App as `package.module:name`."""
     home: str
-    """The folder that its package lies in."""
+    """Folder of the app's top-level package."""
     seconds: float
-    """How long somebody waits for the answer."""
+    """Time to live of the message."""
     task: int
     message: bytes
     context: bytes
@@ -47,45 +47,49 @@ class Job:
 
 @contextmanager
 def called(folder: Path) -> Iterator[tuple[socket.socket, str]]:
-    """A connection to the worker, and its version; an OSError if it is not there, not ours, or does not greet."""
+    """Connect to the worker, and yield the connection and its version.
+
+    Raises:
+        OSError: There is no worker, it refuses the token, or it does not answer in time.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(GREETING_SECONDS)
-        with _opened(folder) as place:
-            connection.connect(place)
+        with _socket_path(folder) as path:
+            connection.connect(path)
         connection.sendall((folder / TOKEN_FILE).read_bytes())
         (version,) = receive(connection)
         yield connection, str(version)
 
 
 def greeted(connection: socket.socket, folder: Path) -> bool:
-    """At the worker: whether the caller knows the token; if so it is told the version."""
+    """Check the caller's token at the worker, and send the version; return whether the token is right."""
     connection.settimeout(GREETING_SECONDS)
-    shown = _exactly(connection, _TOKEN_BYTES)
-    if not compare_digest(shown, (folder / TOKEN_FILE).read_bytes()):
+    token = _exactly(connection, _TOKEN_BYTES)
+    if not compare_digest(token, (folder / TOKEN_FILE).read_bytes()):
         return False
     send(connection, fedreuse.__version__)
     return True
 
 
 def listening(folder: Path) -> socket.socket:
-    """The worker's end; what a dead one left gives way."""
+    """Return the worker's listening socket; the socket of a dead worker is replaced."""
     (folder / "socket").unlink(missing_ok=True)
     server = socket.socket(socket.AF_UNIX)
-    with _opened(folder) as place:
-        server.bind(place)
+    with _socket_path(folder) as path:
+        server.bind(path)
     server.listen()
     return server
 
 
 def send(connection: socket.socket, *parts: Any) -> None:
-    """Plain values, as one message."""
+    """Send plain values as one message."""
     data = msgpack.packb(parts)
     connection.sendall(_LENGTH.pack(len(data)))
     connection.sendall(data)
 
 
 def receive(connection: socket.socket) -> tuple[Any, ...]:
-    """The values again; a ConnectionError if the other end is gone."""
+    """Receive the values of one message; raise ConnectionError if the other end is gone."""
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
     values: tuple[Any, ...] = msgpack.unpackb(_exactly(connection, length), use_list=False)
     return values
@@ -102,10 +106,10 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[str]:
-    """The socket's address, through an open folder: the address of a Unix socket may have 107 bytes, a path more."""
-    opened = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+def _socket_path(folder: Path) -> Iterator[str]:
+    """Yield a short path of the socket through an open descriptor: addresses of Unix sockets have at most 107 bytes."""
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
-        yield f"/proc/self/fd/{opened}/socket"
+        yield f"/proc/self/fd/{descriptor}/socket"
     finally:
-        os.close(opened)
+        os.close(descriptor)

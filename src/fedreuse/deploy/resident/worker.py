@@ -1,8 +1,8 @@
-"""The resident worker: it imports, loads and trains, and answers one job after the other in its main thread.
+"""Resident worker: it imports, loads and trains, and answers one job after the other in its main thread.
 
-`python -m fedreuse.deploy.resident.worker FOLDER DESCRIPTOR APP` is started by the keeper, which hears through the
-descriptor how many seconds the job may take that begins, and 0 when it ends. What is not well ends the process: the
-keeper starts another.
+The keeper starts `python -m fedreuse.deploy.resident.worker FOLDER DESCRIPTOR APP`. Through the descriptor the worker
+reports the time limit of a job in seconds when it begins, and 0 when it ends. Any irregularity ends the process, and
+the keeper starts another.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ _log = logging.getLogger("flwr")
 
 
 class Code:
-    """The files of the imported modules, to notice when one changes: an upgrade, or an edit of a person's own."""
+    """Files of the imported modules, to notice changes by an upgrade or an edit."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Start without known files."""
         self._known: dict[str, tuple[int, int] | None] = {}
 
     def has_changed(self) -> bool:
-        """Whether a file is no longer what it was when this first saw it."""
+        """Return whether a file has changed since the first call that saw it."""
         files = {str(file) for module in list(sys.modules.values()) if (file := getattr(module, "__file__", None))}
-        found = {file: _stamp(file) for file in files}
-        return any(self._known.setdefault(file, stamp) != stamp for file, stamp in found.items())
+        stamps = {file: _stamp(file) for file in files}
+        return any(self._known.setdefault(file, stamp) != stamp for file, stamp in stamps.items())
 
 
 def _stamp(file: str) -> tuple[int, int] | None:
     try:
-        found = Path(file).stat()
+        status = Path(file).stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def play(job: Job) -> tuple[bytes, bytes]:
-    """One message through its app; the reply and the context."""
+    """Answer one message with its app; return reply and context."""
     message = message_from_proto(ProtoMessage.FromString(job.message))
     context = context_from_proto(ProtoContext.FromString(job.context))
     TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = context.run_id, context.node_id, job.task
@@ -71,7 +71,7 @@ def play(job: Job) -> tuple[bytes, bytes]:
 
 
 def _app(job: Job) -> ClientApp:
-    """The app of a job; another app of the same name needs another process."""
+    """Return the app of a job; exit for another app of the same name, which needs a new process."""
     if job.home not in sys.path:
         sys.path.insert(0, job.home)
     app, module = loaded(job.target), sys.modules[job.target.partition(":")[0]]
@@ -81,7 +81,7 @@ def _app(job: Job) -> ClientApp:
 
 
 def serve(folder: Path, tell: Callable[[float], object]) -> None:
-    """Answer until something is not well."""
+    """Answer jobs until the code changes or an error ends the process."""
     jobs: SimpleQueue[tuple[Job, socket.socket]] = SimpleQueue()
     Thread(target=_accept, args=(listening(folder), folder, jobs), daemon=True).start()
     code = Code()
@@ -95,16 +95,16 @@ def serve(folder: Path, tell: Callable[[float], object]) -> None:
             if code.has_changed():
                 raise SystemExit("the code on disk has changed; the worker is replaced")
             tell(job.seconds)
-            played = _played(job)
+            result = _played(job)
             tell(0)
             connection.settimeout(_SEND_SECONDS)
-            if played:
-                with suppress(OSError):  # nobody waits any more
-                    send(connection, *played)
+            if result:
+                with suppress(OSError):  # the caller is gone
+                    send(connection, *result)
 
 
 def _played(job: Job) -> tuple[bytes, ...]:
-    """What comes of a job; nothing where the app refuses, so that the process of the message does in its own words."""
+    """Return reply and context; empty if the app refuses, so that the process of the message reports the reason."""
     try:
         return play(job)
     except FedreuseError as error:
@@ -113,15 +113,15 @@ def _played(job: Job) -> tuple[bytes, ...]:
 
 
 def _accept(server: socket.socket, folder: Path, jobs: SimpleQueue[tuple[Job, socket.socket]]) -> None:
-    """Callers are heard while a job is played, so that they know that somebody is there."""
+    """Accept callers while a job runs, so that they know that the worker is alive."""
     try:
         while True:
-            _hear(server.accept()[0], folder, jobs)
+            _queue_job(server.accept()[0], folder, jobs)
     finally:
-        os._exit(1)  # no memory to hear anybody, say
+        os._exit(1)  # such as out of memory: a worker that accepts no callers must be replaced
 
 
-def _hear(connection: socket.socket, folder: Path, jobs: SimpleQueue[tuple[Job, socket.socket]]) -> None:
+def _queue_job(connection: socket.socket, folder: Path, jobs: SimpleQueue[tuple[Job, socket.socket]]) -> None:
     with suppress(OSError):
         if greeted(connection, folder):
             jobs.put((Job(*receive(connection)), connection))
@@ -140,19 +140,19 @@ def _is_gone(connection: socket.socket) -> bool:
 
 
 def main() -> None:
-    """Serve until the keeper, or what is not well, ends it."""
+    """Serve until the keeper or an error ends the process."""
     folder, reports, first = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the SuperNode, with which this ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the SuperNode, which ends this worker
     ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     try:
-        loaded(first)  # what takes long is over before the first message
+        loaded(first)  # import before the first message arrives
         serve(folder, lambda seconds: os.write(reports, f"{seconds}\n".encode()))
-    except SystemExit as why:
-        _log.warning("resident worker: %s", why)
+    except SystemExit as reason:
+        _log.warning("resident worker: %s", reason)
     except BaseException:
         _log.exception("resident worker: it is replaced")
     finally:
-        os._exit(1)  # whatever state the interpreter is in
+        os._exit(1)  # no clean-up: the interpreter may be in any state
 
 
 if __name__ == "__main__":
