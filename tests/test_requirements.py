@@ -1,4 +1,4 @@
-"""The released set: the core and the extra `sim` with one version each, those of constraints.txt, and the hashes of their files."""
+"""The released set: core and extra `sim`, one version each as in constraints.txt, with the hashes of their files."""
 
 from __future__ import annotations
 

@@ -88,6 +88,6 @@ def children() -> set[str]:
 
 def test_what_cannot_travel_leaves_nobody_behind():
     before = children()
-    with pytest.raises(Exception, match="pickle|local object"):
+    with pytest.raises(Exception, match=r"pickle|local object"):
         Process(echo, lambda: None)
     assert children() == before
