@@ -181,7 +181,7 @@ def test_a_mistyped_command_gets_one_suggestion(invoke: Invoke) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["rnu"], ["--version"]])
 def test_help_and_typos_import_nothing_heavy(words: list[str]) -> None:
-    heavy = ["torch", "pandas", "pyarrow", "matplotlib", "scipy", "numpy", "pydantic", "flwr", "optuna"]
+    heavy = ["torch", "pandas", "pyarrow", "matplotlib", "scipy", "numpy", "pydantic", "yaml", "flwr", "optuna"]
     script = (
         "import sys\nfrom fedreuse.cli import app\n"
         f"try:\n    app({words})\nexcept SystemExit:\n    pass\n"

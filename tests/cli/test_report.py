@@ -45,7 +45,7 @@ def test_mistakes(invoke: Invoke, complete: Path, tmp_path: Path) -> None:
     for words, told in (
         ([tmp_path / "nowhere"], "no such directory"),
         ([complete, "--target", "800"], "--target must be an accuracy"),
-        ([complete, "--out", tmp_path / "file" / "r.html"], "choose another place with --out"),
+        ([complete, "--out", tmp_path / "file" / "r.html"], "--out"),
     ):
         done = invoke("report", *words)
         assert done.exit_code == 2, done.output

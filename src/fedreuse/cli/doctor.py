@@ -40,7 +40,7 @@ _LITTLE_MEMORY, _LITTLE_DISK = 2e9, 2e9
 
 @dataclass(frozen=True)
 class Finding:
-    """One row of the table; `advice` is empty where nothing need be done."""
+    """One row of the table; `advice` is empty if nothing is to do."""
 
     what: str
     found: str
@@ -59,8 +59,8 @@ def doctor_command(
     """Check the installation: versions, extras, hardware, data.
 
     It also checks disk, browser and network namespaces, and gives advice. Nothing is changed or downloaded. A missing
-    optional part is no error: the exit code is 0. With --device it is 1 if the device does not compute the same as the
-    CPU.
+    optional part is no error: the exit code is 0. With --device it is 1 if device and CPU give
+    different results.
     """
     if device is not None:
         _show_device(device, as_json)
@@ -71,13 +71,14 @@ def doctor_command(
     if as_json:
         show_json([asdict(finding) for finding in findings])
         return
-    rows = tuple((one.what, "good" if one.is_good else "-", one.found) for one in findings)
-    show_table(Table("This machine", ("what", "state", "found"), rows))
-    lacking = [one for one in findings if not one.is_good]
+    rows = tuple((finding.what, "good" if finding.is_good else "-", finding.found) for finding in findings)
+    show_table(Table("This machine", ("item", "state", "found"), rows))
+    lacking = [finding for finding in findings if not finding.is_good]
     if not lacking:
-        show_lines("everything is here")
+        show_lines("everything is installed")
         return
-    show_pairs(f"{len(lacking)} of {len(findings)} could be better", [(one.what, one.advice) for one in lacking])
+    advice = [(finding.what, finding.advice) for finding in lacking]
+    show_pairs(f"{len(lacking)} of {len(findings)} could be better", advice)
 
 
 def _show_device(device: str, as_json: bool) -> None:
@@ -95,7 +96,7 @@ def _show_device(device: str, as_json: bool) -> None:
         )
     if not found.is_good:
         raise RunError(
-            f"{device} does not compute what the CPU does: {found.distance:.2%} apart, more than "
+            f"{device} and the CPU give different results: {found.distance:.2%} apart, more than "
             f"{found.tolerance:.0%}; update its driver and torch, or set local.device: cpu"
         )
 
@@ -155,7 +156,7 @@ def _data() -> Iterator[Finding]:
     from fedreuse.core.extras import missing_packages
 
     if missing_packages("sim"):
-        return  # datasets are read by simulations
+        return  # only simulations read datasets
     from fedreuse.learning.datasets.facts import FACTS
     from fedreuse.learning.datasets.fetch import available
 
@@ -171,7 +172,7 @@ def _browser() -> Finding:
         "browser",
         found or "none on the search path",
         found is not None,
-        "" if found else "to look at reports: install chromium",
+        "" if found else "to open reports: install chromium",
     )
 
 

@@ -10,7 +10,6 @@ import typer
 from fedreuse.cli.app import Allow, AsJson, app
 from fedreuse.cli.output import counted, show_json, show_lines
 from fedreuse.core.errors import RunDirectoryError, UserError
-from fedreuse.core.files import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -140,7 +139,9 @@ def _weights(arrays: dict[str, Any]) -> bytes:
 
 
 def _write(target: Path, content: bytes) -> None:
+    from fedreuse.core.files import write_whole
+
     try:
         write_whole(target, content)
     except OSError as error:
-        raise UserError(f"{target} cannot be written ({error}); choose another place with --to") from None
+        raise UserError(f"{target} cannot be written ({error}); choose another file with --to") from None

@@ -1,4 +1,4 @@
-"""`fedreuse report`: one page about runs that opens in any browser and needs no network; or its tables alone."""
+"""`fedreuse report`: write an HTML page about runs that needs no network, or print its tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from fedreuse.cli.app import AsJson, app
 from fedreuse.cli.output import command_words, counted, say, show_json, show_lines
 from fedreuse.cli.show import parse_target
 from fedreuse.core.errors import UserError
-from fedreuse.core.files import write_whole
 
 if TYPE_CHECKING:
     from fedreuse.lab.paper.protocol import Suite
@@ -22,7 +21,7 @@ __all__ = ["report_command"]
 
 
 class Form(StrEnum):
-    """A form of tables."""
+    """Format of printed tables."""
 
     LATEX = "latex"
     CSV = "csv"
@@ -43,10 +42,13 @@ def report_command(
     title: Annotated[str, typer.Option("--title", help="The heading (default: the names of the folders).")] = "",
     target: Annotated[
         list[str] | None,
-        typer.Option("--target", help="A validation score, such as 80: who reaches it when; again for more."),
+        typer.Option(
+            "--target",
+            help="A validation score, such as 80: show the time and bytes until it is reached; again for more.",
+        ),
     ] = None,
     tables: Annotated[
-        Form | None, typer.Option("--tables", help="Print the tables in this form, and write no page.")
+        Form | None, typer.Option("--tables", help="Print the tables in this format, and write no page.")
     ] = None,
     like_paper: Annotated[
         bool, typer.Option("--like-paper", help="Add the paper's tables and figures beside runs of its protocol.")
@@ -66,7 +68,7 @@ def report_command(
     from fedreuse.report.table_forms import FORMS
 
     metrics = {result.metric for result in gather(runs)} if target else set()
-    targets = [parse_target(one, metrics) for one in target or ()]
+    targets = [parse_target(text, metrics) for text in target or ()]
     sections = lab_sections(_suites() if like_paper else ())
     targets = list(dict.fromkeys([*planned_targets(runs), *targets]))
     page = page_of(runs, title, targets, sections=sections)
@@ -87,12 +89,13 @@ def report_command(
 
 
 def _suites() -> list[Suite]:
-    from fedreuse.lab.paper.suites import paper_suites  # brings torch, which no other report needs
+    from fedreuse.lab.paper.suites import paper_suites  # imports torch, which other reports do not need
 
     return paper_suites()
 
 
 def _write(page: Page, out: Path) -> int:
+    from fedreuse.core.files import write_whole
     from fedreuse.report.page.html import render
 
     content = render(page).encode()
@@ -100,5 +103,5 @@ def _write(page: Page, out: Path) -> int:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_whole(out, content)
     except OSError as error:
-        raise UserError(f"{out} cannot be written ({error}); choose another place with --out") from None
+        raise UserError(f"{out} cannot be written ({error}); choose another file with --out") from None
     return len(content)

@@ -1,4 +1,4 @@
-"""`fedreuse show`: what is in a run directory, or in a folder of them."""
+"""`fedreuse show`: show a run, or the runs of a folder."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def show_command(
         str | None,
         typer.Option(
             "--target",
-            help="A validation score, such as 80, 80% or 0.8: show the time and bytes each run needed to get there.",
+            help="A validation score, such as 80, 80% or 0.8: show the time and bytes until each run reaches it.",
         ),
     ] = None,
     admit_partial: AdmitPartial = False,
@@ -79,7 +79,11 @@ def show_command(
 
 
 def parse_target(text: str, metrics: Collection[str]) -> float:
-    """A score that a person wrote: for accuracy 0.8, 80 and 80% are the same; other metrics are taken as they are."""
+    """Parse a score: for accuracy 0.8, 80 and 80% are equal; other metrics are in their own unit.
+
+    Raises:
+        ConfigError: Not a number, or out of range.
+    """
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
@@ -95,19 +99,19 @@ def parse_target(text: str, metrics: Collection[str]) -> float:
 
 
 def _plain(result: Result, target: float | None) -> dict[str, Any]:
-    """A run as JSON holds it; with a target, when it got there (null: it did not)."""
+    """Return a run as plain data for JSON; with a target, the round that reached it (null: none)."""
     from fedreuse.report.results import plain
     from fedreuse.report.target_costs import reached
 
     if target is None:
         return plain(result)
-    there = reached(result, target)
-    when = there and {
-        "round": there.round_number,
-        "seconds": there.seconds,
-        "bytes": {f"{way} ({name})": number for (name, way), number in there.bytes_of.items()},
+    first = reached(result, target)
+    costs = first and {
+        "round": first.round_number,
+        "seconds": first.seconds,
+        "bytes": {f"{way} ({name})": number for (name, way), number in first.bytes_of.items()},
     }
-    return {**plain(result), "target": {"validation_score": target, "reached": when}}
+    return {**plain(result), "target": {"validation_score": target, "reached": costs}}
 
 
 def _show_study(folders: Sequence[Path], results: Sequence[Result], full: bool) -> None:
@@ -166,7 +170,9 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
     from fedreuse.report.tables import score, tested
     from fedreuse.runs.listeners.progress import duration
 
-    state = "complete" if result.is_complete else "incomplete; go on with the same `fedreuse run`, --out and --resume"
+    state = (
+        "complete" if result.is_complete else "incomplete; continue with the same `fedreuse run`, --out and --resume"
+    )
     yield "state", state
     yield "run id", result.run_id or "-"
     yield "rounds", f"{result.rounds} of {result.planned_rounds}"
@@ -179,7 +185,7 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
         yield f"test {name}", score(test, name)
         yield f"validation {name}", score(validation, name)
     if result.epsilon is not None:
-        yield "epsilon", f"{result.epsilon:.3f} (what all models together reveal of one client)"
+        yield "epsilon", f"{result.epsilon:.3f} (privacy loss of one client over all models)"
     if result.attack_success is not None:
         yield "success of the attack", f"{100 * result.attack_success:.2f} %"
     yield "time", duration(result.seconds)
@@ -188,15 +194,15 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
     yield from ((name, f"{number:,}") for name, number in result.counts.items() if number)
 
 
-def _personal(looks: Mapping[str, Mapping[str, float] | None], metric: str) -> Table:
-    """Every client on its own share of the test split, with its own model and with the two controls."""
+def _personal(evaluations: Mapping[str, Mapping[str, float] | None], metric: str) -> Table:
+    """Return test scores of clients on their shares of the test split, with their own model and two controls."""
     from fedreuse.report.tables import Table, score
 
     names = {"own": "its own model", "global": "the shared model", "fine_tuned": "the shared model, fine-tuned"}
     rows = tuple(
-        (names.get(look, look), *(score(spread[key], metric) for key in ("score", "mean_score", "worst_decile")))
-        for look, spread in looks.items()
-        if spread is not None
+        (names.get(model, model), *(score(scores[key], metric) for key in ("score", "mean_score", "worst_decile")))
+        for model, scores in evaluations.items()
+        if scores is not None
     )
     headers = ("model", "all\nexamples", "mean of\nclients", "worst tenth\nof clients")
     return Table(f"Test {metric} of every client on its share of the test split", headers, rows)
@@ -219,7 +225,7 @@ def _essentials(config: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _inline(part: Any) -> str:
-    """A part of a configuration on one line: its name, then its fields."""
+    """Return a part of a configuration on one line: its name, then its fields."""
     if not isinstance(part, dict):
         return str(part)
     fields = ", ".join(f"{key} {_inline(inner)}" for key, inner in part.items() if key != "name")
