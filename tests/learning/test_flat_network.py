@@ -232,6 +232,18 @@ def test_double_precision_is_a_network_like_any_other() -> None:
     assert bits(network.read()) == bits(model)
 
 
+@pytest.mark.parametrize("name", ["cnn", "resnet18"])
+def test_gradients_of_losses_are_added(name: str) -> None:
+    network = FlatNetwork(MODULES[name]())
+    inputs = torch.randn(3, *((2, 8, 8) if name == "cnn" else (3, 32, 32)))
+    network.module.eval()  # the same function each time
+    network.backward(network.module(inputs).square().sum())
+    once = network.gradient.clone()
+    assert once.any()
+    network.backward(network.module(inputs).square().sum())
+    assert torch.allclose(network.gradient, 2 * once, rtol=1e-5, atol=1e-5 * float(once.abs().max()))
+
+
 def half_frozen() -> nn.Sequential:
     made = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))
     for weight in made.parameters():

@@ -19,6 +19,7 @@ from fedreuse.core.model import Model
 from fedreuse.core.schema import ModelSchema, Role, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.learning.networks.head import declared_head
+from fedreuse.learning.networks.small_maps import adding_gradients
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -92,6 +93,11 @@ class FlatNetwork:
         flat = _Flat(self.schema.weights, self._device)
         flat.write(to_dense(tensors).values)
         return flat.vector
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """Add the gradient of a loss to `gradient`."""
+        with adding_gradients():  # parameters' gradients are views of `gradient`, so they are allocated
+            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
 
     def differentiate(self, names: Collection[str] | None) -> None:
         """Select the weights to differentiate by (None: all); the others cost no backward pass."""

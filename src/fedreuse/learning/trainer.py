@@ -305,7 +305,7 @@ class TorchLocalTrainer:
             network.gradient.zero_()
             with trainer.precision():
                 loss = trainer.loss(network.module(inputs), labels)
-            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            network.backward(loss)
             if local.clip_norm is not None:
                 norm = float(torch.linalg.vector_norm(network.gradient))
                 if norm > local.clip_norm:
@@ -351,7 +351,7 @@ class TorchLocalTrainer:
             inputs, labels = trainer.batch(index, augment)
             with trainer.precision():
                 loss = trainer.loss(network.module(inputs), labels)
-            loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            network.backward(loss)
             num_gradients += 1
             num_examples += len(index)
         network.differentiate(None)

@@ -9,8 +9,10 @@ from torch import nn
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.schema import ModelSchema
 from fedreuse.learning.datasets.facts import FACTS
-from fedreuse.learning.flat_network import schema_of
+from fedreuse.learning.flat_network import FlatNetwork, schema_of
+from fedreuse.learning.networks.norm import Norm
 from fedreuse.learning.networks.resnet18 import ResNet18
+from fedreuse.learning.networks.small_maps import SmallMapConv2d
 from tests.learning.networks.uploads import array_bytes, modes, schema_for, sizes, upload
 
 
@@ -106,6 +108,54 @@ def test_convolutions_start_with_hes_normal() -> None:
     weight = ResNet18().build((3, 32, 32), 10).get_parameter("layer3.1.conv1.weight")
     # fan out 256 * 9 = 2,304: standard deviation sqrt(2 / 2304) = 0.02946 over 589,824 draws
     assert float(weight.detach().std()) == pytest.approx((2 / 2304) ** 0.5, rel=0.01)
+
+
+def twins(norm: Norm, dtype: torch.dtype) -> tuple[nn.Module, nn.Module]:
+    """The network, and the same with torch's own convolutions."""
+    made = []
+    for is_plain in (False, True):
+        torch.default_generator.manual_seed(4)
+        module = ResNet18(norm).build((3, 32, 32), 10).to(dtype)
+        for layer in module.modules():
+            if is_plain and isinstance(layer, SmallMapConv2d):
+                layer.__class__ = nn.Conv2d
+        made.append(module)
+    return made[0], made[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm", ["batch", "group", "none"])
+def test_it_is_the_network_with_torchs_convolutions(norm: Norm) -> None:
+    ours, plain = twins(norm, torch.float64)
+    assert list(ours.state_dict()) == list(plain.state_dict())
+    inputs, labels = torch.randn(6, 3, 32, 32, dtype=torch.float64), torch.arange(6)
+    network = FlatNetwork(ours)  # channels last inside
+    scores = [module(inputs) for module in (ours, plain)]
+    assert torch.allclose(*scores, rtol=1e-9, atol=1e-9)
+    network.backward(nn.functional.cross_entropy(scores[0], labels))
+    nn.functional.cross_entropy(scores[1], labels).backward()
+    for (name, one), other in zip(ours.named_parameters(), plain.parameters(), strict=True):
+        assert one.grad is not None
+        assert other.grad is not None
+        assert torch.allclose(one.grad, other.grad, rtol=1e-7, atol=1e-9 * float(other.grad.abs().max())), name
+    for one, other in zip(ours.buffers(), plain.buffers(), strict=True):
+        assert torch.allclose(one, other, rtol=1e-9)
+    centre = ours.get_parameter("layer4.1.conv2.weight").grad
+    assert centre is not None
+    assert centre[:, :, 1, 1].any()
+    centre[:, :, 1, 1] = 0
+    assert not centre.any()  # the other taps meet padding alone
+    with torch.inference_mode():
+        assert torch.allclose(ours.eval()(inputs), plain.eval()(inputs), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_single_precision_is_equal_to_rounding() -> None:
+    ours, plain = twins("group", torch.float32)
+    inputs = torch.randn(6, 3, 32, 32)
+    with torch.inference_mode():
+        expected = plain(inputs)
+        assert torch.allclose(ours(inputs), expected, rtol=1e-4, atol=1e-5 * float(expected.abs().max()))
 
 
 def test_only_images_are_accepted() -> None:

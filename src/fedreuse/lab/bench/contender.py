@@ -83,7 +83,7 @@ def _tuned_step(config: RunConfig) -> Iterator[None]:
     for images, labels in _batches(loop):
         network.gradient.zero_()
         outputs = network.module(images.contiguous(memory_format=torch.channels_last))
-        cross_entropy(outputs, labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        network.backward(cross_entropy(outputs, labels))
         step()
         yield
 

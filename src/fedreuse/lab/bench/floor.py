@@ -69,7 +69,7 @@ class BareLoop:
                 images = images.float().div_(255).sub_(self.mean).div_(self.std)
                 network.gradient.zero_()
                 outputs = network.module(images.contiguous(memory_format=torch.channels_last))
-                cross_entropy(outputs, self.labels[at]).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+                network.backward(cross_entropy(outputs, self.labels[at]))
                 step()
         return network.read()
 

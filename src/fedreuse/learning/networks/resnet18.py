@@ -10,6 +10,7 @@ from torch import nn
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.norm import Norm, check_norm, norm_layer
+from fedreuse.learning.networks.small_maps import SmallMapConv2d
 
 __all__ = ["ResNet18", "ResNet18Module"]
 
@@ -46,9 +47,9 @@ class ResNet18(Network):
         return ResNet18Module(shape[0], num_classes, self.norm)
 
 
-def _conv(before: int, after: int, size: int, norm: Norm, stride: int = 1) -> nn.Conv2d:
+def _conv(before: int, after: int, size: int, norm: Norm, stride: int = 1) -> SmallMapConv2d:
     """Return a padded convolution; it has no bias of its own, except without a normalisation that shifts."""
-    conv = nn.Conv2d(before, after, size, stride=stride, padding=size // 2, bias=False)
+    conv = SmallMapConv2d(before, after, size, stride=stride, padding=size // 2, bias=False)
     if norm == "none":  # not drawn by the convolution: initial weights are those with a normalisation
         conv.bias = nn.Parameter(torch.zeros(after))
     return conv
@@ -96,7 +97,8 @@ class ResNet18Module(nn.Module):
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Return class scores."""
-        stem = self.maxpool(self.relu(self.bn1(self.conv1(inputs))))
+        # pooling before ReLU is the same function with a quarter of the ReLU work
+        stem = self.relu(self.maxpool(self.bn1(self.conv1(inputs))))
         features = self.layer4(self.layer3(self.layer2(self.layer1(stem))))
         scores: torch.Tensor = self.fc(self.avgpool(features).flatten(1))
         return scores
