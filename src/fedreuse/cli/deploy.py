@@ -16,6 +16,8 @@ from fedreuse.cli.output import command_line, show_json, show_lines
 from fedreuse.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fedreuse.config.run_config import RunConfig
     from fedreuse.deploy.flower.options import Deployment
     from fedreuse.studies.study import Study
@@ -97,7 +99,7 @@ def deploy_command(
     run_configuration(planned, replace(options, out=str(place)), nodes, as_json)
 
 
-def _given(values: dict[str, object]) -> list[str]:
+def _given(values: Mapping[str, object]) -> list[str]:
     """Return the options that were given, as words of a command line; flags have no value."""
     given = {name: value for name, value in values.items() if value not in (None, False)}
     return [word for name, value in given.items() for word in ([name] if value is True else [name, str(value)])]
