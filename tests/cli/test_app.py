@@ -46,7 +46,7 @@ COMMANDS = [
     "watch",
 ]
 LAB_COMMANDS = ["confirm", "export-results", "gate", "wire"]
-BENCH_COMMANDS = ["engine", "peers", "codecs", "scale", "memory", "files", "deploy", "intervals", "report"]
+BENCH_COMMANDS = ["engine", "step", "peers", "codecs", "scale", "memory", "files", "deploy", "intervals", "report"]
 DATA_COMMANDS = ["list", "fetch", "check", "show", "split"]
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.peers import match
-from fedreuse.lab.bench import engine, interleaving, scale
+from fedreuse.lab.bench import engine, interleaving, scale, step
 from fedreuse.lab.bench.results import read
 from tests.cli.conftest import Invoke
 
@@ -38,6 +38,16 @@ def test_results_go_to_a_file_with_provenance(invoke: Invoke, in_folder: Path) -
     assert results.rows == ROWS
     assert results.settings["rounds"] == 1
     assert results.provenance["python"]
+
+
+def test_the_step_has_a_command(invoke: Invoke, in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"contender": "plain torch", "batch": 32, "seconds": [0.1], "cpu_seconds": [0.1]}]
+    asked: list[object] = []
+    monkeypatch.setattr(step, "run", lambda *words, **options: asked.extend(words) or rows)
+    shown = invoke("lab", "bench", "step", "--batch", "32", "--repeats", "2")
+    assert shown.exit_code == 0, shown.output
+    assert asked == [[32], 2]
+    assert read(in_folder / "bench" / "step.json").rows == rows
 
 
 @pytest.mark.slow

@@ -58,6 +58,23 @@ def engine_command(
     finish(name, settings, rows, engine.tables, Shown(out, as_json))
 
 
+@bench_app.command("step", epilog="Example: fedreuse lab bench step --repeats 5")
+def step_command(
+    batch: Annotated[
+        list[int] | None, typer.Option("--batch", help="Examples per step (default: 128 and 64).", min=2)
+    ] = None,
+    repeats: Annotated[int, typer.Option("--repeats", help="Passes over all ways to take a step.", min=1)] = 15,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time the training step of ResNet-18 beside the same step in plain torch, in one process with one thread."""
+    from fedreuse.lab.bench import step
+
+    batches = batch or list(step.BATCHES)
+    rows = step.run(batches, repeats, tell=_show_progress)
+    finish("step", {"batches": batches, "repeats": repeats, "cores": 1}, rows, step.tables, Shown(out, as_json))
+
+
 @bench_app.command("peers", epilog="Example: fedreuse lab bench peers --install")
 def peers_command(
     workload: Workload = "reference",

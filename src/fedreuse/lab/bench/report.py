@@ -20,6 +20,7 @@ __all__ = ["HOMES", "fill", "section", "tables_of"]
 HOMES: Mapping[str, str] = {
     "engine": "engine",
     "engine-resnet18": "engine",
+    "step": "step",
     "peers": "benchmarks.peers.match",
     "codecs": "codecs",
     "codecs-reference": "codecs",
