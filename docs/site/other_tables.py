@@ -210,13 +210,12 @@ def gate(name: str) -> list[Table]:
     probes = [probe for record in records for probe in record.probes]
     reliability, _, validity = gate_tables(probes)
     harmful = sum(probe.harm > 0 for probe in probes)
-    unverified = "" if all(record.is_checked for record in records) else " Unverified: files without a checksum."
     return [
         _only(
             reliability,
             ("round", "clients", "threshold", "ICC", "decided fresh", "two draws disagree"),
             legend="ICC: share of the score's variance that lies between clients. decided fresh: at or above the "
-            f"threshold.{unverified}",
+            "threshold.",
         ),
         _only(
             validity,

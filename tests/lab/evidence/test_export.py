@@ -220,7 +220,7 @@ def test_a_damaged_archive_among_others_is_red_and_stops_no_other_audit(whole: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["../stolen", "/tmp/stolen"])
+@pytest.mark.parametrize("name", ["../stolen", "/stolen"])
 def test_a_forged_manifest_writes_nothing_outside(whole: Path, tmp_path: Path, name: str) -> None:
     study = Path(shutil.copytree(whole, tmp_path / "study"))
     run = first_run(study).path
