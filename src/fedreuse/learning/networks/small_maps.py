@@ -227,8 +227,7 @@ def _rows(inputs: torch.Tensor, piece: _Piece, matrix: torch.Tensor) -> torch.Te
 def _matrix(weight: torch.Tensor, piece: _Piece) -> torch.Tensor:
     """Return the weights of the taps in use: a row for each output pixel and channel."""
     taps = weight.permute(0, 2, 3, 1)
-    blocks = [taps[:, *used].reshape(len(weight), -1) for used in piece.taps]
-    return blocks[0].contiguous() if len(blocks) == 1 else torch.cat(blocks)
+    return torch.stack([taps[:, *used] for used in piece.taps]).view(len(piece.taps) * len(weight), -1)
 
 
 def _images(matrix: torch.Tensor, count: int, height: int, width: int) -> torch.Tensor:
