@@ -1,0 +1,314 @@
+"""Preparation of a raw table for a federation: all problems listed, each treated by a stored decision.
+
+The result is a table that the dataset `files` reads without further choices, and a record of every decision. The test
+rows are drawn here, once: medians, categories and scales are computed without them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from fedreuse.core.errors import DataError, suggest
+from fedreuse.core.files import write_whole
+from fedreuse.core.streams import first_numbers
+from fedreuse.learning.files.column_rules import Decision, as_numbers, as_texts, inputs_of
+from fedreuse.learning.partitions.client_index import ClientIndex
+from fedreuse.learning.splits import hold_out
+
+__all__ = ["PREPARATION_FILE", "TABLE_FILE", "LabelType", "Prepared", "prepare_table", "read_raw"]
+
+PREPARATION_FILE, TABLE_FILE = "preparation.json", "table.parquet"
+LabelType = Literal["classes", "numbers"]
+_TEST, _SEED = 0.2, 0
+_MOST_NUMBER_CLASSES = 20
+"""Whole numbers with more different values than this are numbers to predict."""
+_MOST_CLASSES = 1000
+_FEWEST_ROWS = 5
+"""Clients with fewer rows are left out: they could not both train and be tested."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A table after its preparation.
+
+    Args:
+        task: Keys of a configuration's `task` that read the prepared table.
+        labels: `classes` or `numbers`.
+        num_inputs: Number of inputs per row.
+        rows: Number of rows by client.
+        num_classes: Number of classes, or 1 for numbers.
+        decisions: Problems and their treatment, in the order of the columns.
+    """
+
+    task: dict[str, Any]
+    labels: LabelType
+    num_inputs: int
+    rows: dict[str, int]
+    num_classes: int
+    decisions: tuple[Decision, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def read_raw(path: Path) -> pa.Table:
+    """Read a CSV (separated by comma, semicolon, tabulator or bar) or Parquet file.
+
+    Raises:
+        DataError: The file cannot be read, has no rows, or has two columns of one name.
+    """
+    try:
+        table = pyarrow.parquet.read_table(path) if path.suffix == ".parquet" else _read_csv(path)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise DataError(f"{path}: {first}; the file is damaged, truncated or of another format") from None
+    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
+    if twice:
+        raise DataError(f"{path}: {len(twice)} column names occur twice, such as '{twice[0]}'; rename one of them")
+    if not len(table):
+        raise DataError(f"{path}: the table has a header but no rows; give a file with examples")
+    return table
+
+
+def _read_csv(path: Path) -> pa.Table:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        header = file.readline()
+    separator = max(",;\t|", key=header.count)
+    return pyarrow.csv.read_csv(
+        path,
+        parse_options=pyarrow.csv.ParseOptions(delimiter=separator),
+        convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True),  # an empty cell is a missing value
+    )
+
+
+def prepare_table(
+    source: Path, out: Path, label: str, client: str | None = None, labels: LabelType | None = None
+) -> Prepared:
+    """Clean a table, write it with its decisions to a folder, and return the task that reads it.
+
+    Args:
+        source: A CSV or Parquet file with a header.
+        out: Folder for `table.parquet` and `preparation.json`, which is made if it does not exist.
+        label: Column to predict.
+        client: Column of the client; None: the table names none.
+        labels: `classes` or `numbers`; None: numbers if there are fractions or more than 20 different numbers.
+
+    Raises:
+        DataError: The file cannot be read, a column is missing, there is one class or one client only, the label is an
+            identifier, or no input is left. The message names the column and a remedy.
+    """
+    table = read_raw(source)
+    for role, name in (("label", label), ("client", client)):
+        if name is not None and name not in table.column_names:
+            raise DataError(f"{source}: there is no {role} column '{name}'; {suggest(name, table.column_names)}")
+    if label == client:
+        raise DataError(f"{source}: '{label}' cannot be both the label and the client; name two columns")
+    decisions: list[Decision] = []
+    is_kept = _with_label(table, label, source, decisions)
+    if client is not None:
+        is_kept &= _with_client(table, client, is_kept, source, decisions)
+    table = table.filter(pa.array(is_kept))
+    targets = _targets(table.column(label), label, labels, source)
+    owners, names = (np.zeros(len(table), np.int64), ["all"]) if client is None else _owners(table, client)
+    is_test = _drawn(owners, len(names), targets.strata)
+    inputs: dict[str, np.ndarray] = {}
+    for name in table.column_names:
+        if name not in (label, client):
+            columns, found = inputs_of(name, table.column(name), ~is_test)
+            inputs |= columns
+            decisions += found
+    if not inputs:
+        reasons = "; ".join(map(str, decisions)) or "there are no other columns"
+        raise DataError(f"{source}: no column is left as an input: {reasons}")
+    is_test, duplicates = _without_crossing(inputs, targets, owners, is_test, decisions)
+    values = targets.stored(~is_test, decisions, label)
+    content = _content(inputs, values, label, {} if client is None else {client: np.array(names)[owners]}, is_test)
+    split = content.column_names[-1]
+    task = {
+        "name": "files",
+        "path": str(out / TABLE_FILE),
+        "label_column": label,
+        **({} if client is None else {"client_column": client}),
+        "split_column": split,
+        **({"classes": list(targets.classes)} if targets.classes else {"labels": "numbers"}),
+        **({} if duplicates == "refuse" else {"duplicates": duplicates}),
+    }
+    rows = dict(zip(names, np.bincount(owners, minlength=len(names)).tolist(), strict=True))
+    facts = {
+        "source": str(source),
+        "source_sha256": sha256(source.read_bytes()).hexdigest(),
+        "rows_read": len(is_kept),
+        "rows": len(table),
+        "test_rows": int(np.count_nonzero(is_test)),
+        "test_share": _TEST,
+        "seed": _SEED,
+    }
+    num_classes = len(targets.classes) or 1
+    prepared = Prepared(
+        task, "classes" if targets.classes else "numbers", len(inputs), rows, num_classes, tuple(decisions), facts
+    )
+    _write(prepared, content, list(inputs), out)
+    return prepared
+
+
+def _with_label(table: pa.Table, label: str, source: Path, decisions: list[Decision]) -> np.ndarray:
+    codes, _ = as_texts(table.column(label))
+    is_kept: np.ndarray = codes >= 0
+    if not is_kept.any():
+        raise DataError(f"{source}: column '{label}' is empty in all {len(table):,} rows; name another label")
+    if count := int(np.count_nonzero(~is_kept)):
+        problem = f"{count:,} of {len(table):,} rows have no label, or an infinite one"
+        decisions.append(Decision(label, problem, "rows dropped", {"rows": count}))
+    return is_kept
+
+
+def _with_client(
+    table: pa.Table, client: str, is_kept: np.ndarray, source: Path, decisions: list[Decision]
+) -> np.ndarray:
+    """Return the rows of clients with enough rows."""
+    codes, names = as_texts(table.column(client))
+    if not (codes >= 0).any():
+        raise DataError(f"{source}: column '{client}' is empty in all {len(table):,} rows; name another client column")
+    if count := int(np.count_nonzero(is_kept & (codes < 0))):
+        decisions.append(Decision(client, f"{count:,} rows have no client", "rows dropped", {"rows": count}))
+    sizes = np.bincount(codes[is_kept & (codes >= 0)], minlength=len(names))
+    small = np.flatnonzero((sizes > 0) & (sizes < _FEWEST_ROWS))
+    large = int(np.count_nonzero(sizes >= _FEWEST_ROWS))
+    if large < 2:
+        few = "one client" if large == 1 else "no client"
+        raise DataError(
+            f"{source}: column '{client}' has {len(names):,} different values, and {few} with at least {_FEWEST_ROWS} "
+            "rows; a federation has two or more: name the column of the hospital, device or user that owns a row"
+        )
+    if len(small):
+        shown = ", ".join(names[code] for code in small[:5]) + (", ..." if len(small) > 5 else "")
+        problem = f"{len(small):,} clients have fewer than {_FEWEST_ROWS} rows ({shown})"
+        decisions.append(Decision(client, problem, "their rows dropped", {"clients": [names[code] for code in small]}))
+    return np.append(sizes >= _FEWEST_ROWS, False)[codes]
+
+
+def _owners(table: pa.Table, client: str) -> tuple[np.ndarray, list[str]]:
+    codes, names = as_texts(table.column(client))  # again, because clients may have been dropped
+    return codes, names
+
+
+@dataclass(frozen=True)
+class _Targets:
+    """Labels: codes of classes, or numbers where `classes` is empty."""
+
+    values: np.ndarray
+    classes: tuple[str, ...]
+
+    @property
+    def strata(self) -> np.ndarray:
+        """Group of each row for the draw of the test split."""
+        return self.values if self.classes else np.zeros(len(self.values), np.int64)
+
+    def stored(self, is_training: np.ndarray, decisions: list[Decision], label: str) -> np.ndarray:
+        """Return the labels as they are written: names of classes, or standardised numbers."""
+        if self.classes:
+            return np.array(self.classes)[self.values]
+        mean, std = float(self.values[is_training].mean()), float(self.values[is_training].std())
+        # unscaled targets (incomes, say) have losses that no usual learning rate fits; R2 does not change
+        action = f"scaled to (value - {mean:.6g}) / {std:.6g}"
+        decisions.append(Decision(label, "numbers to predict", action, {"mean": mean, "std": std}))
+        scaled: np.ndarray = (self.values - mean) / std
+        return scaled
+
+
+def _targets(column: Any, label: str, wanted: LabelType | None, source: Path) -> _Targets:
+    codes, texts = as_texts(column)
+    if len(texts) == 1:
+        raise DataError(
+            f"{source}: all labels in column '{label}' are {texts[0]!r}, so there is nothing to predict; name another"
+        )
+    numbers, odd = as_numbers(column)
+    is_number = numbers is not None and not odd
+    has_fractions = is_number and numbers is not None and bool((numbers != np.floor(numbers)).any())
+    is_regression = wanted == "numbers" or (
+        wanted is None and is_number and (has_fractions or len(texts) > _MOST_NUMBER_CLASSES)
+    )
+    if is_regression:
+        if not is_number or numbers is None:
+            raise DataError(f"{source}: column '{label}' holds texts, not numbers to predict; predict classes instead")
+        return _Targets(numbers, ())
+    if len(texts) > _MOST_CLASSES or (len(texts) > _MOST_NUMBER_CLASSES and len(texts) > len(codes) / 4):
+        raise DataError(
+            f"{source}: column '{label}' has {len(texts):,} different values in {len(codes):,} rows, such as "
+            f"{texts[0]!r}: an identifier or free text is no label; name another column"
+        )
+    return _Targets(codes, tuple(texts))
+
+
+def _drawn(owners: np.ndarray, num_clients: int, strata: np.ndarray) -> np.ndarray:
+    """Draw the test rows: a fifth of every client's, in the proportions of the labels."""
+    index = ClientIndex.from_owners(owners, num_clients)
+    chosen = hold_out(index, strata, _TEST, partial(first_numbers, _SEED, "test split"))[1].indices
+    is_test = np.zeros(len(owners), bool)
+    is_test[chosen] = True
+    return is_test
+
+
+def _without_crossing(
+    inputs: dict[str, np.ndarray], targets: _Targets, owners: np.ndarray, is_test: np.ndarray, decisions: list[Decision]
+) -> tuple[np.ndarray, str]:
+    """Move test rows with an exact copy at the same client to training, so that no test row was trained on.
+
+    Where that would take more than half of the test rows, the columns are so coarse that equal rows are different
+    cases, and they are kept as independent examples.
+    """
+    columns = np.stack([*inputs.values(), targets.values.astype(np.float32), owners.astype(np.float32)], axis=1)
+    digests = np.frombuffer(b"".join(blake2b(row, digest_size=16).digest() for row in columns), np.uint64)
+    _, copies = np.unique(digests.reshape(-1, 2), axis=0, return_inverse=True)
+    copies = copies.reshape(-1)
+    is_trained = np.bincount(copies, ~is_test) > 0
+    is_crossing = is_test & is_trained[copies]
+    if not (count := int(np.count_nonzero(is_crossing))):
+        return is_test, "refuse"
+    problem = f"{count:,} test rows are exact copies of a training row of the same client"
+    if count > np.count_nonzero(is_test) / 2:
+        decisions.append(Decision("", problem, "kept as independent examples: there are few different rows"))
+        return is_test, "keep"
+    decisions.append(Decision("", problem, "moved to training", {"rows": count}))
+    return is_test & ~is_crossing, "refuse"
+
+
+def _content(
+    inputs: dict[str, np.ndarray], values: np.ndarray, label: str, clients: dict[str, np.ndarray], is_test: np.ndarray
+) -> pa.Table:
+    split = "split"
+    while split in (*inputs, label, *clients):
+        split += "_"
+    columns = {**inputs, label: values, **clients, split: np.where(is_test, "test", "train")}
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
+
+
+def _write(prepared: Prepared, content: pa.Table, inputs: list[str], out: Path) -> None:
+    record = {
+        **prepared.facts,
+        "labels": prepared.labels,
+        "task": prepared.task,
+        "inputs": inputs,
+        "clients": prepared.rows,
+        "decisions": [decision.to_plain() for decision in prepared.decisions],
+    }
+    out.mkdir(parents=True, exist_ok=True)
+    write_parquet = partial(pyarrow.parquet.write_table, content)
+    _replace(out / TABLE_FILE, write_parquet)
+    write_whole(out / PREPARATION_FILE, (json.dumps(record, indent=2) + "\n").encode())
+
+
+def _replace(path: Path, write: Callable[[Any], object]) -> None:
+    """Write a file at once, so that a killed process leaves no partial one."""
+    buffer = pa.BufferOutputStream()
+    write(buffer)
+    write_whole(path, memoryview(buffer.getvalue()))
