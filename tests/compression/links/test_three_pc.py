@@ -36,6 +36,10 @@ class Chosen(Codec):
 
     position: int
 
+    @property
+    def drops_coordinates(self) -> bool:
+        return True
+
     def encode(self, tensors: Tensors, schema: Schema, rng: np.random.Generator) -> Parcel:
         at = np.array([self.position], np.int32)
         return pack_tensors(to_dense(tensors), schema, lambda flat: sparse_block(at, 4 * flat[at], 4))
