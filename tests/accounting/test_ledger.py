@@ -114,6 +114,7 @@ def test_a_meter_adds_a_row_per_client_and_direction() -> None:
         (9, "down", {"transport": 2}),
     ]
     assert up.is_measured
+    assert (up.value_bytes, up.header_bytes, up.total_bytes) == (0, 0, 0)
     assert (up.round_number, up.exchange, up.purpose, up.total_bytes) == (2, 5, "evaluation", 0)
     assert row_from_plain(json.loads(json.dumps(row_to_plain(up)))) == up
 

@@ -30,3 +30,12 @@ def test_against_another_reference() -> None:
     saving = Saving.of(drawn([100, 200], [1000, 500], [1000, 1000]))
     assert saving.against(3000, 3000, "up") == 0.9
     assert saving.against(0, 0, "both") is None
+
+
+def test_a_counted_downlink_by_hand() -> None:
+    # rounds of 1000 and 500 dense bytes down, of which 250 and 400 were sent: savings of 0.75 and 0.2
+    down, dense_down = np.array([250, 400]), np.array([1000, 500])
+    saving = Saving.of(Traffic("b", down, np.array([100, 200]), dense_down, np.array([1000, 500])))
+    assert (saving.down, saving.mean_round_down) == (1 - 650 / 1500, (0.75 + 0.2) / 2)
+    uncounted = Saving.of(Traffic("b", down, np.array([100, 200]), np.zeros(2, int), np.array([1000, 500])))
+    assert (uncounted.down, uncounted.mean_round_down) == (None, None)

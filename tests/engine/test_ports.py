@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,6 +14,7 @@ from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.message import Answer, Message
 from fedreuse.core.method import Link, LinkContext, Method
 from fedreuse.core.model import to_groups
+from fedreuse.core.randomness import stream
 from fedreuse.core.tensors import Tensors, is_equal, pick, zeros
 from fedreuse.engine.ports import FORGOT, ServerPort, client_answer
 from fedreuse.engine.state.records import ClientRecord, ServerRecord
@@ -199,9 +200,11 @@ def test_a_reply_that_is_the_answer_is_absorbed() -> None:
         ({"kind": "passed"}, "the reply is 'passed' ('update', 'buffers', 'steps': int), expected: "),
         ({"parcels": {}}, "the reply is 'update' ('steps': int), expected: passed (nothing) or update ("),
         ({"parcels": {"update": HONEST.parcels["update"]}}, "the reply is 'update' ('update', 'steps': int), "),
-        ({"parcels": {**HONEST.parcels, "control": parcel()}}, "the reply is 'update' ('update', 'buffers', 'control', "),
+        ({"parcels": {**HONEST.parcels, "control": parcel()}},
+         "the reply is 'update' ('update', 'buffers', 'control', "),
         ({"values": {}}, "the reply is 'update' ('update', 'buffers'), "),
-        ({"values": {"steps": 3, "more": 1}}, "the reply is 'update' ('update', 'buffers', 'steps': int, 'more': int), "),
+        ({"values": {"steps": 3, "more": 1}},
+         "the reply is 'update' ('update', 'buffers', 'steps': int, 'more': int), "),
         ({"values": {"steps": 3.0}}, "the reply is 'update' ('update', 'buffers', 'steps': float), expected: "),
         ({"parcels": {**HONEST.parcels, "update": parcel(("fc.bias",))}}, "group update lacks body.weight, fc.weight"),
     ],
@@ -378,3 +381,53 @@ def test_only_who_is_asked_can_say_that_it_forgot() -> None:
     assert (later.finish(None).contacts[0].ack, later.forgotten) == (1, set())
     later.unpack({0: Envelope(FORGOT, 2, 2)})
     assert (0 in later.finish(None).contacts, later.forgotten) == (False, {0})
+
+
+@dataclass(frozen=True)
+class Referring(Failing):
+    """A link that needs a reference, and counts how often the server computes what arrives."""
+
+    uses_reference: ClassVar[bool] = True
+
+    seen: list[Tensors | None] = field(default_factory=list)
+
+    def send(self, tensors: Tensors, state: None, context: LinkContext) -> tuple[Parcel, None]:
+        self.seen.append(context.reference)
+        return super().send(tensors, state, context)
+
+    def receive(self, parcel: Parcel | None, state: None, context: LinkContext) -> tuple[Tensors, None]:
+        self.seen.append(context.reference)
+        return super().receive(parcel, state, context)
+
+
+def test_one_link_with_a_reference_among_others_gets_it_at_both_ends() -> None:
+    link = Referring()
+    method = replace(build("fedavg"), uplink={"update": link, "buffers": Counting()})
+    server = port(method)
+    reply, _ = answer(method, server.pack({0: Message("train", MODEL)})[0], ClientRecord(), 0)
+    assert server.unpack({0: reply})[1] == {}
+    at_client, at_server = link.seen
+    assert at_client is not None
+    assert at_server is not None
+    assert is_equal(at_client, FEDERATION.initial.weights)
+    assert is_equal(at_server, FEDERATION.initial.weights)
+
+
+def test_a_reply_asks_for_nothing_to_be_kept() -> None:
+    method = build("fedavg")
+    request = port(method).pack({0: Message("train", MODEL, keep=True)})[0]
+    reply, _ = answer(method, request, ClientRecord(), 0)
+    assert (request.keep, reply.keep, reply.durable) == (True, False, 0)
+
+
+def test_what_links_share_belongs_to_no_client() -> None:
+    seen: list[tuple[int, float]] = []
+
+    @dataclass(frozen=True)
+    class Sharing(Counting):
+        def share(self, tensors: Tensors, shared: Any, context: LinkContext) -> int:
+            seen.append((context.client, context.rng.random()))
+            return 1
+
+    port(replace(build("fedavg"), downlink={"model": Sharing()})).pack({2: Message("train", MODEL)})
+    assert seen == [(-1, stream(FEDERATION.seed, "compression down model", 1, -1).random())]

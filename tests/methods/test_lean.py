@@ -72,6 +72,26 @@ def test_a_budget_by_hand() -> None:
     assert found.method == Averaging(step=MovingAverageStep(0.7))
 
 
+def test_the_bytes_of_the_weights_by_hand() -> None:
+    # dense messages of 400,048 and 400,050 bytes, 600 of each: 0.02 of them are 9,601,176 bytes. A reply: a quarter of
+    # that / 600 = 4,000 bytes, of which 65 are not weights and 2 are for a longer count. A request: three quarters
+    # without 10 empty ones of 73 bytes, / 590 = 12,203, less 73 and 2
+    found = Lean(0.02).resolve(SCOPE)
+    reply, request = (codec_of(link) for link in (found.uplink["update"], found.downlink["model"]))
+    assert (reply.bytes, request.bytes) == (4000 - 65 - 2, 12_203 - 73 - 2)
+    # the search begins at five coordinates per four bytes
+    ratios = [codec_of(codec_of(fit)).ratio for fit in (reply, request)]
+    assert ratios == pytest.approx([5 * 3933 / 400_000, 5 * 12_128 / 400_000], rel=1e-12)
+
+
+def test_the_smallest_budget_by_hand() -> None:
+    # dense 230 and 232 bytes; the smallest request has 159, the smallest reply 151: 310 / 462 = 0.67099
+    scope = Scope(quadratic_schema(), clients=50, cohort=10, rounds=60)
+    Lean(0.671).resolve(scope)
+    with pytest.raises(ConfigError, match=r"from 0\.671,"):
+        Lean(0.67).resolve(scope)
+
+
 @pytest.mark.slow
 def test_what_a_message_may_take_decides_its_codec() -> None:
     # at 0.02 a reply has 1 % of the dense bytes and a request 3 %; at 0.05 2.5 and 7.5 %

@@ -166,3 +166,13 @@ def test_equals_the_reference(bits: int, unbiased: bool, feedback: bool) -> None
     wanted = compressed_fedavg(plain_problem(federation, 5, 3), compress, feedback)
     for model, one in zip(session.models[1:], wanted, strict=True):
         assert_close(model, *one)
+
+
+def test_every_coordinate_is_sent() -> None:
+    assert not Eden().drops_coordinates
+
+
+def test_zeros_after_the_rotation_count_as_positive() -> None:
+    # with the signs taken off v = (1, 1, 1, 1) and y = H v = (4, 0, 0, 0): no sign bit is set
+    block = encode(Eden(1), tensor(signs(0, 4))).blocks[0]
+    assert block.fields[2].tolist() == [0]

@@ -150,3 +150,12 @@ def test_equals_the_reference(ratio: float) -> None:
     wanted = compressed_fedavg(plain_problem(federation, 5, 3), lambda vector, t, i: ternary(vector, ratio))
     for model, one in zip(session.models[1:], wanted, strict=True):
         assert_close(model, *one)
+
+
+def test_given_positions_by_hand() -> None:
+    # -2, 1 and -6: mu = 3; the zero at position 1 is left out
+    tensors = tensor([4, 0, -2, 1, 3, -6])
+    parcel = Ternary(0.5).encode_kept(tensors, tensors.schema, np.array([1, 2, 3, 5]))
+    found = parcel.decode(tensors.schema)
+    assert found.index is not None
+    assert (found.index.tolist(), found.values.tolist()) == ([2, 3, 5], [-3, 3, -3])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.codecs.eden import Eden
 from fedreuse.compression.codecs.top_k import TopK
 from fedreuse.compression.links.clag import Clag
 from fedreuse.compression.links.ef21 import Ef21
@@ -117,3 +118,9 @@ def test_rows_that_are_left_out_wait_as_they_are() -> None:
 def test_what_is_refused(field: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=rf"clag\.{next(iter(field))} must"):
         Clag(**field)  # type: ignore[arg-type]
+
+
+def test_what_it_is() -> None:
+    assert Clag.has_memory
+    with pytest.raises(ConfigError, match=r"clag\.codec"):
+        Clag(codec=Eden())

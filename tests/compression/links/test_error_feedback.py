@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fedreuse.compression.codecs.eden import Eden
 from fedreuse.compression.codecs.top_k import TopK, kept_count
 from fedreuse.compression.links.error_feedback import Dated, ErrorFeedback
 from fedreuse.core.errors import ConfigError, WireError
@@ -161,5 +162,7 @@ def test_mistakes() -> None:
     assert ErrorFeedback.has_memory
     with pytest.raises(ConfigError, match=r"error_feedback\.decay must be in \(0, 1\], got 0"):
         ErrorFeedback(decay=0)
+    with pytest.raises(ConfigError, match=r"error_feedback\.codec"):
+        ErrorFeedback(Eden())  # its error can be larger than the tensor
     with pytest.raises(WireError, match="always sends a parcel"):
         LINK.receive(None, None, CONTEXT)

@@ -109,7 +109,7 @@ def test_what_travels_is_little_endian() -> None:
 
 
 # the last: each step, taken as a difference of 32-bit numbers, wraps around to something positive
-@pytest.mark.parametrize("index", [[3, 3], [4, 2], [-1, 2], [5, 64], [0, 2**31 - 1, -2, 1]])
+@pytest.mark.parametrize("index", [[3, 3], [4, 2], [1, 5, 3], [1, 5, 5], [-1, 2], [5, 64], [0, 2**31 - 1, -2, 1]])
 def test_indices_increase_within_the_tensor(index: list[int]) -> None:
     spec = TensorSpec("w", (64,))
     block = sparse_block(np.array([1, 2], np.int32), np.ones(2, np.float32), 64)

@@ -103,3 +103,18 @@ def test_segments_must_end_where_they_say() -> None:
     for change in ([1, 0, 0], [-1, 1, 0], [0, 0, 1]):
         with pytest.raises(WireError, match="does not have the stated length"):
             huffman_decode(stream, (segments + np.array(change)).astype("<u2"), lengths, 2500)
+
+
+def test_segments_have_1024_symbols() -> None:
+    # codes of one bit
+    segments, stream = huffman_encode(np.zeros(2049, np.int64), np.array([1, 1], np.uint8))
+    assert segments.tolist() == [1024, 1024, 1]
+    assert len(stream) == 257
+
+
+def test_the_longest_way_beyond_the_stream_is_refused() -> None:
+    # no bits, but 1024 codes of 15 bits
+    lengths = np.full(2**15, 15, np.uint8)
+    assert is_complete(lengths)
+    with pytest.raises(WireError):
+        huffman_decode(np.empty(0, np.uint8), np.array([0], "<u2"), lengths, 1024)

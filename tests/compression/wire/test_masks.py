@@ -78,3 +78,19 @@ def test_lies_are_refused(data: bytes, match: str) -> None:
     spec = TensorSpec("layer.weight", (2, 5))
     with pytest.raises(WireError, match=match):
         expand_mask(ByteSource(np.frombuffer(data, np.uint8), spec.name), spec, 3)
+
+
+@pytest.mark.parametrize(
+    ("size", "width"), [(200, 1), (256, 1), (257, 2), (512, 2), (65536, 2), (65537, 4), (131072, 4)]
+)
+def test_bytes_of_a_gap(size: int, width: int) -> None:
+    # one position after a gap of 3: the form, and for each byte of the gap a plane of one uncompressed byte
+    coded = code_mask(np.array([3], np.int32), TensorSpec("w", (size,)))
+    assert coded == bytes([2, 0, 3]) + bytes([0, 0]) * (width - 1)
+
+
+def test_two_rows_of_unlike_bytes_are_coded_apart() -> None:
+    # every eighth coordinate of each row, whose width is no multiple of 8: equal bytes within rows, not across them
+    marks = np.zeros((2, 8001), np.bool_)
+    marks[:, ::8] = True
+    assert there_and_back(marks)[0] == 1

@@ -22,7 +22,8 @@ class Impatient:
     def start(self, site) -> WaitingExecutor:
         def hire() -> WorkerPoolExecutor:
             self.hired += 1
-            return WorkerPoolExecutor(site, HerePool(site, 2, self.delay))
+            self.pool = HerePool(site, 2, self.delay)
+            return WorkerPoolExecutor(site, self.pool)
 
         return WaitingExecutor(site, hire, self.alone_seconds)
 
@@ -61,3 +62,20 @@ def test_evaluation_is_the_same_before_and_after():
         executor = Impatient(patience).start(site)
         assert executor.evaluate(FEDERATION.initial, 20) == wanted
         executor.close()
+
+
+def test_closing_it_closes_the_pool():
+    site = Session(FEDERATION, build("fedavg"), Setting())._site()
+    impatient = Impatient(0.0)
+    executor = impatient.start(site)
+    executor.evaluate(FEDERATION.initial, 20)
+    assert not impatient.pool.is_closed
+    executor.close()
+    assert impatient.pool.is_closed
+
+
+def test_a_pool_that_is_not_ready_evaluates_nothing():
+    site = Session(FEDERATION, build("fedavg"), Setting())._site()
+    impatient = Impatient(0.0, delay=5)
+    impatient.start(site).evaluate(FEDERATION.initial, 20)
+    assert (impatient.hired, impatient.pool.given) == (1, [])

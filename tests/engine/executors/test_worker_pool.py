@@ -154,3 +154,42 @@ def test_a_clients_error_is_told_with_its_name():
     here.pool.players[0]._site = None
     with pytest.raises(RunError, match=r"client \d+ failed"):
         session.advance(1)
+
+
+def test_the_replacement_of_a_dead_worker_holds_nothing():
+    here = Here(1)
+    session = Session(FEDERATION, build("scaffold"), Setting(cohort=8, executor=here)).advance(1)
+    here.pool._dying.append(5)
+    session.advance(1)
+    assert [job.record is None for _, job in here.pool.given if job.client == 5] == [True, True, False]
+    done_again = [job.client for _, job in here.pool.given].index(5, 8) + 1
+    assert all(job.record is not None for _, job in here.pool.given[done_again:])
+    assert is_same(session.model, Session(FEDERATION, build("scaffold"), Setting(cohort=8)).advance(2).model)
+
+
+def test_the_slowest_go_first_once_they_are_known():
+    class Timed(HerePool):
+        def wait(self):
+            for worker, played in super().wait():
+                seconds = 10.0 + self.given[-1][1].client
+                yield worker, replace(played, work=replace(played.work, seconds=seconds))
+
+    class TimedHere(Here):
+        def start(self, site):
+            executor = super().start(site)
+            self.pool = executor._pool = Timed(site, self.count)
+            return executor
+
+    here = TimedHere(1, examples=[1] * 8)
+    Session(FEDERATION, build("fedavg"), Setting(cohort=8, executor=here)).advance(2)
+    assert [job.client for _, job in here.pool.given] == [*range(8), *reversed(range(8))]
+
+
+def test_what_a_worker_holds_is_counted():
+    held = pool_module._Held()
+    held.note(3, {0, 1}, 10)
+    held.note(4, {0, 1}, 5)
+    held.note(3, {1, 2}, 20)
+    assert held.num_bytes == 25
+    held.drop(3)
+    assert (held.num_bytes, list(held.clients)) == (5, [4])

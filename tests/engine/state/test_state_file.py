@@ -65,6 +65,11 @@ def checked(data: bytes) -> bytes:
     return data + crc32(data).to_bytes(4, "little")
 
 
+def forged(document: object) -> bytes:
+    """A state file with this document and no arrays."""
+    return checked(save({"plain": np.frombuffer(json.dumps(document).encode(), np.uint8)}))
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -124,9 +129,16 @@ def test_a_flipped_bit_under_a_right_checksum_is_refused_or_a_state() -> None:
     ],
 )
 def test_a_forged_tree_is_refused(tree: object) -> None:
-    text = np.frombuffer(json.dumps({"schema": SCHEMA.digest, "tree": tree}).encode(), np.uint8)
     with pytest.raises(RunDirectoryError):
-        read_state(checked(save({"plain": text})), SCHEMA, "here")
+        read_state(forged({"format": 1, "schema": SCHEMA.digest, "tree": tree}), SCHEMA, "here")
+
+
+def test_other_versions_of_the_format_are_refused() -> None:
+    plain = {"schema": SCHEMA.digest, "tree": 3}
+    assert read_state(forged({"format": 1, **plain}), SCHEMA, "here") == 3
+    for other in ({"format": 2}, {"format": 0}, {"format": None}, {}):
+        with pytest.raises(RunDirectoryError, match=r"^here .*version"):
+            read_state(forged({**other, **plain}), SCHEMA, "here")
 
 
 def test_many_kept_positions_are_stored_as_bits() -> None:

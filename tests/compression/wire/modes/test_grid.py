@@ -46,3 +46,13 @@ def test_lengths_that_are_no_code_are_refused() -> None:
     lengths = pack_bits(np.array([1, 1, 1]), LENGTH_BITS)
     with pytest.raises(WireError, match="not those of a Huffman code"):
         GRID.read(taken(np.array([1, 3]), np.array([3]), lengths), SPEC, 4, {})
+
+
+def test_the_bits_after_the_last_code_are_zero() -> None:
+    # two levels with codes of one bit: four coordinates are the upper four bits of one byte
+    head = np.array([1, 3]), np.array([2]), pack_bits(np.array([1, 1]), LENGTH_BITS), np.array([4])
+    fields = GRID.read(taken(*head, np.array([0b1010_0000])), SPEC, 4, {})
+    assert GRID.decode(Block(GRID, 4, fields), SPEC, {})[1].tolist() == [2.5, 1.5, 2.5, 1.5]
+    for stream in (0b1010_0001, 0b1010_1000):
+        with pytest.raises(WireError, match="beyond the last code"):
+            GRID.read(taken(*head, np.array([stream])), SPEC, 4, {})

@@ -98,3 +98,10 @@ def test_lies_are_refused() -> None:
     refuse(Block(NARROW, 4, (nothing, scale, np.array([0x70, 0xF8], np.uint8))), "int4", "a code below the lowest")
     refuse(Block(NARROW, 3, (np.array([7], np.uint8), scale, np.array([0x7A, 0xF8], np.uint8))), "int4", "bits beyond")
     refuse(Block(NARROW, 2, (np.array([7], np.uint8), np.ones(2, "<f2"))), "fp16", "the bitmap marks 3")
+
+
+@pytest.mark.parametrize(("size", "mask"), [(32, [128, 0, 0, 0]), (33, [7]), (40, [7])])
+def test_a_bitmap_only_if_it_is_not_longer_than_the_positions(size: int, mask: list[int]) -> None:
+    # one position takes 4 bytes, and so does a bitmap of 32 coordinates
+    block = narrow_block(np.array([7], np.int32), np.ones(1, np.float32), size, "fp16")
+    assert block.fields[0].tolist() == mask

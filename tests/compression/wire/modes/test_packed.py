@@ -148,6 +148,10 @@ def test_lies_are_refused() -> None:
     refused(with_head(block, DENSE.code, *[255] * 5, 1), "a number of more than 5 bytes")
     refused(Block(PACKED, 3, block.fields), "3 values of 5760 are not dense")
     refused(made(LEVELS.code, SPEC.size, 9, bytes([1, 3])), "numbers of 3 bytes")
+    refused(made(LEVELS.code, SPEC.size, 9, bytes([1, 9])), "9 is above 8")
+    refused(made(LEVELS.code, SPEC.size, 9, bytes([9])), "9 is above 8")  # fields
+    # at most 5760 * 9 + 8448 = 60288 bytes, 15072 numbers of 4
+    refused(made(LEVELS.code, SPEC.size, 9, bytes([1, 4]) + number(15073)), "15073 is above 15072")
     refused(made(LEVELS.code, 3, 9, bytes([0])), "3 values of 5760")
     longer = (with_head(block, DENSE.code, *number(SPEC.dense_bytes), 0, *number(len(block.fields[2]) + 1)).fields[0],
               block.fields[1], np.append(block.fields[2], np.uint8(0)))  # fmt: skip
@@ -177,3 +181,16 @@ def test_damage_to_what_was_coded_against_a_reference(damage: list[tuple[float, 
     except WireError:
         return
     assert len(found.values) == TopK(0.2).encode(update, SCHEMA, np.random.default_rng(0)).blocks[0].count
+
+
+def test_no_more_than_five_bytes_are_read_as_a_number() -> None:
+    num_taken = 0
+
+    def take(dtype: np.dtype, length: int) -> np.ndarray:
+        nonlocal num_taken
+        num_taken += length
+        return np.full(length, 255 if num_taken > 1 else DENSE.code, dtype)
+
+    with pytest.raises(WireError, match="more than 5 bytes"):
+        PACKED.read(take, SPEC, SPEC.size, {})
+    assert num_taken == 1 + 5

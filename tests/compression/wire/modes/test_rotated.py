@@ -100,3 +100,13 @@ def test_bits_after_the_last_are_refused() -> None:
     seed, scales, codes = parcel.blocks[0].fields
     assert len(codes) == 3
     assert_refused(with_fields(parcel, seed, scales, codes[:2]), tensors.schema, "early")
+
+
+def test_the_levels_are_part_of_the_format() -> None:
+    assert UNIT == 4096
+    assert LEVELS_OF == {
+        1: (1,),
+        2: (1855, 6187),
+        3: (1004, 3097, 5505, 8814),
+        4: (526, 1589, 2690, 3860, 5146, 6628, 8475, 11193),
+    }

@@ -42,3 +42,11 @@ def test_a_message_that_ends_early_is_refused() -> None:
 
     with pytest.raises(WireError, match="not there"):
         SEEDED.read(take, SPEC, 2, {})
+
+
+@pytest.mark.parametrize("count", [2, 300, 999])
+def test_the_smallest_keys_are_drawn(count: int) -> None:
+    for seed in range(5):
+        keys = np.random.PCG64(seed).random_raw(1000)
+        wanted = sorted(np.argsort(keys)[:count].tolist())
+        assert drawn_positions(np.uint64(seed), 1000, count).tolist() == wanted

@@ -47,3 +47,13 @@ def test_a_block_by_hand() -> None:
 def test_what_cannot_be_is_refused(change, text: str) -> None:
     with pytest.raises(WireError, match=text):
         TERNARY.read(taken(*change(fields([1, 3], 0.5, [1, 0]))), SPEC, 2, {})
+
+
+def test_a_unary_part_longer_than_the_tensor_is_refused_before_it_is_read() -> None:
+    # 2 of 100: 5 low bits, so 2 ones and at most 100 >> 5 = 3 zeros, one byte
+    def take(dtype: np.dtype, length: int) -> np.ndarray:
+        assert length == 1
+        return np.array([2], dtype)
+
+    with pytest.raises(WireError, match="unary part"):
+        TERNARY.read(take, TensorSpec("a", (100,)), 2, {})
