@@ -110,6 +110,10 @@ class Lean(Alias):
             return averaging
         return replace(averaging, step=MovingAverageStep(self.moving_average, averaging.step))
 
+    def smallest_budget(self, scope: Scope) -> float:
+        """Return the smallest budget that a federation can reach, rounded up to four decimals."""
+        return _Plan(scope, is_shared=self.server_memory == "shared").smallest
+
     def resolve(self, scope: Scope) -> Resolved:
         """Return FedAvg with the links that keep to the budget."""
         plan = _Plan(scope, is_shared=self.server_memory == "shared")

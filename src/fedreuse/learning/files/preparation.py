@@ -193,7 +193,8 @@ def _with_client(
         shown = ", ".join(names[code] for code in small[:5]) + (", ..." if len(small) > 5 else "")
         problem = f"{len(small):,} clients have fewer than {_FEWEST_ROWS} rows ({shown})"
         decisions.append(Decision(client, problem, "their rows dropped", {"clients": [names[code] for code in small]}))
-    return np.append(sizes >= _FEWEST_ROWS, False)[codes]
+    is_large: np.ndarray = np.append(sizes >= _FEWEST_ROWS, False)[codes]  # code -1 is the appended entry
+    return is_large
 
 
 def _owners(table: pa.Table, client: str) -> tuple[np.ndarray, list[str]]:
@@ -216,7 +217,8 @@ class _Targets:
     def stored(self, is_training: np.ndarray, decisions: list[Decision], label: str) -> np.ndarray:
         """Return the labels as they are written: names of classes, or standardised numbers."""
         if self.classes:
-            return np.array(self.classes)[self.values]
+            names: np.ndarray = np.array(self.classes)[self.values]
+            return names
         mean, std = float(self.values[is_training].mean()), float(self.values[is_training].std())
         # unscaled targets (incomes, say) have losses that no usual learning rate fits; R2 does not change
         action = f"scaled to (value - {mean:.6g}) / {std:.6g}"
@@ -263,8 +265,8 @@ def _without_crossing(
 ) -> tuple[np.ndarray, str]:
     """Move test rows with an exact copy at the same client to training, so that no test row was trained on.
 
-    Where that would take more than half of the test rows, the columns are so coarse that equal rows are different
-    cases, and they are kept as independent examples.
+    If that would take more than half of the test rows, the columns are so coarse that equal rows are different cases,
+    and they are kept as independent examples.
     """
     columns = np.stack([*inputs.values(), targets.values.astype(np.float32), owners.astype(np.float32)], axis=1)
     digests = np.frombuffer(b"".join(blake2b(row, digest_size=16).digest() for row in columns), np.uint64)
