@@ -16,7 +16,7 @@ from fedreuse.compression.codecs.dense import Dense
 from fedreuse.compression.codecs.top_k import TopK
 from fedreuse.compression.links.error_feedback import ErrorFeedback
 from fedreuse.compression.links.plain import Plain
-from fedreuse.config.run_config import Rounds, RunConfig, load, read_yaml, with_overrides
+from fedreuse.config.run_config import Rounds, RunConfig, load, with_overrides
 from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError
 from fedreuse.methods.aliases import FedProx
@@ -409,33 +409,6 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
-    [("1e-4", 1e-4), ("1E5", 1e5), ("-2e3", -2e3), ("1.e-2", 0.01), ("1.5e+3", 1500.0), ("1.0e-4", 1e-4), ("0.5", 0.5)],
-)
-def test_scientific_numbers_are_numbers(tmp_path: Path, text: str, wanted: float) -> None:
-    assert read_yaml(write(tmp_path / "a.yaml", f"x: {text}")) == {"x": wanted}
-
-
-@pytest.mark.parametrize("text", ["e4", "1e", "12e4f", "v1e4"])
-def test_words_stay_words(tmp_path: Path, text: str) -> None:
-    assert read_yaml(write(tmp_path / "a.yaml", f"x: {text}")) == {"x": text}
-
-
-def test_a_repeated_key_is_refused_at_any_depth(tmp_path: Path) -> None:
-    top = write(tmp_path / "top.yaml", "seed: 1\ntask: {name: digits}\nseed: 2\n")
-    with pytest.raises(ConfigError, match=r"(?s)top\.yaml: not valid YAML:\n.*'seed' is repeated.*line 3"):
-        load(top)
-    deep = write(tmp_path / "deep.yaml", "task: {name: digits, clients: 3, clients: 4}\n")
-    with pytest.raises(ConfigError, match=r"(?s)deep\.yaml: not valid YAML:\n.*'clients' is repeated"):
-        load(deep)
-
-
-def test_anchors_and_merges_are_no_repetition(tmp_path: Path) -> None:
-    text = "base: &base {name: digits, clients: 3}\ntask: {<<: *base, clients: 4}\n"
-    assert read_yaml(write(tmp_path / "a.yaml", text))["task"] == {"name": "digits", "clients": 4}
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("task: [", r"(?s)bad\.yaml: not valid YAML:\n.*bad\.yaml\", line 1.*\n +\^"),
@@ -454,25 +427,6 @@ def test_anchors_and_merges_are_no_repetition(tmp_path: Path) -> None:
 def test_files_that_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load(write(tmp_path / "bad.yaml", text))
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    write(tmp_path / "paper.yaml", "seed: 1")
-    with pytest.raises(ConfigError, match=r"papr\.yaml: no such file; did you mean 'paper\.yaml'\?$"):
-        load(tmp_path / "papr.yaml")
-    with pytest.raises(ConfigError, match=r"no such file; the folder .*absent does not exist either$"):
-        load(tmp_path / "absent" / "a.yaml")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match=r"a\.yaml: no such file; there is no YAML file in .*empty$"):
-        load(tmp_path / "empty" / "a.yaml")
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00seed")
-    with pytest.raises(ConfigError, match=r"binary\.yaml: cannot be read \(.*utf-8"):
-        load(tmp_path / "binary.yaml")
-    with pytest.raises(ConfigError, match=r"cannot be read \(.*directory"):
-        load(tmp_path)
 
 
 def test_building_a_configuration_reads_no_data(own: str) -> None:

@@ -12,6 +12,7 @@ import typer
 from fedreuse.cli.answer import Full, show_answer
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.dry_run import Bandwidth, DryRun, of_study, tell_costs
+from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.output import (
     command_line,
     command_words,
@@ -22,6 +23,7 @@ from fedreuse.cli.output import (
     show_table,
     show_warning,
 )
+from fedreuse.config.shipped import find_config
 from fedreuse.core.errors import RunError
 
 if TYPE_CHECKING:
@@ -85,6 +87,8 @@ def compare_command(
     interrupted ones are resumed. Given run directories or folders of them instead of a study, it compares those and
     runs nothing.
     """
+    if find_config(study).suffix in (".yaml", ".yml"):
+        check_file(study, overrides or [])
     from fedreuse.store.archive import opened
 
     if opened(study).is_dir():

@@ -5,11 +5,10 @@ Nothing is imported until the shell asks: every command imports this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from typing import Any
 
-from fedreuse.core.errors import UserError
+from fedreuse.cli.known_keys import options_of, properties_of, run_keys
 
 __all__ = ["configs", "kinds", "names", "overrides"]
 
@@ -38,51 +37,27 @@ def configs(incomplete: str) -> list[str]:
 
 def overrides(incomplete: str) -> list[str]:
     """Return the keys after `rounds.`, or the names after `method=`."""
-    from fedreuse.config.json_schema import run_schema
-
     key, equals, begun = incomplete.partition("=")
-    schema = run_schema()
-    with suppress(UserError):
-        if equals:
-            options = {value for node in _at(schema, key.split(".")) for value in _values(node, schema)}
-            return [f"{key}={value}" for value in sorted(options) if value.startswith(begun)]
-        *path, last = key.split(".")
-        keys = {name for node in _at(schema, path) for name in _properties(node, schema) if name.startswith(last)}
-        return [".".join([*path, name]) + "=" for name in sorted(keys - {"name"})]
-    return []
+    if equals:
+        values = {value for node in _at(key.split(".")) for value in _values(node)}
+        return [f"{key}={value}" for value in sorted(values) if value.startswith(begun)]
+    *path, last = key.split(".")
+    keys = {name for name in properties_of(_at(path)) if name.startswith(last)}
+    return [".".join([*path, name]) + "=" for name in sorted(keys - {"name"})]
 
 
-def _at(schema: Mapping[str, Any], path: list[str]) -> list[Any]:
+def _at(path: list[str]) -> list[Any]:
     """Return every schema that the key at a path may have."""
-    nodes: list[Any] = [schema]
+    nodes: list[Any] = [run_keys()]
     for step in path:
-        nodes = [inner for node in nodes for inner in _properties(node, schema).get(step, [])]
+        nodes = properties_of(nodes).get(step, [])
     return nodes
 
 
-def _properties(node: Any, schema: Mapping[str, Any]) -> dict[str, list[Any]]:
-    properties: dict[str, list[Any]] = {}
-    for option in _options(node, schema):
-        for name, inner in option.get("properties", {}).items():
-            properties.setdefault(name, []).append(inner)
-    return properties
-
-
-def _values(node: Any, schema: Mapping[str, Any]) -> Iterator[str]:
-    for option in _options(node, schema):
+def _values(node: Any) -> Iterator[str]:
+    for option in options_of(node):
         yield from (str(value) for value in option.get("enum", ()) if value is not None)
         if "const" in option:
             yield str(option["const"])
         if option.get("type") == "boolean":
             yield from ("true", "false")
-
-
-def _options(node: Any, schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and its alternatives, with references resolved."""
-    if not isinstance(node, Mapping):
-        return
-    if "$ref" in node:
-        yield from _options(schema["$defs"][node["$ref"].rpartition("/")[2]], schema)
-    yield node
-    for option in node.get("anyOf", ()):
-        yield from _options(option, schema)

@@ -9,6 +9,7 @@ import typer
 
 from fedreuse.cli.app import Allow, AsJson
 from fedreuse.cli.data import data_app
+from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.output import command_line, counted, show_json, show_lines, show_pairs, show_table
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def show_command(
 
     Nothing is trained. For a study, the clients of its first run are shown.
     """
+    check_file(config, overrides or [])
     from fedreuse.config.run_config import load, read_yaml
     from fedreuse.learning.overview import Overview
     from fedreuse.report.federation_figure import Shown, federation_figure
@@ -93,6 +95,7 @@ def split_command(
     OUT/config.yaml simulates them, and OUT/at_home.yaml deploys them, with one folder at each node and none at the
     server. Both give the same bits as a run of CONFIG.
     """
+    check_file(config, overrides or [])
     import yaml
 
     from fedreuse.config.run_config import load

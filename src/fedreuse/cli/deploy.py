@@ -10,6 +10,7 @@ import typer
 
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.dry_run import DryRun, Planned, of_study, tell_costs
+from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.local_federation import LocalNodes, metering_of, run_configuration, run_study
 from fedreuse.cli.nodes import Resident, need_flower
 from fedreuse.cli.output import command_line, show_json, show_lines
@@ -72,6 +73,7 @@ def deploy_command(
     """
     need_flower()
     changes = overrides or []
+    check_file(config, changes)
     if dry_run:
         tell_costs(_planned(config, changes), bandwidth, as_json)
         return
@@ -135,7 +137,7 @@ def _planned(config: Path, overrides: list[str]) -> list[Planned]:
 
 
 def _is_study(config: Path) -> bool:
-    from fedreuse.config.run_config import read_yaml
+    from fedreuse.config.yaml_file import read_yaml
 
     return "axes" in read_yaml(config)
 

@@ -11,6 +11,7 @@ from fedreuse.cli import completion
 from fedreuse.cli.answer import show_answer
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.dry_run import Bandwidth, DryRun, Planned, tell_costs
+from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs
 from fedreuse.core.errors import RunDirectoryError, require, suggest
 
@@ -62,6 +63,8 @@ def run_command(
     A resumed run gives bit-identical results. CONFIG is a YAML file; each KEY=VALUE changes one of its keys, such as
     task.partition.alpha=0.1 or method=fedprox.
     """
+    changes = overrides or []
+    check_file(config, changes)  # before the imports below, which take a second
     from fedreuse.config.run_config import load
     from fedreuse.report.results import plain, read_run
     from fedreuse.runs.claim import check_same
@@ -70,7 +73,6 @@ def run_command(
     from fedreuse.runs.listeners.progress import Watcher
     from fedreuse.store.directory import RunDirectory
 
-    changes = overrides or []
     planned = load(config, changes)
     if dry_run:
         tell_costs([Planned(planned.label, planned)], bandwidth, as_json)

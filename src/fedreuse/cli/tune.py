@@ -10,6 +10,7 @@ import typer
 
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
 from fedreuse.cli.dry_run import Bandwidth, DryRun, of_space, tell_costs
+from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.output import command_line, say, show_json, show_lines, show_table
 from fedreuse.core.errors import ConfigError
 
@@ -51,6 +52,7 @@ def tune_command(
     constraints and a selection rule. The same command continues a search that was stopped, with the same trials. The
     outcome is `outcome.json` and `chosen.yaml`.
     """
+    check_file(space, overrides or [])
     try:
         from fedreuse.studies.tuning.search import search
     except ModuleNotFoundError as error:

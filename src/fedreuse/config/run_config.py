@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from textwrap import indent
 from typing import TYPE_CHECKING, Any, Literal
 
-import yaml
-
 from fedreuse.compression.links.choice import check_one_codec
-from fedreuse.config.changes import apply_changes, tree_of
+from fedreuse.config.changes import apply_changes
 from fedreuse.config.keep import Keep
 from fedreuse.config.recipe import Recipe, parse_links
-from fedreuse.config.shipped import find_config
+from fedreuse.config.yaml_file import read_overrides, read_yaml
 from fedreuse.core.allowed import allow as allow_imports
-from fedreuse.core.errors import ConfigError, require, suggest
+from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.listener import ListenerConfig, listeners, parse_listeners
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, Scope, methods
 from fedreuse.core.registry import named_plain, optional_part, parse, part, to_plain
@@ -288,29 +284,6 @@ def _plain(source: object) -> dict[str, Any]:
     raise ConfigError(f"the path of a YAML file or a mapping of its keys expected, got {source!r}")
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML file that holds a mapping, and allow imports from its folder."""
-    path = find_config(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; {_nearby(path)}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error})") from None
-    loader = _Loader(text)
-    loader.name = str(path)
-    try:
-        plain = loader.get_single_data()
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML:\n{indent(str(error), '  ')}") from None  # carets need their lines
-    finally:
-        loader.dispose()
-    if not isinstance(plain, dict):
-        raise ConfigError(f"{path}: a mapping of keys to values expected, got {type(plain).__name__}")
-    allow_imports([path.parent])
-    return plain
-
-
 def with_overrides(plain: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """Return the mapping with overrides `a.b.c=value` applied all at once; values are read as YAML."""
     return with_changes(plain, read_overrides(overrides))
@@ -333,50 +306,3 @@ def _without_aliases(plain: Mapping[str, Any]) -> Mapping[str, Any]:
         if alias in rounds and name in rounds:
             raise ConfigError(f"rounds.{alias} is an alias of rounds.{name}, but both are given; drop one")
     return {**plain, "rounds": {aliases.get(key, key): value for key, value in rounds.items()}}
-
-
-def read_overrides(overrides: Iterable[str]) -> dict[str, Any]:
-    """Return overrides `a.b.c=value`, with values in YAML, as one tree."""
-    return tree_of((_read_override(override) for override in overrides), "")
-
-
-def _read_override(override: str) -> tuple[str, Any]:
-    key, equals, text = override.partition("=")
-    if not equals or not key:
-        raise ConfigError(f"'{override}' is not an override; write key=value, for example rounds.count=30")
-    try:
-        return key, yaml.load(text, _Loader)
-    except yaml.YAMLError:
-        raise ConfigError(f"'{override}': the value after = is not valid YAML; quote it if it is text") from None
-
-
-def _nearby(path: Path) -> str:
-    folder = path.parent
-    if not folder.is_dir():
-        return f"the folder {folder} does not exist either"
-    known = [file.name for file in folder.glob("*.y*ml")]
-    return suggest(path.name, known) if known else f"there is no YAML file in {folder.resolve()}"
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML loader that refuses repeated keys, which YAML would silently overwrite, and reads 1e-4 as a number."""
-
-
-def _mapping_once(loader: _Loader, node: Any) -> dict[Any, Any]:
-    seen = set()
-    for key_node, _ in node.value:
-        if key_node.tag == "tag:yaml.org,2002:merge":
-            continue  # `<<: *base` repeats what it overrides
-        key = loader.construct_object(key_node, deep=True)
-        if isinstance(key, list | dict):
-            raise yaml.constructor.ConstructorError(None, None, "a key must be a scalar", key_node.start_mark)
-        if key in seen:
-            raise yaml.constructor.ConstructorError(None, None, f"key '{key}' is repeated", key_node.start_mark)
-        seen.add(key)
-    return loader.construct_mapping(node, deep=True)
-
-
-_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d[\d_]*)(\.\d*)?[eE][-+]?\d+$"), list("-+0123456789")
-)

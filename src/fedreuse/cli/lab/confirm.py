@@ -12,6 +12,7 @@ from fedreuse.cli.answer import Full
 from fedreuse.cli.app import Allow, AsJson, on_interrupt
 from fedreuse.cli.compare import Jobs, finish, run_all
 from fedreuse.cli.dry_run import Bandwidth, DryRun, of_study, tell_costs
+from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.lab.app import lab_app
 from fedreuse.cli.output import show_lines, show_table
 from fedreuse.core.errors import ConfigError
@@ -51,6 +52,7 @@ def confirm_command(
     equivalence) with their margins, the metric, the correction. It is hashed before the first run starts. Complete runs
     are kept, interrupted ones are resumed.
     """
+    check_file(plan, overrides or [])
     from fedreuse.lab.plans.registration import register_plan
     from fedreuse.studies.study import load_study
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fedreuse.cli.app import Allow, AsJson
+from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.lab.app import lab_app
 from fedreuse.cli.output import say, show_json, show_table
 from fedreuse.core.errors import require
@@ -45,6 +46,7 @@ def wire_command(
     It runs up to the last round given, and compares the modelled fields of each message with its bytes and with two
     bounds.
     """
+    check_file(config, overrides or [])
     from fedreuse.config.run_config import load
     from fedreuse.lab.bench.wire import Watch
     from fedreuse.runs.launch import run
