@@ -186,6 +186,12 @@ def test_an_answer_that_is_none_is_left_out(values: Mapping[str, Any]) -> None:
     assert ask(session, Liar(start_evaluator(site(session)), values)) == {}
 
 
+def test_a_client_without_examples_has_answered() -> None:
+    session = federation().play(build("fedavg"), 1)
+    values = {"examples": 0, "loss": 0.0, "score": 0.0}
+    assert list(ask(session, Liar(start_evaluator(site(session)), values))) == [0, 1, 2, 3, 4, 5]
+
+
 # accounting
 
 

@@ -157,10 +157,11 @@ def test_lies_are_refused() -> None:
     assert LEVELS.code == 16
 
 
-@pytest.mark.parametrize("fields", [{"bits": 1}, {"bits": 9}, {"bucket": 0}])
+@pytest.mark.parametrize("fields", [{"bits": 1}, {"bits": 9}, {"bucket": 0}, {"bucket": 2**31}])
 def test_settings_that_cannot_be(fields: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match=r"qsgd\.b"):
         Qsgd(**fields)
+    Qsgd(bits=2, bucket=2**31 - 1)
 
 
 @pytest.mark.parametrize("bits", [2, 3, 8])

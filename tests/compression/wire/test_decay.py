@@ -61,3 +61,29 @@ def test_a_factor_is_a_number(factor: float) -> None:
     data = np.array([factor], "<f8").tobytes() + b"\0" + bytes(4)
     with pytest.raises(WireError, match=r"t: the decay factor (nan|inf)"):
         expand_decayed(ByteSource(np.frombuffer(data, np.uint8), "t"), np.ones(4, np.float32), np.full(4, 127))
+
+
+def test_127_steps_away_is_near_and_128_are_not() -> None:
+    # all w are 1, whose ulp is 2^-23
+    update = np.full(1000, -(2.0**-10), np.float32)
+    update[[3, 5, 7, 9]] += np.array([127, -127, 128, -128], np.float32) * np.float32(2**-23)
+    held = np.ones(1000, np.float32)
+    places, coded = code_decayed(update, held, exponents(held))
+    assert np.setdiff1d(np.arange(1000), places).tolist() == [7, 9]
+    assert np.frombuffer(coded[:8], "<f8").tolist() == [2.0**-10]
+
+
+def test_fewer_than_256_ratios_have_no_factor() -> None:
+    held, update = np.ones(256, np.float32), np.full(256, -(2.0**-10), np.float32)
+    assert len(code_decayed(update, held, exponents(held))[0]) == 256
+    assert len(code_decayed(update[1:], held[1:], exponents(held[1:]))[0]) == 0
+
+
+def test_the_factor_is_the_median_of_the_densest_interval() -> None:
+    # 9 of 256 ratios lie within 8 ulps; each of the others is at least 1.4 times the one before
+    ratios = np.float64(1.4) ** np.arange(-100, 147)
+    ratios = np.concatenate([ratios, 2.0**-10 + np.arange(9) * 2.0**-23])
+    held = np.ones(256, np.float32)
+    places, coded = code_decayed(-ratios.astype(np.float32), held, exponents(held))
+    assert np.frombuffer(coded[:8], "<f8").tolist() == [2.0**-10 + 4 * 2.0**-23]
+    assert places.tolist() == [*range(247, 256)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedreuse.compression.wire.entropy import ByteSource, squeeze
-from fedreuse.compression.wire.reference_coding import code_against, expand_against
+from fedreuse.compression.wire.reference_coding import _row_sums, code_against, expand_against
 from fedreuse.core.errors import WireError
 from tests.compression.wire.updates import trained
 
@@ -124,3 +124,14 @@ def lie(largest: int, symbols: list[int], behind: bytes) -> bytes:
 def test_lies_are_refused(data: bytes, match: str) -> None:
     with pytest.raises(WireError, match=f"t: .*{match}"):
         expand_against(ByteSource(np.frombuffer(data, np.uint8), "t"), np.ones(2, np.float32), np.array([2]))
+
+
+def test_rows_without_values_have_no_sum() -> None:
+    assert _row_sums(np.array([1, 2, 4], np.uint8), np.array([2, 0, 1, 0])).tolist() == [3, 0, 4, 0]
+    assert _row_sums(np.empty(0, np.uint8), np.array([0, 0])).tolist() == [0, 0]
+
+
+def test_zeros_have_no_largest_exponent() -> None:
+    coded = there_and_back(np.zeros(5, np.float32), np.ones(5, np.float32), np.array([5]))
+    assert coded is not None
+    assert coded[0] == 0

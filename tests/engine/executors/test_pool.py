@@ -11,7 +11,7 @@ from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.method import Method
 from fedreuse.core.registry import parse
 from fedreuse.core.tensors import is_equal
-from fedreuse.engine.executors.pool import Pool
+from fedreuse.engine.executors.pool import _READY, Pool, ProcessPool, _Worker
 from fedreuse.engine.faults import RandomFaults
 from fedreuse.methods.aliases import FedAvg
 from fedreuse.methods.dg_fedreuse import DgFedReuse
@@ -119,3 +119,53 @@ def test_a_second_worker_that_cannot_start_ends_the_first():
         Pool(2).start(site)
     assert site.setup.num_travels == 2
     assert children() == before
+
+
+class Starting:
+    """A worker process that dies while it starts, or becomes ready."""
+
+    def __init__(self, is_ready=False):
+        self.connection, self.is_ready = self, is_ready
+
+    def recv(self):
+        if self.is_ready:
+            return _READY
+        raise EOFError
+
+    def poll(self):
+        return True
+
+    def end(self, *, at_once):
+        assert at_once
+
+    def exit_code(self):
+        return -9
+
+
+def pool_of(*processes) -> ProcessPool:
+    """A pool of these processes, two of which are its first workers."""
+    left = iter(processes)
+    pool = ProcessPool.__new__(ProcessPool)
+    pool._start = lambda: _Worker(next(left))
+    pool._failed_starts, pool._workers = 0, [pool._start(), pool._start()]
+    return pool
+
+
+def test_a_pool_sees_without_waiting_that_workers_are_ready():
+    assert pool_of(Starting(True), Starting(True)).idle() == [0, 1]
+
+
+def test_as_many_failed_starts_as_workers_are_allowed():
+    # two fail and are replaced; the third in a row ends the run
+    dead = [Starting() for _ in range(4)]
+    pool = pool_of(*dead)
+    assert pool.idle() == []
+    assert [worker.process for worker in pool._workers] == dead[2:]
+    with pytest.raises(RunError, match="exit code -9"):
+        pool.idle()
+
+
+def test_a_worker_that_starts_forgives_the_failed_ones():
+    # worker 0 fails twice, worker 1 starts in between: at the third failure in all, two are in a row
+    pool = pool_of(Starting(), Starting(True), Starting(), Starting(), Starting(True))
+    assert [pool.idle() for _ in range(4)] == [[1], [1], [1], [0, 1]]

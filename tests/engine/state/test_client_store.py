@@ -47,6 +47,11 @@ def test_disk_survives_the_object_that_wrote_it(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "clients").iterdir()] == ["client-0000012.safetensors"]
 
 
+def test_disk_makes_the_folders_above_its_own(tmp_path: Path) -> None:
+    DiskStore(tmp_path / "run" / "clients", SCHEMA).save(1, RECORD)
+    assert (tmp_path / "run" / "clients" / "client-0000001.safetensors").exists()
+
+
 def test_disk_forgets_nothing_at_the_end_of_a_round(tmp_path: Path) -> None:
     # the server's checkpoint may be older: the next request's durable decides
     store = DiskStore(tmp_path, SCHEMA)

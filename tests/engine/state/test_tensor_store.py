@@ -111,3 +111,8 @@ def test_a_place_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None
     (tmp_path / "server").write_bytes(b"a file, not a folder")
     with pytest.raises(RunError, match=r"could not be written .*resume=True"):
         TensorStore(tmp_path / "server", SCHEMA).put("a", tensors(1))
+
+
+def test_four_pages_are_worth_a_file(tmp_path: Path) -> None:
+    store = TensorStore(tmp_path, SCHEMA)
+    assert [store.takes(np.zeros(size, np.uint8)) for size in (16_383, 16_384)] == [False, True]

@@ -119,3 +119,9 @@ def test_malformed_levels_are_refused(data: bytes, reason: str) -> None:
 def test_whole_numbers_have_no_levels() -> None:
     with pytest.raises(WireError, match="int64 cannot be written as levels"):
         Envelope.from_bytes(envelope(SCALE, np.array([0, 0], np.uint8)), ModelSchema(schema_of(3, "int64")))
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_what_is_not_finite_is_a_scale_that_is_no_number(bad: float) -> None:
+    (scale,) = innovation_block(np.array([1.0, bad]), 3).fields
+    assert np.isnan(scale).tolist() == [True]

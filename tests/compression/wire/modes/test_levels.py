@@ -43,3 +43,10 @@ def test_the_top_level_and_buckets() -> None:
 def test_what_cannot_be_is_refused(scales: list[int], codes: list[int], text: str) -> None:
     with pytest.raises(WireError, match=text):
         LEVELS.read(taken(np.array(scales), pack_bits(np.array(codes), 2)), SPEC, 4, NOTES)
+
+
+def test_a_bucket_has_less_than_2_to_the_31_coordinates() -> None:
+    sent = np.array([3]), pack_bits(np.array([0, 2, 1, 2]), 2)
+    assert len(LEVELS.read(taken(*sent), SPEC, 4, {"bits": 2, "bucket": 2**31 - 1})) == 2
+    with pytest.raises(WireError, match="bucket"):
+        LEVELS.read(taken(*sent), SPEC, 4, {"bits": 2, "bucket": 2**31})
