@@ -41,6 +41,7 @@ COMMANDS = [
     "sizes",
     "superlink",
     "supernode",
+    "try",
     "tune",
     "unseal",
     "watch",
