@@ -55,7 +55,7 @@ def test_links_that_a_method_chose_for_the_federation_are_named(tmp_path: Path) 
 
 
 def test_a_run_without_updates_links_travels_dense(tmp_path: Path) -> None:
-    assert read_run(write_run(tmp_path / "run", uplink={})).variant == "dg_fedreuse, dense"
+    assert read_run(write_run(tmp_path / "run", uplink={})).variant == "dg_fedreuse"
 
 
 def test_an_incomplete_run_has_what_there_is(tmp_path: Path) -> None:

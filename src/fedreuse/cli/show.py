@@ -145,7 +145,7 @@ def _show_one(result: Result, full: bool) -> None:
     show_pairs(str(result.directory), _outcome(result))
     if result.test_score is not None:
         show_prose(evaluations_text(openings_behind([result.directory])), "")
-    show_pairs("Configuration", _essentials(RunDirectory.open(result.directory).config))
+    show_pairs("Configuration", _essentials(RunDirectory.open(result.directory).config, result))
     if result.personal_test is not None:
         show_table(_personal(result.personal_test, result.metric))
     if not result.savings:
@@ -208,7 +208,7 @@ def _personal(evaluations: Mapping[str, Mapping[str, float] | None], metric: str
     return Table(f"Test {metric} of every client on its share of the test split", headers, rows)
 
 
-def _essentials(config: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+def _essentials(config: Mapping[str, Any], result: Result) -> Iterable[tuple[str, str]]:
     task, rounds, local = config["task"], config["rounds"], config["local"]
     yield "data", f"{task['name']}, {task['clients']} clients, partition {_inline(task['partition'])}"
     yield "validation", f"{task['validation']:.0%} of every client's examples"
@@ -216,7 +216,7 @@ def _essentials(config: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     yield "method", _inline(config["method"])
     for direction in ("uplink", "downlink"):
         links = [f"{group}: {_inline(link)}" for group, link in config[direction].items()]
-        yield direction, "; ".join(links) or "dense"
+        yield direction, "; ".join(links) or getattr(result, direction)  # links that the method chose itself
     yield "buffers", config["buffers"]
     yield "rounds", f"{rounds['count']}, {rounds['cohort']} clients in each, evaluated every {rounds['evaluate_every']}"
     yield "local", f"{counted(local['epochs'], 'epoch')}, batch {local['batch']}, {_inline(local['optimizer'])}"

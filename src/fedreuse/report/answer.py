@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "answer", "answer_table", "answers", "plain_answer", "reference_of", "size_text", "waiting"]
 
 _BOUNDARY = "messages"
+_AS_MUCH = 0.005
 _FEW_SEEDS = 3
 """Smallest number of seeds for which an interval is shown; below it, the difference of each seed."""
 
@@ -141,6 +142,8 @@ def _bytes_sentence(found: Answer) -> str:
     if found.sent is None or not found.instead:
         return f"{found.variant}: bytes were not counted."
     other = "" if found.reference is not None else " of dense FedAvg"
+    if abs(found.sent / found.instead - 1) < _AS_MUCH:
+        return f"{found.variant} sends {size_text(found.sent)}, as much as {found.reference or 'dense FedAvg'}."
     return (
         f"{found.variant} sends {size_text(found.sent)} instead of {size_text(found.instead)}{other} "
         f"({_times(found.sent, found.instead)}, both ways)."
@@ -150,8 +153,6 @@ def _bytes_sentence(found: Answer) -> str:
 def _times(sent: float, instead: float) -> str:
     """Return a ratio in words; below a tenth of difference, in percent."""
     ratio = instead / sent if sent else float("inf")
-    if abs(ratio - 1) < 0.005:
-        return "as much"
     if ratio >= 1.1:
         return f"{ratio:.0f} times less" if ratio >= 9.95 else f"{ratio:.1f} times less"
     return f"{100 * (1 - sent / instead):.0f} % less" if sent < instead else f"{100 * (sent / instead - 1):.0f} % more"
@@ -249,12 +250,14 @@ def answer_table(results: Sequence[Result]) -> Table | None:
     unit = ", %" if some.is_share else ""
     rows = [_row(variant, found.get(variant.name), some) for variant in variants]
     headers = ("variant", f"{some.split}\n{some.metric}{unit}", "difference\n(95 %)", "saved,\nboth ways", "MB", "time")
+    if some.reference is None:  # nothing to differ from
+        headers, rows = (*headers[:2], *headers[3:]), [(*row[:2], *row[3:]) for row in rows]
     legend = (
         f"Bytes of all messages, both ways. Means over seeds; differences by seed to {some.reference or 'nothing'}."
     )
     if some.reference is None:
         legend = "Bytes of all messages, both ways, against dense FedAvg with the same cohorts."
-    return Table("Answer", headers, tuple(rows), legend)
+    return Table("Result", headers, tuple(rows), legend)
 
 
 def _row(variant: Variant, found: Answer | None, some: Answer) -> tuple[str, ...]:

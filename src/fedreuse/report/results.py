@@ -123,7 +123,7 @@ def _parse(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]) -
     return Result(
         directory=directory.path,
         run_id=str(provenance.get("run_id", "")),
-        variant=variant or f"{config['method']['name']}, {_links(config['uplink'], 'update')}",
+        variant=variant or _name(config),
         method=config["method"]["name"],
         dataset=config["task"]["name"],
         network=config["network"]["name"],
@@ -288,6 +288,12 @@ def _plain(node: Any) -> Any:
     if isinstance(node, float) and not isfinite(node):
         return None
     return str(node) if isinstance(node, Path) else node
+
+
+def _name(config: Mapping[str, Any]) -> str:
+    """Return a name for a run without one: its method, and the link of its updates if the configuration states one."""
+    name = str(config["method"]["name"])
+    return f"{name}, {_links(config['uplink'], 'update')}" if config["uplink"] else name
 
 
 def _links(links: Mapping[str, Any], main: str) -> str:
