@@ -104,4 +104,4 @@ def test_an_undefined_test_score_is_not_a_sealed_one(tmp_path: Path, monkeypatch
     directory = run(config, tmp_path / "run")
     assert directory.summary["test_score"] is None
     assert not directory.is_sealed
-    assert tables.tested(read_run(directory)) == "undefined (NaN)"
+    assert tables.tested(read_run(directory)) == "undefined"
