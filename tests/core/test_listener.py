@@ -116,3 +116,13 @@ def test_a_listener_that_overrides_nothing_hears_everything_and_asks_for_nothing
     for event in (ROUND, RoundDone({"round": 1}, {}, None), Failed(ValueError())):  # type: ignore[arg-type]
         heard.tell(event)
     assert heard.stop is None
+
+
+class Deaf:
+    """A class that is no listener."""
+
+
+def test_a_class_that_is_no_listener_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDREUSE_ALLOW", "tests")
+    with pytest.raises(ConfigError, match="Deaf must derive from Listener"):
+        parse_listeners([f"{__name__}:Deaf"], "listeners")

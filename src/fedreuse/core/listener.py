@@ -89,6 +89,11 @@ class OwnListener(ListenerConfig):
     name: str
     options: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Refuse a class that is no listener."""
+        if isinstance(self.target, type) and not issubclass(self.target, Listener):
+            raise ConfigError(f"listeners: {self.name} must derive from Listener (fedreuse)")
+
     def start(self) -> Listener:
         """Create the user's listener."""
         try:

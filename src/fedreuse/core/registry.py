@@ -146,7 +146,7 @@ class Registry(Generic[T]):
             own: T = parse(target, options, where)
             return own
         if self._adapt is None:
-            raise ConfigError(f"{where}.name: {name} is not a frozen dataclass, which the {self.kind} must be")
+            raise ConfigError(f"{where}.name: {name} is not a frozen dataclass; add @dataclass(frozen=True)")
         return self._adapt(target, name, options)
 
     def _require_complete(self, cls: type[Any], where: str) -> None:
