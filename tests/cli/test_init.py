@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from fedreuse import load
 from fedreuse.cli import app
 from tests.cli.conftest import Invoke
+from tests.studies.hospital import hospital_table
 
 
 def test_three_questions(in_folder: Path) -> None:
@@ -56,3 +57,27 @@ def test_datasets_that_need_a_path_are_not_offered(in_folder: Path) -> None:
     assert shown.exit_code == 2
     assert "(path), so no file is written" in shown.stderr
     assert "fedreuse describe files" in shown.stderr
+
+
+def test_a_file_of_data_is_asked_for_its_columns_and_prepared(in_folder: Path) -> None:
+    hospital_table(in_folder / "visits.csv", 120)
+    shown = CliRunner().invoke(app, ["init"], input="visits.csv\nreadmitted\nhospital\nlean\n5\n")
+    assert shown.exit_code == 0, shown.stderr
+    assert "country" in shown.stderr  # the columns are listed
+    assert "visit_id: an identifier" in shown.stdout
+    config = load("config.yaml")
+    assert (config.task.clients, config.rounds.count, config.rounds.cohort) == (6, 5, 6)
+    assert config.task.to_plain()["path"] == "config-data/table.parquet"
+    assert (in_folder / "config-data" / "preparation.json").exists()
+
+
+def test_a_file_by_options(invoke: Invoke, in_folder: Path) -> None:
+    hospital_table(in_folder / "visits.csv", 120)
+    words = ["--dataset", "visits.csv", "--label", "dose", "--client", "none", "--method", "fedavg", "--rounds", "2"]
+    told = json.loads(invoke("init", "mine.yaml", *words, "--json").stdout)
+    assert any(line.startswith("dose: numbers to predict") for line in told["decisions"])
+    assert load("mine.yaml").task.clients == 10
+    wrong = invoke("init", "other.yaml", "--dataset", "visits.csv", "--label", "dos", *words[4:])
+    assert wrong.exit_code == 2
+    assert "did you mean 'dose'" in wrong.stderr
+    assert not (in_folder / "other.yaml").exists()

@@ -1,4 +1,4 @@
-"""`fedreuse init`: a first configuration, after three questions or from options."""
+"""`fedreuse init`: a first configuration for a dataset or a file, after a few questions or from options."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from fedreuse.core.errors import UserError
 
 __all__ = ["init_command"]
 
+_SCHEMA_LINE = "# yaml-language-server: $schema=fedreuse.schema.json"
+_NONE = "none"
 _TEXT = Template("""\
 # yaml-language-server: $$schema=fedreuse.schema.json
 # Made by `fedreuse init`. `fedreuse schema > fedreuse.schema.json` lets your editor complete and check this file.
@@ -38,20 +40,30 @@ _USUAL = (50, 128, 0.05)
 @app.command("init", epilog="Example: fedreuse init first.yaml --dataset digits --method dg_fedreuse --rounds 20")
 def init_command(
     file: Annotated[Path, typer.Argument(help="The file to write.")] = Path("config.yaml"),
-    dataset: Annotated[str | None, typer.Option("--dataset", help="Dataset (default: asks).")] = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="Dataset, or a CSV, Parquet or npz file (default: asks).")
+    ] = None,
     method: Annotated[str | None, typer.Option("--method", help="Federated method (default: asks).")] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Number of rounds (default: asks).")] = None,
+    label: Annotated[str | None, typer.Option("--label", help="Column to predict, of a file (default: asks).")] = None,
+    client: Annotated[
+        str | None, typer.Option("--client", help="Column of the client, of a file; none: simulated (default: asks).")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a first configuration from three questions.
 
-    The file has comments. An option answers its question. An existing file is not overwritten.
+    The file has comments. An option answers its question. An existing file is not overwritten. For a file of data, its
+    columns are asked for, the table is prepared as in `fedreuse try`, and network and batch follow from it.
     """
     from fedreuse.config.run_config import load
 
     if file.exists():
         raise UserError(f"{file} exists already and is not overwritten; name another file")
-    dataset = dataset or _ask("dataset", "digits", [name for name in _names("datasets") if not _keys_of(name)])
+    offered = [name for name in _names("datasets") if not _keys_of(name)]
+    dataset = dataset or _ask("dataset", "digits", [*offered, "or the path of a file"])
+    is_file = Path(dataset).expanduser().is_file()
+    roles = _roles(Path(dataset).expanduser(), label, client) if is_file else None
     if dataset in _names("datasets") and (keys := _keys_of(dataset)):
         raise UserError(
             f"dataset {dataset} has keys without a default ({', '.join(keys)}), so no file is written; see "
@@ -59,7 +71,11 @@ def init_command(
         )
     method = method or _ask("method", "dg_fedreuse", _names("methods"))
     rounds = rounds or _answer("--rounds", "How many rounds?", default=20, type=click.IntRange(min=1))
-    text = _fill(dataset, method, rounds)
+    decisions: tuple[str, ...] = ()
+    if roles is None:
+        text = _fill(dataset, method, rounds)
+    else:
+        text, decisions = _fill_for_file(file, dataset, roles, method, rounds)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     try:
@@ -71,9 +87,10 @@ def init_command(
     if _must_be_fetched(dataset):
         steps.insert(0, command_line("data", "fetch", dataset))
     if as_json:
-        show_json({"file": str(file), "next": steps})
+        show_json({"file": str(file), "next": steps, "decisions": list(decisions)})
     else:
-        show_lines(f"wrote {file}", "next:", *(f"  {step}" for step in steps))
+        show_lines(*(f"data: {decision}" for decision in decisions), f"wrote {file}", "next:")
+        show_lines(*(f"  {step}" for step in steps))
 
 
 def _names(kind: str) -> list[str]:
@@ -110,6 +127,45 @@ def _fill(dataset: str, method: str, rounds: int) -> str:
     network = "resnet18" if dataset.startswith("cifar") else "cnn"
     words: dict[str, Any] = {"dataset": dataset, "method": method, "rounds": rounds, "clients": clients, "batch": batch}
     return _TEXT.substitute(words, lr=lr, network=network, cohort=10)
+
+
+def _roles(source: Path, label: str | None, client: str | None) -> tuple[str, str | None]:
+    """Return the columns of label and client; those that no option names are asked for."""
+    columns: list[str] = []
+    if source.suffix in (".csv", ".tsv", ".parquet"):
+        from fedreuse.learning.files.preparation import read_raw
+
+        columns = read_raw(source).column_names
+    label = label or (_ask("label", columns[-1], columns) if columns else "label")
+    others = [name for name in columns if name != label]
+    client = client or (_ask("client", _NONE, [*others, _NONE]) if columns else _NONE)
+    return label, None if client == _NONE else client
+
+
+def _fill_for_file(
+    file: Path, source: str, roles: tuple[str, str | None], method: str, rounds: int
+) -> tuple[str, tuple[str, ...]]:
+    """Prepare a file of data beside the configuration, and return the configuration's text and the decisions."""
+    import yaml
+
+    from fedreuse.studies.proposal import propose
+    from fedreuse.studies.trial import Request, task_of
+
+    task, decisions, _ = task_of(Request(source, *roles), file.parent / f"{file.stem}-data")
+    proposal = propose(task)
+    base = {key: value for key, value in proposal.base.items() if key != "development_seeds"}
+    local = base["local"]
+    rate = proposal.rates[len(proposal.rates) // 2]
+    plain = {
+        **base,
+        "local": {**local, "optimizer": {**local["optimizer"], "lr": rate}},
+        "method": method,
+        "rounds": {"count": rounds, **base["rounds"], "evaluate_every": 5},
+        "seed": 101,
+    }
+    head = f"{_SCHEMA_LINE}\n# Made by `fedreuse init` for {source}. Learning rates to try: "
+    rates = ", ".join(f"{one:g}" for one in proposal.rates)
+    return f"{head}{rates}.\n" + yaml.safe_dump(plain, sort_keys=False), decisions
 
 
 def _must_be_fetched(dataset: str) -> bool:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from fedreuse.report.tables import Table
     from fedreuse.studies.study import StudyRun
 
-__all__ = ["Request", "Trial", "try_data"]
+__all__ = ["Request", "Trial", "task_of", "try_data"]
 
 PLAN_FILE, STUDY_YAML, REPORT_FILE = "trial.json", "study.yaml", "report.html"
 _MORE: dict[str, dict[str, Any]] = {
@@ -179,7 +179,7 @@ def try_data(
     began, place = monotonic(), Path(out)
     _require_source(request)
     stored = _stored(request, place)  # before the preparation, which writes into the folder
-    task, decisions, notes = _task(request, place)
+    task, decisions, notes = task_of(request, place)
     for decision in decisions:
         say(f"data: {decision}")
     proposal = propose(task, _network(request.model))
@@ -201,8 +201,19 @@ def _require_source(request: Request) -> None:
     raise DataError(f"{request.source}: no such file; {suggest(source.name, [*files, *names])}")
 
 
-def _task(request: Request, place: Path) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """Return the task, the decisions about the data, and notes for the answer."""
+def task_of(request: Request, place: Path) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
+    """Prepare the data of a request; a raw table is cleaned and written to a folder.
+
+    Args:
+        request: Data and columns.
+        place: Folder for the prepared table and its record; unused for data that need no preparation.
+
+    Returns:
+        Keys of a configuration's `task`, the decisions about the data, and notes for the answer.
+
+    Raises:
+        UserError: The data cannot be used; the message names the remedy.
+    """
     source = Path(request.source).expanduser()
     if not source.exists() and request.source in datasets.names():
         return _named_task(request), (), ()
