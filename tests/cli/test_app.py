@@ -123,6 +123,13 @@ def test_no_command_is_forgotten_here() -> None:
     assert set(group.commands["data"].commands) == set(DATA_COMMANDS)  # type: ignore[attr-defined]
 
 
+def test_a_lab_command_runs_without_the_word_lab_and_names_it(invoke: Invoke) -> None:
+    shown = invoke("gate", "--help")
+    assert shown.exit_code == 0
+    assert "`fedreuse lab gate`" in shown.stderr
+    assert "gate" not in invoke("--help").stdout.split()
+
+
 def test_version(invoke: Invoke) -> None:
     first, *formats = invoke("--version").stdout.splitlines()
     assert first == f"fedreuse {fedreuse.__version__}"

@@ -63,8 +63,15 @@ class _Commands(TyperGroup):
         return ordered + [name for name in known if name not in ordered]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command with its help panel, and with help that wraps at the width of the terminal."""
+        """Return a command with its help panel, and with help that wraps at the width of the terminal.
+
+        Commands of `fedreuse lab` also run without the word `lab`, with a note that names the full command.
+        """
         command = super().get_command(ctx, cmd_name)
+        lab = super().get_command(ctx, "lab")
+        if command is None and isinstance(lab, click.Group) and cmd_name in lab.commands:
+            typer.echo(f"note: the command is `fedreuse lab {cmd_name}`", err=True)
+            command = lab.get_command(ctx, cmd_name)
         if command is not None:
             _unwrap_help(command)
             panels = [panel for panel, names in PANELS.items() if cmd_name in names]
