@@ -249,7 +249,14 @@ def answer_table(results: Sequence[Result]) -> Table | None:
     some = next(iter(found.values()))
     unit = ", %" if some.is_share else ""
     rows = [_row(variant, found.get(variant.name), some) for variant in variants]
-    headers = ("variant", f"{some.split}\n{some.metric}{unit}", "difference\n(95 %)", "saved,\nboth ways", "MB", "time")
+    headers: tuple[str, ...] = (
+        "variant",
+        f"{some.split}\n{some.metric}{unit}",
+        "difference\n(95 %)",
+        "saved,\nboth ways",
+        "MB",
+        "time",
+    )
     if some.reference is None:  # nothing to differ from
         headers, rows = (*headers[:2], *headers[3:]), [(*row[:2], *row[3:]) for row in rows]
     legend = (
