@@ -98,7 +98,7 @@ def _notes(prepared: PreparedTask) -> list[str]:
         if len(prepared.test) < _FEW_TEST_ROWS:
             half = 98 / len(prepared.test) ** 0.5  # of a 95 % interval of a share, at most, in points
             notes.append(
-                f"The test split has {len(prepared.test):,} rows: an accuracy is uncertain by {half:.0f} points."
+                f"The test split has {len(prepared.test):,} rows: an accuracy is uncertain by up to {half:.0f} points."
             )
         counts = np.bincount(prepared.data.train.labels, minlength=prepared.data.num_classes)
         share = counts.max() / counts.sum()

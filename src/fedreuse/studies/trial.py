@@ -9,6 +9,7 @@ Every step is stored in one folder, so that the same call continues after an int
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -448,7 +449,10 @@ def _outcome(
     place: Path, study: Study, plan: Plan, decisions: tuple[str, ...], notes: tuple[str, ...], clients: int
 ) -> Trial:
     readable, remarks = admitted(read_runs(place))
-    results = [result for result in readable if result.is_complete]
+    complete = [result for result in readable if result.is_complete]
+    # means over different seeds are not comparable, so that a seed counts once every variant has it
+    count = Counter(result.seed for result in complete)
+    results = [result for result in complete if count[result.seed] == len(plan.variants)] or complete
     found = answers(results)
     if not any(one.reference for one in found):
         raise RunError(f"no pair of runs is complete in {place}; the same command tries them again")
@@ -458,9 +462,8 @@ def _outcome(
         for part in (answer(one), _waiting(one, clients), *_reservations(one, plan, found))
         if part
     ]
-    complete, planned = len(results), len(study.runs)
-    if complete < planned:
-        sentences.append(f"{planned - complete} of {planned} runs are not complete; the same command continues them.")
+    if missing := len(study.runs) - len(complete):
+        sentences.append(f"{missing} of {len(study.runs)} runs are not complete; the same command continues them.")
     report = place / REPORT_FILE
     _write(report, render(page_of([place], f"Trial on {study.runs[0].config.to_plain()['task'].get('path', 'data')}")))
     return Trial(
