@@ -102,7 +102,7 @@ def files(place: Path) -> dict[str, bytes]:
     [
         (small("a", 5, PLAN), small("b"), r"belongs to study 'a', which has a plan \(.*and study 'b' has none"),
         (small("a", 5, PLAN), small("a", 5), "belongs to study 'a', which has a plan"),
-        (small("a", 5, PLAN), small("b", 6, PLAN), "was begun with another plan"),
+        (small("a", 5, PLAN), small("b", 6, PLAN), "another plan"),
         (small("a"), small("b", local={"epochs": 2}), r"study 'a': 4 of the runs there \(such as dense.* study 'b'"),
         (small("a"), small("b", 5, PLAN, local={"epochs": 2}), "4 of the runs there"),
         (small("a", 3), small("a", 2), r"study 'a': 2 of the runs there \(such as dense-fedavg-s3-.* study 'a'"),

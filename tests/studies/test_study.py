@@ -10,6 +10,7 @@ import yaml
 
 from fedreuse.core.errors import ConfigError, RunDirectoryError
 from fedreuse.studies.study import Study, expand, load_study
+from tests.report.runs import write_run
 
 BASE: dict[str, Any] = {
     "task": {"name": "digits", "clients": 4, "partition": {"name": "iid"}},
@@ -116,10 +117,7 @@ def test_a_frame_has_a_row_per_run_and_only_complete_ones_have_scores(tmp_path):
     study = expand(
         {"base": {"task": {"name": "digits"}}, "axes": {"method": {"a": {"method": "fedavg"}}, "seed": [1, 2]}}, "s"
     )
-    done = tmp_path / study.runs[0].folder
-    done.mkdir()
-    (done / "COMPLETE").touch()
-    (done / "summary.json").write_text('{"rounds": 2, "test_score": 0.5, "validation_score": 0.25}')
+    write_run(tmp_path / study.runs[0].folder, test_score=0.5)
     frame = study.frame(tmp_path)
     assert frame["method"].tolist() == ["a", "a"]
     assert frame["seed"].tolist() == [1, 2]
