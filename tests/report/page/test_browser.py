@@ -133,16 +133,16 @@ def test_a_hover_shows_the_configuration(page: Any) -> None:
 
 def test_tables_and_figures_are_saved(page: Any, folder: Path, planned: Path) -> None:
     for selector, name in (
-        ('[data-table="overview-1"][data-form="csv"]', "overview-1.csv"),
-        ('[data-table="overview-1"][data-form="latex"]', "overview-1.tex"),
+        ('[data-table="answer-1"][data-form="csv"]', "answer-1.csv"),
+        ('[data-table="answer-1"][data-form="latex"]', "answer-1.tex"),
         ('#figure-frontier [data-save="svg"]', "frontier.svg"),
         ('#figure-gate_clients [data-save="png"]', "gate_clients.png"),
     ):
         (folder / name).unlink(missing_ok=True)
         page.execute_script(f"document.querySelector({json.dumps(selector)}).click()")
         assert _arrives(page, folder / name), name
-    assert (folder / "overview-1.csv").read_text() == to_csv(page_of([planned]).tables[0])
-    assert r"\toprule" in (folder / "overview-1.tex").read_text()
+    assert (folder / "answer-1.csv").read_text() == to_csv(page_of([planned]).tables[0])
+    assert r"\toprule" in (folder / "answer-1.tex").read_text()
     assert (folder / "frontier.svg").read_text().startswith("<svg")
     assert (folder / "gate_clients.png").read_bytes().startswith(b"\x89PNG")
 

@@ -49,7 +49,7 @@ def test_every_figure_has_words_and_every_table_both_forms(page: str, planned: P
         assert len(words[1]) > 40
     assert page.count('class="scroll"') == len(data["tables"])
     first = page_of([planned]).tables[0]
-    assert data["tables"]["overview-1"]["latex"] == to_latex(first)
+    assert data["tables"]["answer-1"]["latex"] == to_latex(first)
 
 
 def test_the_same_runs_are_the_same_page(page: str, planned: Path) -> None:

@@ -1,4 +1,4 @@
-"""Overview section: runs, plan, code versions, test evaluations, and the state of every run."""
+"""Runs section, the last of the page: runs, plan, code versions, test evaluations, and the state of every run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def overview(shown: Shown) -> Section:
     tables = [_runs(shown)]
     if shown.complete:
         tables = [comparison(shown.complete)[0], *tables]
-    return Section("overview", "Overview", list(_lead(shown)), (), tables)
+    return Section("overview", "Runs", list(_lead(shown)), (), tables)
 
 
 def _lead(shown: Shown) -> Iterator[str]:

@@ -11,6 +11,7 @@ from fedreuse.report.page.cost import cost
 from fedreuse.report.page.differences import differences
 from fedreuse.report.page.frontier import frontier
 from fedreuse.report.page.gate import gate
+from fedreuse.report.page.headline import headline
 from fedreuse.report.page.overview import overview
 from fedreuse.report.page.section import Section
 from fedreuse.report.page.shown import Shown
@@ -71,13 +72,14 @@ def page_of(
     runs, left_out = admitted(gather(folders))
     shown = Shown(folders, tuple(runs), (*left_out, *partial_notes(folders)))
     built_in: tuple[SectionMaker, ...] = (
-        overview,
+        headline,
         frontier,
         lambda shown: trajectories(shown, list(targets)),
         communication,
         gate,
         differences,
         cost,
+        overview,
     )
     more = {section.key: section for make in sections for section in [make(shown)]}
     made = {section.key: section for make in built_in for section in [make(shown)]}
