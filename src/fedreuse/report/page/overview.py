@@ -25,7 +25,7 @@ def overview(shown: Shown) -> Section:
     tables = [_runs(shown)]
     if shown.complete:
         tables = [comparison(shown.complete)[0], *tables]
-    return Section("overview", "Runs", list(_lead(shown)), (), tables)
+    return Section("overview", "Runs and code", list(_lead(shown)), (), tables)
 
 
 def _lead(shown: Shown) -> Iterator[str]:
