@@ -22,8 +22,8 @@ def interleave(cases: Mapping[str, Callable[[], float]], repeats: int) -> dict[s
 
 
 def ratios(above: Sequence[float], below: Sequence[float]) -> Sample:
-    """Return ratios of numbers of the same pass."""
-    return [first / second for first, second in zip(above, below, strict=True)]
+    """Return ratios of numbers of the same pass; NaN where the lower one is below the resolution of the clock."""
+    return [first / second if second else float("nan") for first, second in zip(above, below, strict=True)]
 
 
 def of_all(above: Sequence[float], below: Sequence[float]) -> float:
