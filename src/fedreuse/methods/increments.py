@@ -14,6 +14,7 @@ With a lossless C and share 1 this is SCAFFOLD with option II. Increments are se
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -90,9 +91,9 @@ class IncrementMethod(MethodConfig):
         return {"update": Plain(self.codec)}
 
     @property
+    @abstractmethod
     def client(self) -> IncrementClient:
         """The client half, which computes the increment."""
-        raise NotImplementedError
 
     def halves(self, buffers: BufferPolicy) -> tuple[IncrementServer, IncrementClient]:
         """Return both halves; buffers are averaged over the clients that trained."""
