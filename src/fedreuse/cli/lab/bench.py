@@ -169,6 +169,30 @@ def scale_command(
         scale.figure(rows, figure)
 
 
+@bench_app.command("crowd", epilog="Example: fedreuse lab bench crowd --network linear --turns 3")
+def crowd_command(
+    network: Annotated[
+        list[str] | None, typer.Option("--network", help="linear, mlp, cnn or lstm (default: all); again for more.")
+    ] = None,
+    clients: Annotated[int, typer.Option("--clients", help="Number of clients of 20 examples.", min=1)] = 1000,
+    turns: Annotated[int, typer.Option("--turns", help="Turns of five rounds.", min=1)] = 5,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time rounds of many clients with few examples, and a plain PyTorch loop.
+
+    Compared is the processor time per client.
+    """
+    from fedreuse.lab.bench import crowd
+    from fedreuse.lab.bench.interleaving import keep_cores
+
+    chosen = network or list(crowd.NETWORKS)
+    for name in chosen:
+        require(name in crowd.NETWORKS, f"--network must be one of {', '.join(crowd.NETWORKS)}", name)
+    settings = {"networks": chosen, "clients": clients, "turns": turns, "cores": keep_cores(1)}
+    finish("crowd", settings, crowd.run(chosen, clients, turns, tell=_show_progress), crowd.tables, Shown(out, as_json))
+
+
 @bench_app.command("memory", epilog="Example: fedreuse lab bench memory --clients 100")
 def memory_command(
     clients: Annotated[int, typer.Option("--clients", help="Number of clients with a cached update.", min=1)] = 1000,

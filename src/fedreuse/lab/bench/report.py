@@ -22,6 +22,7 @@ HOMES: Mapping[str, str] = {
     "engine-resnet18": "engine",
     "step": "step",
     "peers": "benchmarks.peers.match",
+    "crowd": "crowd",
     "codecs": "codecs",
     "codecs-reference": "codecs",
     "codecs-resnet18": "codecs",
