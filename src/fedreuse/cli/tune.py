@@ -80,15 +80,22 @@ def _table(space: Space, outcome: Outcome) -> Table:
 
     names = [dimension.name for dimension in space.dimensions]
     keys = [dimension.key for dimension in space.dimensions]
+    feasible, kept = space.rule.feasible(outcome.trials), space.rule.retentions(outcome.trials)
     rows = tuple(
         (
             f"{trial.number}{' *' if trial in outcome.chosen else ''}",
             *(f"{trial.params.get(key, '-')}"[:9] for key in keys),
             *(f"{number:.6g}" for number in trial.values or ["-"] * 0),
             *("-" for _ in range(len(space.objectives) - len(trial.values))),
-            trial.state if trial.is_feasible or trial.state != "complete" else "infeasible",
+            *([f"{kept[trial.number]:.2%}" if trial.number in kept else "-"] if kept else []),
+            trial.state if trial in feasible or trial.state != "complete" else "infeasible",
         )
         for trial in outcome.trials
     )
-    headers = ("trial", *names, *(measure.metric for measure in space.objectives), "state")
-    return Table(f"Trials of {space.name}", headers, rows, f"* chosen by the rule {space.rule.name}.")
+    headers = ("trial", *names, *(measure.metric for measure in space.objectives), *(["retention"] if kept else []))
+    legend = f"* chosen by the rule {space.rule.name}."
+    if kept:
+        legend += (
+            f" Retention: score as a share of the reference's, in the worst cell; at least {space.rule.share:.0%}."
+        )
+    return Table(f"Trials of {space.name}", (*headers, "state"), rows, legend)

@@ -32,6 +32,10 @@ def test_smallest_bytes_that_keep_98_percent_in_the_worst_dataset() -> None:
     # against 0.80 and 0.50: retentions 1, 0.98, 0.96 and 0.9875
     trials = [cells(0, 0.80, 0.50, 9), cells(1, 0.80, 0.49, 3), cells(2, 0.80, 0.48, 1), cells(3, 0.79, 0.50, 4)]
     assert numbers(Rule("retention", reference={"r": 0}), trials, UP) == [1]
+    rule = Rule("retention", reference={"r": 0})
+    assert rule.retentions(trials) == pytest.approx({0: 1.0, 1: 0.98, 2: 0.96, 3: 0.9875})
+    assert [one.number for one in rule.feasible(trials)] == [0, 1, 3]
+    assert Rule().retentions(trials) == {}
     assert numbers(Rule("retention", share=0.985, reference={"r": 0}), trials, UP) == [3]
     with pytest.raises(RunError, match=r"reference trial .* is not complete"):
         Rule("retention", reference={"r": 7}).choose(trials, UP)

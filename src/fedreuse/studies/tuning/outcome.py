@@ -13,7 +13,7 @@ from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
 from fedreuse.store.archive import opened
 from fedreuse.store.names import relative_name
-from fedreuse.studies.tuning.rules import Trial
+from fedreuse.studies.tuning.rules import Rule, Trial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,18 +28,30 @@ OUTCOME_FILE = "outcome.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a search; `configurations` has a file for each chosen trial."""
+    """Outcome of a search by a rule; `configurations` has a file for each chosen trial."""
 
+    rule: Rule
     chosen: tuple[Trial, ...]
     trials: tuple[Trial, ...]
     configurations: tuple[Path, ...]
 
     def plain(self) -> dict[str, Any]:
-        """Return the outcome as plain data, for JSON."""
+        """Return the outcome as plain data, for JSON.
+
+        `is_feasible` says whether the rule may choose a trial; `retention` is there for the rule of this name.
+        """
+        feasible, kept = self.rule.feasible(self.trials), self.rule.retentions(self.trials)
         return {
             "chosen": [trial.number for trial in self.chosen],
             "configurations": [path.name for path in self.configurations],
-            "trials": [{**asdict(trial), "is_feasible": trial.is_feasible} for trial in self.trials],
+            "trials": [
+                {
+                    **asdict(trial),
+                    "is_feasible": trial in feasible,
+                    **({"retention": kept[trial.number]} if trial.number in kept else {}),
+                }
+                for trial in self.trials
+            ],
         }
 
 
@@ -50,7 +62,7 @@ def conclude(space: Space, trials: Sequence[Trial], out: Path) -> Outcome:
         RunError: No trial can be chosen; the outcome then lists the trials only.
     """
     head = {"space": space.name, "digest": space.digest, "rule": asdict(space.rule), "seeds": list(space.seeds)}
-    _write(out / OUTCOME_FILE, {**head, **Outcome((), tuple(trials), ()).plain()})
+    _write(out / OUTCOME_FILE, {**head, **Outcome(space.rule, (), tuple(trials), ()).plain()})
     chosen = space.rule.choose(trials, [measure.goal for measure in space.objectives])
     files = []
     for trial in chosen:
@@ -61,7 +73,7 @@ def conclude(space: Space, trials: Sequence[Trial], out: Path) -> Outcome:
         )
         plain = yaml.safe_dump(space.frozen(trial.params).to_plain(), sort_keys=False)
         write_whole(files[-1], (comment + plain).encode())
-    outcome = Outcome(tuple(chosen), tuple(trials), tuple(files))
+    outcome = Outcome(space.rule, tuple(chosen), tuple(trials), tuple(files))
     _write(out / OUTCOME_FILE, {**head, **outcome.plain()})
     return outcome
 

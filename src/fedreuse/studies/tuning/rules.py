@@ -37,7 +37,7 @@ class Trial:
 
     @property
     def is_feasible(self) -> bool:
-        """True if the trial is complete and satisfies all constraints."""
+        """True if the trial is complete and satisfies all constraints; a rule may ask for more (`Rule.feasible`)."""
         return self.state == "complete" and all(violation <= 0 for violation in self.excess)
 
 
@@ -78,36 +78,50 @@ class Rule:
         Raises:
             RunError: No trial can be chosen.
         """
-        feasible = [trial for trial in trials if trial.is_feasible]
+        feasible = self.feasible(trials)
         signs = [1 if goal == "maximize" else -1 for goal in goals]
         if self.name == "pareto":
             chosen = [trial for trial in feasible if not any(dominates(other, trial, signs) for other in feasible)]
         elif self.name == "retention":
-            chosen = self._cheapest(feasible, trials)
+            if not self.retentions(trials):
+                raise RunError(f"the reference trial {dict(self.reference or {})} is not complete; see outcome.json")
+            chosen = sorted(feasible, key=lambda trial: (_bytes(trial), trial.number))[:1]
         else:
             weights = self.weights or (signs[0], *(0.0 for _ in signs[1:]))
             chosen = sorted(feasible, key=lambda trial: (-_sum(weights, trial.values), trial.number))[:1]
         if not chosen:
+            kept = f" and keep {self.share:.0%} of the reference" if self.name == "retention" else ""
             raise RunError(
                 f"no trial can be chosen by the rule {self.name}: of {len(trials)}, {len(feasible)} are complete and "
-                "satisfy the constraints; see outcome.json, and search a wider space in another --out"
+                f"satisfy the constraints{kept}; see outcome.json, and search a wider space in another --out"
             )
         return chosen
 
-    def _cheapest(self, feasible: Sequence[Trial], trials: Sequence[Trial]) -> list[Trial]:
-        reference = dict(self.reference or {})
-        done = [trial for trial in trials if trial.state == "complete"]
-        references = [trial for trial in done if reference.items() <= dict(trial.params).items()]
-        if not references:
-            raise RunError(f"the reference trial {reference} is not complete; see outcome.json")
-        kept = [trial for trial in feasible if self.retention(trial, references[0]) >= self.share]
-        return sorted(kept, key=lambda trial: (_bytes(trial), trial.number))[:1]
+    def feasible(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Return the trials that satisfy the constraints and, for `retention`, keep the share of the reference."""
+        kept = self.retentions(trials)
+        return [
+            trial
+            for trial in trials
+            if trial.is_feasible and (self.name != "retention" or kept.get(trial.number, 0.0) >= self.share)
+        ]
 
-    @staticmethod
-    def retention(trial: Trial, reference: Trial) -> float:
-        """Return the validation score as a share of the reference's, in the worst cell."""
-        mine, theirs = trial.cells or {}, reference.cells or {}
-        return min(mine[cell]["validation"] / theirs[cell]["validation"] for cell in theirs)
+    def retentions(self, trials: Sequence[Trial]) -> dict[int, float]:
+        """Return the score in the worst cell as a share of the reference's, by number of each complete trial.
+
+        Empty for rules other than `retention`, and while the reference trial is not complete.
+        """
+        done = [trial for trial in trials if trial.state == "complete"]
+        wanted = dict(self.reference or {}).items()
+        reference = next((trial.cells or {} for trial in done if wanted <= dict(trial.params).items()), {})
+        if self.name != "retention" or not reference:
+            return {}
+        return {
+            trial.number: min(
+                (trial.cells or {})[cell]["validation"] / of["validation"] for cell, of in reference.items()
+            )
+            for trial in done
+        }
 
 
 def dominates(one: Trial, other: Trial, signs: Sequence[int]) -> bool:
