@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fedreuse.config.run_config import load
+from fedreuse.config.run_config import RunConfig, load
 from fedreuse.runs.launch import run
 from fedreuse.runs.prediction import Prediction, predict
 from tests.tiny import tiny
@@ -42,6 +42,31 @@ def test_memories_grow_with_the_clients_that_were_met(tmp_path: Path) -> None:
     met = 6
     assert found.server_memory_bytes == done["server.all"]
     assert found.client_memory_bytes * met == done["clients.all"]
+
+
+def _reusing(gate: str) -> RunConfig:
+    return load({**DIGITS, "method": {"name": "dg_fedreuse", "gate": gate}, "uplink": {"update": {"name": "top_k"}}})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gate", ["age_only", "random"])
+def test_reuse_that_follows_from_the_schedule_is_exact(gate: str, tmp_path: Path) -> None:
+    found, done = predict(_reusing(gate)), run(_reusing(gate), tmp_path / "run").summary
+    told = done["communication"]["messages"]
+    assert found.idle is None
+    assert (found.down_bytes, found.up_bytes) == (told["down_bytes"], told["up_bytes"])
+    assert found.server_memory_bytes == done["memory_bytes"]["server.all"]
+
+
+@pytest.mark.slow
+def test_reuse_by_scores_is_predicted_as_a_range(tmp_path: Path) -> None:
+    found, done = predict(_reusing("proxy")), run(_reusing("proxy"), tmp_path / "run").summary
+    told = done["communication"]["messages"]
+    assert found.idle is not None
+    assert found.idle.up_bytes < told["up_bytes"] < found.up_bytes
+    assert found.idle.reply_bytes < found.reply_bytes
+    assert found.idle.server_memory_bytes <= done["memory_bytes"]["server.all"] <= found.server_memory_bytes
+    assert found.to_plain()["idle"]["share"] == found.idle.share < found.share
 
 
 @pytest.mark.slow

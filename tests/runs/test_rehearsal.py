@@ -11,7 +11,7 @@ from fedreuse.accounting.dense import dense_reference
 from fedreuse.core.int_map import IntMap
 from fedreuse.core.values import value
 from fedreuse.runs.federation import assemble
-from fedreuse.runs.rehearsal import nbytes_by_client, rehearse
+from fedreuse.runs.rehearsal import maps_by_client, rehearse
 from tests.tiny import tiny
 
 DELTA = {"name": "delta", "codec": {"name": "top_k", "ratio": 0.1}}
@@ -24,7 +24,7 @@ def test_dense_messages_cost_the_same_in_every_round() -> None:
     for crossed in (found.first, found.joining, found.further):
         assert (crossed.down, crossed.up) == (dense.request_bytes, dense.reply_bytes)
     assert found.server_bytes == federation.schema.dense_bytes
-    assert (found.server_bytes_per_client, found.client_bytes) == (0, 0)
+    assert (found.link_bytes_per_client, found.client_bytes) == (0, 0)
     assert found.seconds_per_step > 0
 
 
@@ -39,7 +39,7 @@ def test_first_contacts_are_told_apart(start: str) -> None:
     else:
         assert found.first.down < found.joining.down < 0.6 * dense.request_bytes
     weights = federation.schema.weights.dense_bytes
-    assert (found.server_bytes_per_client, found.client_bytes) == (weights, weights)
+    assert (found.link_bytes_per_client, found.client_bytes) == (weights, weights)
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_what_a_missed_round_costs_is_told_apart() -> None:
     # the first broadcast has a description as the empty one of round 1 has; each further one brings its own
     assert found.further.down - found.first.down <= found.missed < found.further.down
     assert found.joining.down == pytest.approx(found.further.down + 4 * found.missed)
-    assert found.server_bytes_per_client == 0
+    assert found.link_bytes_per_client == 0
     weights = federation.schema.weights.dense_bytes
     assert 2 * weights < found.server_bytes < 3.1 * weights  # the model, the estimate, five broadcasts
     assert found.client_bytes == weights
@@ -72,4 +72,4 @@ def test_what_a_state_holds_by_client() -> None:
         by_round: IntMap[np.ndarray] = field(metadata={"by": "round"})
 
     state = Holding(np.zeros(5), IntMap({1: np.zeros(3), 4: np.zeros(2)}), IntMap({1: np.zeros(7)}))
-    assert nbytes_by_client(state) == 40
+    assert [len(entries) for entries in maps_by_client(state)] == [2]

@@ -111,22 +111,28 @@ def _show(planned: Sequence[Planned], predictions: Sequence[Prediction], speed: 
         "server\nstate MB",
         "compute",
     ]
+    shown: list[tuple[str, Prediction]] = []
+    for kind, costs in zip(planned, predictions, strict=True):
+        if costs.idle is None:
+            shown.append((kind.name, costs))
+        else:
+            shown += [(f"{kind.name}, least", costs.idle), (f"{kind.name}, most", costs)]
     rows = tuple(
         (
-            kind.name, f"{costs.request_bytes:,}", f"{costs.reply_bytes:,}",
+            name, f"{costs.request_bytes:,}", f"{costs.reply_bytes:,}",
             f"{(costs.down_bytes + costs.up_bytes) / costs.clients / _MEGA:,.2f}",
             f"{(costs.down_bytes + costs.up_bytes) / _MEGA:,.1f}", f"{costs.share:.2%}",
             f"{costs.client_memory_bytes / _MEGA:,.1f}", f"{costs.server_memory_bytes / _MEGA:,.1f}",
             duration(costs.compute_seconds), *(() if speed is None else (duration(costs.line_seconds(speed)),)),
         )
-        for kind, costs in zip(planned, predictions, strict=True)
+        for name, costs in shown
     )  # fmt: skip
     legend = (
         "Down and up: bytes of one client in one round, from its second round on. Client, run: all messages in both "
         "directions, of one client on average and of all. Of dense: share of the bytes of dense FedAvg. Client and "
         "server state: bytes kept between rounds, at the end. Compute: time on one core of this machine. Transfer: "
-        "all rounds one after another at this bandwidth, without computing. Faults and decisions of gates are not "
-        "predicted."
+        "all rounds one after another at this bandwidth, without computing. Least, most: with as few and as many "
+        "trainings as scores can cause. Faults are not predicted."
     )
     headers = ("variant", *columns, *(() if speed is None else ("transfer",)))
     show_table(Table("Predicted cost of one run of each (boundary messages)", headers, rows, legend))

@@ -1,4 +1,4 @@
-"""The clients selected for one round, their population, and the round's random streams."""
+"""The clients selected for one round, the round's random streams, and which selected clients train in a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fedreuse.core.noise import normal_numbers
 from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
 
-__all__ = ["Cohort"]
+__all__ = ["Attendance", "Cohort"]
 
 
 @dataclass(frozen=True)
@@ -56,3 +56,16 @@ class Cohort:
     def rng_of(self, purpose: str, client: int) -> np.random.Generator:
         """Return a client's random stream for a purpose in this round."""
         return stream(self.seed, purpose, self.round_number, client)
+
+
+@dataclass(frozen=True)
+class Attendance:
+    """Which selected clients train in a run, as far as its schedule determines it.
+
+    Args:
+        trained: Clients that train, by round.
+        remembered: Number of clients of which the server holds a state after the last round.
+    """
+
+    trained: tuple[frozenset[int], ...]
+    remembered: int

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from fedreuse.core.cohort import Attendance
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.message import EMPTY, ClientId, Conversation, Message
 from fedreuse.core.needs import Needs
@@ -402,6 +403,18 @@ class MethodConfig(ABC):
         """Return the method and links chosen for a federation; None (the default) if they do not depend on it."""
         del scope
         return None
+
+    def attendance(self, cohorts: Sequence[Cohort], *, is_busy: bool) -> Attendance:
+        """Return which clients train in a run without faults; by default all that are selected.
+
+        Args:
+            cohorts: The cohorts of all rounds.
+            is_busy: For a method whose clients train depending on a score: True for scores that make as many clients
+                train as possible, False for as few as possible.
+        """
+        del is_busy
+        trained = tuple(frozenset(cohort.clients) for cohort in cohorts)
+        return Attendance(trained, len(frozenset().union(*trained)))
 
     def with_codec(self, codec: Any) -> MethodConfig | None:
         """Return the method with another codec in its own link of `update`, or None if it has no field `codec`."""

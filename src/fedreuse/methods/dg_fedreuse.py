@@ -14,7 +14,7 @@ are scored. A gate with `scores_drift` gets another score, which the server comp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import inf
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fedreuse.core.cohort import Attendance
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import require
 from fedreuse.core.int_map import IntMap
@@ -97,6 +98,23 @@ class DgFedReuse(MethodConfig):
     def needs(self) -> Needs:
         """Head gradients, if the gate scores clients by them; corrections of local steps for the proximal term."""
         return Needs(gradients=self.gate.plan is not None, corrections=self.mu > 0)
+
+    def attendance(self, cohorts: Sequence[Cohort], *, is_busy: bool) -> Attendance:
+        """Return which clients train, with scores of infinity (busy) or zero; ages and quota follow the schedule."""
+        rounds: dict[int, int] = {}
+        trained = []
+        for cohort in cohorts:
+            ages = {client: cohort.round_number - rounds[client] for client in cohort.clients if client in rounds}
+            fresh = self.gate.certain(ages, cohort)
+            doubtful = {client: age for client, age in ages.items() if client not in fresh}
+            scores = dict.fromkeys(doubtful, inf if is_busy else 0.0) if self.gate.is_scored else {}
+            fresh |= self.gate.choose(scores, doubtful, fresh, cohort)
+            rounds |= dict.fromkeys(fresh, cohort.round_number)
+            trained.append(frozenset(fresh))
+        # as in DgServer._remember: a cache that will be too old in the next round is dropped
+        expiry = inf if self.gate.expiry is None else self.gate.expiry
+        remembered = sum(len(trained) + 1 - last < expiry for last in rounds.values())
+        return Attendance(tuple(trained), remembered)
 
     def halves(self, buffers: BufferPolicy) -> tuple[DgServer, DgClient]:
         """Return both halves; with buffer policy `as_weights` the server caches buffers, too."""

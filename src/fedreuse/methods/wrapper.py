@@ -9,8 +9,9 @@ from fedreuse.core.method import ClientHalf, MethodConfig, ServerHalf, methods
 from fedreuse.core.registry import part
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from fedreuse.core.cohort import Attendance, Cohort
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.method import Link
     from fedreuse.core.model import Model
@@ -57,6 +58,10 @@ class Wrapper(MethodConfig):
     def default_downlink(self) -> Mapping[str, Link]:
         """Same as the inner method's."""
         return self.inner.default_downlink
+
+    def attendance(self, cohorts: Sequence[Cohort], *, is_busy: bool) -> Attendance:
+        """Return which clients train, as the inner method decides."""
+        return self.inner.attendance(cohorts, is_busy=is_busy)
 
     def with_codec(self, codec: Any) -> MethodConfig | None:
         """Return the method with another codec in the inner method's link; None if that takes no codec."""

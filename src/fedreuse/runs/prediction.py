@@ -1,23 +1,28 @@
 """Predicted cost of a run: bytes, transfer time, memory at both ends, computing time, disk.
 
 A rehearsal measures bytes and times of single messages and steps; the run's schedule says how often each occurs. The
-prediction ignores faults, resynchronisation and decisions of gates.
+prediction ignores faults and resynchronisation. Where scores decide which clients train, it is made twice: for as many
+and for as few trainings as the schedule allows.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.dense import dense_reference
+from fedreuse.core.cohort import Cohort
 from fedreuse.engine.schedule import Schedule
 from fedreuse.runs.federation import assemble
 from fedreuse.runs.rehearsal import REHEARSED, rehearse
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fedreuse.config.run_config import RunConfig
+    from fedreuse.core.cohort import Attendance
     from fedreuse.runs.federation import Federation
     from fedreuse.runs.rehearsal import Crossed, Rehearsal
 
@@ -31,7 +36,7 @@ _TIMED_EXAMPLES = 200
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted cost of one run.
+    """Predicted cost of one run; where scores decide which clients train, of one with as many trainings as possible.
 
     Bytes are those of the boundary `messages`, headers included.
 
@@ -49,6 +54,7 @@ class Prediction:
         client_memory_bytes: State of method and links at one client.
         compute_seconds: Computing time on one core of this machine.
         disk_bytes: Size of the run directory.
+        idle: The same with as few trainings as possible; None if scores decide nothing.
     """
 
     rounds: int
@@ -64,6 +70,7 @@ class Prediction:
     client_memory_bytes: int
     compute_seconds: float
     disk_bytes: int
+    idle: Prediction | None = None
 
     @property
     def share(self) -> float:
@@ -76,7 +83,8 @@ class Prediction:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the prediction as plain data, for JSON."""
-        return {**asdict(self), "share": self.share}
+        plain = {**asdict(self), "share": self.share}
+        return plain if self.idle is None else {**plain, "idle": self.idle.to_plain()}
 
 
 def predict(config: RunConfig) -> Prediction:
@@ -102,38 +110,67 @@ def predict(config: RunConfig) -> Prediction:
     federation = assemble(config)
     rounds = config.rounds
     schedule = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed)
-    rehearsal, dense = rehearse(federation), dense_reference(federation.schema)
-    visits = [(number, client) for number, cohort in enumerate(schedule.cohorts, start=1) for client in cohort]
+    cohorts = [
+        Cohort(number, clients, config.seed, population=federation.population)
+        for number, clients in enumerate(schedule.cohorts, start=1)
+    ]
+    rehearsal, method = rehearse(federation), federation.recipe.method
+    per_example = _validation_seconds(federation)
+    busy, idle = (
+        _costs(federation, cohorts, method.attendance(cohorts, is_busy=is_busy), rehearsal, per_example)
+        for is_busy in (True, False)
+    )
+    return busy if busy == idle else replace(busy, idle=idle)
+
+
+def _costs(
+    federation: Federation,
+    cohorts: Sequence[Cohort],
+    attendance: Attendance,
+    rehearsal: Rehearsal,
+    seconds_per_example: float,
+) -> Prediction:
+    rounds, dense = federation.config.rounds, dense_reference(federation.schema)
+    visits = [
+        (cohort.round_number, client, client in trained)
+        for cohort, trained in zip(cohorts, attendance.trained, strict=True)
+        for client in cohort.clients
+    ]
     down, up = _bytes(visits, rehearsal, dense.request_bytes)
-    met = len({client for _, client in visits})
+    met = len({client for _, client, _ in visits})
     shared = min(rehearsal.missed * max(0, rounds.count - REHEARSED), dense.request_bytes)
-    server = rehearsal.server_bytes + met * rehearsal.server_bytes_per_client + round(shared)
+    by_client = met * rehearsal.link_bytes_per_client + attendance.remembered * rehearsal.method_bytes_per_client
+    server = rehearsal.server_bytes + by_client + round(shared)
     on_disk = server + met * rehearsal.client_bytes + 2 * federation.schema.dense_bytes + 2 * _ROW_BYTES * len(visits)
+    reused = sum(not is_trained for *_, is_trained in visits) / max(1, len(visits) - len(cohorts[0].clients))
+    further, idle = rehearsal.further, rehearsal.reused or rehearsal.further
     return Prediction(
         rounds=rounds.count,
-        clients=config.task.clients,
+        clients=federation.config.task.clients,
         visits=len(visits),
-        request_bytes=round(rehearsal.further.down),
-        reply_bytes=round(rehearsal.further.up),
+        request_bytes=round((1 - reused) * further.down + reused * idle.down),
+        reply_bytes=round((1 - reused) * further.up + reused * idle.up),
         down_bytes=down,
         up_bytes=up,
         dense_down_bytes=len(visits) * dense.request_bytes,
         dense_up_bytes=len(visits) * dense.reply_bytes,
         server_memory_bytes=server,
         client_memory_bytes=rehearsal.client_bytes,
-        compute_seconds=_seconds(federation, visits, rehearsal),
+        compute_seconds=_seconds(federation, visits, rehearsal, seconds_per_example),
         disk_bytes=on_disk,
     )
 
 
-def _bytes(visits: list[tuple[int, int]], rehearsal: Rehearsal, dense: int) -> tuple[int, int]:
+def _bytes(visits: list[tuple[int, int, bool]], rehearsal: Rehearsal, dense: int) -> tuple[int, int]:
     """Return the bytes of all visits, down and up; `dense` is the size of a dense request, the most that is sent."""
     last: dict[int, int] = {}
     down = up = 0.0
-    for number, client in visits:
+    for number, client, is_trained in visits:
         # with a shared downlink, a client that joins late has missed all rounds since the first
         is_further = client in last or rehearsal.missed > 0
         crossed: Crossed = rehearsal.first if number == 1 else rehearsal.further if is_further else rehearsal.joining
+        if not is_trained and rehearsal.reused is not None:
+            crossed = rehearsal.reused
         away = max(0, number - last.get(client, 1) - 1)
         down += crossed.down + min(rehearsal.missed * away, max(0.0, dense - crossed.down))
         up += crossed.up
@@ -141,14 +178,24 @@ def _bytes(visits: list[tuple[int, int]], rehearsal: Rehearsal, dense: int) -> t
     return round(down), round(up)
 
 
-def _seconds(federation: Federation, visits: list[tuple[int, int]], rehearsal: Rehearsal) -> float:
+def _seconds(
+    federation: Federation, visits: list[tuple[int, int, bool]], rehearsal: Rehearsal, seconds_per_example: float
+) -> float:
     """Return the time of training by steps, of coding by visits, and of validation by examples."""
     local, examples = federation.config.local, federation.population.examples
-    steps = sum(local.epochs * ceil(int(examples[client]) / local.batch) for _, client in visits)
+    steps = sum(local.epochs * ceil(int(examples[client]) / local.batch) for _, client, trains in visits if trains)
     rounds = federation.config.rounds
     evaluated = sum(rounds.is_evaluated(number) for number in range(1, rounds.count + 1)) * federation.num_validation
+    return (
+        steps * rehearsal.seconds_per_step
+        + len(visits) * rehearsal.seconds_per_client
+        + evaluated * seconds_per_example
+    )
+
+
+def _validation_seconds(federation: Federation) -> float:
+    """Return the time of validating one example."""
     part = min(_TIMED_EXAMPLES, federation.num_validation)
     began = perf_counter()
     federation.validate(federation.initial, 0, part)
-    per_example = (perf_counter() - began) / max(1, part)
-    return steps * rehearsal.seconds_per_step + len(visits) * rehearsal.seconds_per_client + evaluated * per_example
+    return (perf_counter() - began) / max(1, part)

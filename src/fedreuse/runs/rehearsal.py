@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass, replace
 from statistics import fmean
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.ledger import Ledger
 from fedreuse.accounting.memory import memory_of
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from fedreuse.core.tensors import Tensors
     from fedreuse.runs.federation import Federation
 
-__all__ = ["REHEARSED", "Crossed", "Rehearsal", "rehearse"]
+__all__ = ["REHEARSED", "Crossed", "Rehearsal", "maps_by_client", "rehearse"]
 
 _CLIENTS = 8
 REHEARSED = 6
@@ -62,23 +62,27 @@ class Rehearsal:
         first: Bytes of a client in round 1.
         joining: Bytes of a client whose first round is a later one.
         further: Bytes of a client in each further round, after no absence if links share a state among clients.
+        reused: Bytes of a client that does not train; None if all clients trained.
         missed: Additional bytes of a request for each round of absence; 0 unless links share a state among clients.
             A client that joins late then counts as absent since round 1.
         seconds_per_step: Time of one training step.
         seconds_per_client: Time of coding for one client in one round.
         server_bytes: State at the server, without that of single clients.
-        server_bytes_per_client: State at the server for each client that took part.
+        link_bytes_per_client: State of links at the server for each client that took part.
+        method_bytes_per_client: State of the method at the server for each client that it remembers.
         client_bytes: State at one client.
     """
 
     first: Crossed
     joining: Crossed
     further: Crossed
+    reused: Crossed | None
     missed: float
     seconds_per_step: float
     seconds_per_client: float
     server_bytes: int
-    server_bytes_per_client: int
+    link_bytes_per_client: int
+    method_bytes_per_client: int
     client_bytes: int
 
 
@@ -104,38 +108,42 @@ def rehearse(federation: Federation) -> Rehearsal:
         cohort = Cohort(number, tuple(sorted(present)), seed, ahead, federation.population)
         record = run_round(method, record, cohort, executor, ledger, schema)
     seconds, work = perf_counter() - began, total_work(ledger.rows)
-    visits = {(row.round_number, row.client) for row in ledger.rows}
+    trained = {(event.round_number, event.client) for event in ledger.events if event.outcome == "fresh"}
+    reused = {(event.round_number, event.client) for event in ledger.events} - trained
+    visits = trained | reused
     joining = {(REHEARSED, client) for client in late}
-    further = {visit for visit in visits if visit[0] == REHEARSED} - joining
+    further = {visit for visit in trained if visit[0] == REHEARSED} - joining
     if record.shared:
-        further = {(REHEARSED, client) for client in between}
-    joined, back = (_crossed(ledger.rows, chosen) for chosen in (joining or further, further))
+        further = {(REHEARSED, client) for client in between} & trained
+    # without a later visit that trains (all are reused), one that joins late stands for it
+    joined, back = (_crossed(ledger.rows, chosen) for chosen in (joining or further, further or joining or trained))
     missed = max(0.0, joined.down - back.down) / (REHEARSED - 2) if record.shared else 0.0
     memory = memory_of(record, store)
-    by_client = nbytes_by_client(record.state) + sum(
-        size for place, size in memory.items() if place.startswith(("server.uplink", "server.downlink"))
-    )
+    of_links = sum(size for place, size in memory.items() if place.startswith(("server.uplink", "server.downlink")))
+    of_method = maps_by_client(record.state)
     return Rehearsal(
         _crossed(ledger.rows, {visit for visit in visits if visit[0] == 1}),
         joined,
         back,
+        _crossed(ledger.rows, reused) if reused else None,
         missed,
         work.seconds / max(1, work.training_steps),
         max(0.0, seconds - work.seconds) / len(visits),
-        memory["server.all"] - by_client,
-        by_client // len(clients),
+        memory["server.all"] - of_links - sum(nbytes(entries) for entries in of_method),
+        of_links // len(clients),
+        sum(nbytes(entries) // max(1, len(entries)) for entries in of_method),
         memory["clients.all"] // len(clients),
     )
 
 
-def nbytes_by_client(state: object) -> int:
-    """Return the bytes that a server's state holds per client; fields marked as held by round do not count."""
+def maps_by_client(state: object) -> list[IntMap[Any]]:
+    """Return the parts of a server's state that are held by client; fields marked as held by round do not count."""
     if isinstance(state, IntMap):
-        return nbytes(state)
+        return [state]
     if not is_dataclass(state):
-        return 0
+        return []
     by_client = [field.name for field in fields(state) if field.metadata.get("by") != "round"]
-    return sum(nbytes_by_client(getattr(state, name)) for name in by_client)
+    return [entries for name in by_client for entries in maps_by_client(getattr(state, name))]
 
 
 def _crossed(rows: list[LedgerRow], visits: Collection[tuple[int, int]]) -> Crossed:
