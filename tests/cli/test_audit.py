@@ -112,3 +112,10 @@ def test_a_table_tells_what_failed_then_what_is_unverified() -> None:
         ("c", "green", "1", "recorded: model"),
         ("study d", "green", "1", "coverage: 4 runs"),
     )
+
+
+@pytest.mark.slow
+def test_the_end_names_each_audit_that_is_not_green(invoke: Invoke, complete: Path, improved: Path) -> None:
+    last = invoke("audit", improved, complete).stdout.splitlines()
+    assert f"red: {improved}" in last[-3:]
+    assert last[-1].startswith("2 audits: 1 red")

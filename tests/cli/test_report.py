@@ -76,7 +76,9 @@ def protocol(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_runs_of_the_papers_protocol_and_none_else_stand_beside_it(invoke: Invoke, protocol: Path) -> None:
+def test_runs_of_the_papers_protocol_and_none_else_stand_beside_it(
+    invoke: Invoke, protocol: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = invoke("report", protocol, "--like-paper", "--tables", "md")
     assert done.exit_code == 0, done.output
     assert "| FashionMNIST | DG | partial: 101 | 50.00 | 88.23 ± 1.28 |" in done.stdout
@@ -87,8 +89,11 @@ def test_runs_of_the_papers_protocol_and_none_else_stand_beside_it(invoke: Invok
         last = invoke("report", protocol, "--like-paper", "--tables", form).stdout.strip().splitlines()[-1]
         assert last.startswith(f"{mark}left out: ")
         assert last.endswith(note)
-    page = protocol.parent / "report.html"
-    assert invoke("report", protocol, "--like-paper", "--out", page).exit_code == 0
+    monkeypatch.chdir(protocol.parent)
+    done = invoke("report", protocol, "--like-paper")
+    assert done.exit_code == 0, done.output
+    assert "88.23" in done.stdout  # the tables are printed, too
+    page = protocol.parent / "like-paper.html"  # report.html of other reports is not overwritten
     assert "method.rho is 1.0, the paper has 0.7279635" in page.read_text()
 
 

@@ -10,8 +10,9 @@ import pytest
 
 from fedreuse.cli.show import parse_target
 from fedreuse.core.errors import ConfigError
+from fedreuse.runs.launch import run
 from tests.cli.conftest import Invoke
-from tests.tiny import seal_again
+from tests.tiny import seal_again, tiny
 
 
 def test_a_complete_run_in_full(invoke: Invoke, complete: Path) -> None:
@@ -142,3 +143,13 @@ def test_a_metric_of_its_own_unit_is_taken_as_it_is() -> None:
     assert parse_target("-1.5", {"loss"}) == -1.5
     with pytest.raises(ConfigError, match="in the metric's own unit"):
         parse_target("80%", {"loss"})
+
+
+def test_a_run_that_stopped_early_says_so_and_names_its_model(invoke: Invoke, tmp_path: Path) -> None:
+    # with steps of nearly zero no round is better than the first
+    rounds = {"patience": 2, "evaluate_every": 1, "count": 9}
+    config = tiny("local.optimizer.lr=1e-12", "task.validation=0.2", rounds=rounds, keep={"model": "best"})
+    run(config, tmp_path / "run")
+    told = " ".join(invoke("show", tmp_path / "run").stdout.split())
+    assert "rounds 3 of 9, stopped early (rounds.patience)" in told
+    assert "model of round 1" in told

@@ -53,7 +53,10 @@ def audit_command(
         show_json({"verdicts": dict(verdicts), "audits": plain(audits)})
     else:
         show_table(audit_table(audits))
-        show_lines(f"{counted(len(audits), 'audit')}: " + ", ".join(f"{n} {word}" for word, n in verdicts.items()))
+        show_lines(
+            *(f"{result.verdict}: {result.path}" for result in audits if result.verdict != "green"),
+            f"{counted(len(audits), 'audit')}: " + ", ".join(f"{n} {word}" for word, n in verdicts.items()),
+        )
     if verdicts["red"]:
         raise typer.Exit(RUN_FAILED)
 

@@ -154,17 +154,16 @@ def _lines(cells: Iterable[str]) -> list[str]:
 def _grouped(table: Table) -> list[str]:
     """Return the lines of a table of many narrow numbers; a part that headers share is written once, above them."""
     first, *headers = table.headers
-    shared, own = zip(*(header.split("\n") for header in headers), strict=True)
+    shared, own = zip(*(("", header) if "\n" not in header else header.split("\n") for header in headers), strict=True)
     columns = zip(own, *(row[1:] for row in table.rows), strict=True)
     widths = [max(map(len, column)) for column in columns]
-    spans = dict.fromkeys(shared, 0)
-    for at, group in enumerate(shared):
-        spans[group] += 1 + widths[at]
-    for group, span in spans.items():
-        widths[shared.index(group)] += max(0, len(group) + 2 - span)  # widen the first column if the name is longer
+    groups = [(name, [at for at, _ in group]) for name, group in groupby(enumerate(shared), key=lambda pair: pair[1])]
+    for name, members in groups:
+        span = sum(1 + widths[at] for at in members)
+        widths[members[0]] += max(0, len(name) + 2 - span) if name else 0  # widen the first column for a longer name
     name_width = max(len(first), *(len(row[0]) for row in table.rows))
     head = _line(first, own, name_width, widths)
-    above = " " * name_width + "".join(group.rjust(max(span, len(group) + 2)) for group, span in spans.items())
+    above = " " * name_width + "".join(name.rjust(sum(1 + widths[at] for at in members)) for name, members in groups)
     body = [_line(row[0], row[1:], name_width, widths) for row in table.rows]
     return ["", above, head, "─" * len(head), *body, ""]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import AsJson, app
-from fedreuse.cli.output import command_words, counted, say, show_json, show_lines
+from fedreuse.cli.output import command_words, counted, say, show_json, show_lines, show_table
 from fedreuse.cli.show import parse_target
 from fedreuse.core.errors import UserError
 
@@ -38,7 +38,12 @@ def report_command(
         list[Path],
         typer.Argument(help="Run directories, or folders of them.", show_default=False, metavar="RUN..."),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The HTML file to write.")] = Path("report.html"),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="The HTML file to write (default: report.html; with --like-paper, like-paper.html)."
+        ),
+    ] = None,
     title: Annotated[str, typer.Option("--title", help="The heading (default: the names of the folders).")] = "",
     target: Annotated[
         list[str] | None,
@@ -51,7 +56,10 @@ def report_command(
         Form | None, typer.Option("--tables", help="Print the tables in this format, and write no page.")
     ] = None,
     like_paper: Annotated[
-        bool, typer.Option("--like-paper", help="Add the paper's tables and figures beside runs of its protocol.")
+        bool,
+        typer.Option(
+            "--like-paper", help="Print the paper's tables beside runs of its protocol, and add them to the page."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -79,6 +87,10 @@ def report_command(
         notes = [*page.shown.left_out, *page.notes]
         show_lines(*(f"{_COMMENT[tables]}{command_words(line)}" for line in notes))
         return
+    if like_paper and not as_json:
+        for table in (table for section in page.sections if section.key == "paper" for table in section.tables):
+            show_table(table)
+    out = out or Path("like-paper.html" if like_paper else "report.html")
     size = _write(page, out)
     if as_json:
         show_json({"report": str(out), "bytes": size, "runs": len(page.shown.results)})

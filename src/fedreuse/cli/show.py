@@ -175,7 +175,11 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
     )
     yield "state", state
     yield "run id", result.run_id or "-"
-    yield "rounds", f"{result.rounds} of {result.planned_rounds}"
+    is_early = result.is_complete and result.rounds < result.planned_rounds
+    stopped = ", stopped early (rounds.patience)" if is_early else ""
+    yield "rounds", f"{result.rounds} of {result.planned_rounds}{stopped}"
+    if result.is_complete:
+        yield "model", f"of round {result.model_round}"
     yield (
         f"test {result.metric}",
         tested(result) + ("" if result.is_complete else " (the test split is opened once, at the end)"),

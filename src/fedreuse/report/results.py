@@ -58,6 +58,8 @@ class Result:
     is_complete: bool
     rounds: int
     planned_rounds: int
+    model_round: int | None = None
+    """Round of the model that the run returned; the last one unless the best was kept."""
     history: History = field(default_factory=History.of_nothing, repr=False, compare=False)
     config: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     test_score: float | None = None
@@ -132,6 +134,7 @@ def _parse(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]) -
         is_complete=snapshot.state == "complete",
         rounds=len(metrics),
         planned_rounds=config["rounds"]["count"],
+        model_round=summary.get("model_round", len(metrics)),
         history=history,
         config=config,
         test_score=summary.get("test_score"),

@@ -58,6 +58,17 @@ def test_a_failure_is_told_in_the_state_file(tmp_path: Path) -> None:
     assert (state["state"], "missing: [5]" in state["error"]) == ("failed", True)
 
 
+def test_a_server_app_that_is_stopped_names_the_way_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise SystemExit(0)  # Flower's answer to a termination signal
+
+    monkeypatch.setattr("fedreuse.deploy.flower.server.GridClients", stop)
+    flat = to_flat(tiny(), Deployment(out=str(tmp_path / "out")))
+    with pytest.raises(SystemExit):
+        serve(FakeGrid(tmp_path, flat, range(5)), flat)
+    assert "stopped (exit code 0)" in json.loads((tmp_path / "out" / STATE_FILE).read_text())["error"]
+
+
 @pytest.mark.slow
 def test_personal_models_are_evaluated_where_they_live(tmp_path: Path) -> None:
     config = tiny(method={"name": "ditto"}, rounds={"count": 2, "cohort": 6, "evaluate_every": 1})

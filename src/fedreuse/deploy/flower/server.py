@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from flwr.serverapp import ServerApp
 
+from fedreuse.core.errors import UserError
 from fedreuse.core.files import write_whole
 from fedreuse.core.listener import Listener
 from fedreuse.deploy.flower.flat_config import from_flat
@@ -48,10 +49,21 @@ def serve(grid: Grid, flat: Mapping[str, Any]) -> RunDirectory:
         clients = GridClients(grid, options, config.run_id, place)
         directory = run(config, place, resume=options.resume, listeners=[_Log()], executor=clients)
     except BaseException as error:
-        _write_state(place, "failed", str(error))
+        _write_state(place, "failed", _cause(error))
         raise
     _write_state(place, "finished")
     return directory
+
+
+def _cause(error: BaseException) -> str:
+    """Return the cause of a failure; `str()` of an exit is its code, and of some errors it is empty."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, SystemExit):
+        return (
+            f"the server app was stopped (exit code {error.code}); the rounds so far are safe: continue with --resume"
+        )
+    return f"{type(error).__name__}: {error}"
 
 
 def _write_state(place: Path, state: str, error: str = "") -> None:
