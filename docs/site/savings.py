@@ -12,17 +12,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from docs.site.stored import runs_of
+from fedreuse.report.axes import COLOURS
 from fedreuse.report.results import Result
 
 __all__ = ["curve", "draw"]
 
 PLACE = Path(__file__).parents[1] / "images" / "savings.png"
 LINES = {
-    "dense FedAvg": ("dense FedAvg", "#455a64", "o", ("right", 1.35, -3.6)),
-    "dense FedAvg, averaged": ("dense, averaged model", "#90a4ae", "s", ("right", 1.1, 0.4)),
-    "lean 0.05": ("lean, 5 % of the bytes", "#00897b", "^", ("left", 0.6, 0.55)),
-    "lean 0.02": ("lean, 2 % of the bytes", "#d84315", "D", ("right", 1.2, 0.65)),
-    "lean 0.01": ("lean, 1 % of the bytes", "#ad5b9b", "v", ("right", 0.88, 0.1)),
+    "dense FedAvg": ("dense FedAvg", COLOURS[0], "o", ("right", 1.35, -3.6)),
+    "dense FedAvg, averaged": ("dense, averaged model", COLOURS[5], "s", ("right", 1.1, 0.4)),
+    "lean 0.05": ("lean, 5 % of the bytes", COLOURS[2], "^", ("left", 0.6, 0.55)),
+    "lean 0.02": ("lean, 2 % of the bytes", COLOURS[3], "D", ("right", 1.2, 0.65)),
+    "lean 0.01": ("lean, 1 % of the bytes", COLOURS[4], "v", ("right", 0.88, 0.1)),
 }
 """Variant of the study: label, colour, marker, and alignment, factor and shift of the label at the line's end."""
 
@@ -47,13 +48,13 @@ def draw(place: Path = PLACE) -> None:
         axes.text(sizes[-1] * factor, scores[-1] + shift, label, color=colour, ha=side, fontsize=10, fontweight="bold")
     (left, _), (right, height) = ends["lean 0.02"], ends["dense FedAvg"]
     axes.annotate(
-        "", (left * 1.1, height), (right * 0.93, height), arrowprops={"arrowstyle": "->", "color": "#d84315", "lw": 1.6}
+        "", (left * 1.1, height), (right * 0.93, height), arrowprops={"arrowstyle": "->", "color": COLOURS[3], "lw": 1.6}
     )
     axes.text(
         (left * right) ** 0.5 * 1.6,
         height - 0.75,
         f"{right / left:.0f} times fewer bytes",
-        color="#d84315",
+        color=COLOURS[3],
         ha="center",
     )
     axes.set(xscale="log", xlim=(1.5, 1400), ylim=(79.5, 89.3))

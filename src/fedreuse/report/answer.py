@@ -1,7 +1,7 @@
 """The answer of a comparison: one or two sentences per variant, and one table that fits a terminal.
 
 Bytes are those of all messages in both directions (boundary `messages`), averaged over seeds. Differences are paired by
-seed against the reference: the first variant that is dense in both directions, or else the first one.
+seed against a reference: by default the first variant that is dense in both directions, or else the first one.
 """
 
 from __future__ import annotations
@@ -14,17 +14,30 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.report.paired import true_pairs
 from fedreuse.report.statistics.contrasts import Assessment, assess
 from fedreuse.report.tables import Table
-from fedreuse.report.variants import Variant, by_variant
+from fedreuse.report.variants import Variant, by_variant, reference_of
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
-__all__ = ["Answer", "answer", "answer_table", "answers", "plain_answer", "reference_of", "size_text", "waiting"]
+__all__ = [
+    "Answer",
+    "answer",
+    "answer_table",
+    "answers",
+    "difference_text",
+    "plain_answer",
+    "score_text",
+    "size_text",
+    "verdict",
+    "waiting",
+]
 
 _BOUNDARY = "messages"
 _AS_MUCH = 0.005
 _FEW_SEEDS = 3
 """Smallest number of seeds for which an interval is shown; below it, the difference of each seed."""
+_MARGINS = {"accuracy": 0.01}
+"""Loss that counts as none, by metric; 0.02 for others."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +74,22 @@ class Answer:
         return None if self.sent is None or not self.instead else 1 - self.sent / self.instead
 
     @property
+    def margin(self) -> float:
+        """Loss of score that counts as none."""
+        return _MARGINS.get(self.metric, 0.02)
+
+    @property
     def is_share(self) -> bool:
         """True if the score is shown in percent and its differences in points."""
         return self.metric == "accuracy"
 
 
-def answers(results: Sequence[Result]) -> list[Answer]:
+def answers(results: Sequence[Result], reference: str | None = None) -> list[Answer]:
     """Return an answer for every variant but the reference; for a single variant, its answer against dense FedAvg.
 
     Args:
         results: Runs; incomplete ones are left out.
+        reference: Name of the variant to compare with; None: the first dense one, else the first.
     """
     variants = by_variant(results)
     if not variants:
@@ -78,24 +97,11 @@ def answers(results: Sequence[Result]) -> list[Answer]:
     split = "test" if any(result.test_score is not None for variant in variants for result in variant.results) else (
         "validation"
     )  # fmt: skip
-    baseline = reference_of(variants)
+    baseline = reference_of(variants, reference)
     others = [variant for variant in variants if variant is not baseline]
     if baseline is None or not others:
         return [_answer(variant, None, split) for variant in variants]
     return [_answer(variant, baseline, split) for variant in others]
-
-
-def reference_of(variants: Sequence[Variant]) -> Variant | None:
-    """Return the variant that others are compared with: the first dense one, else the first of several, else None."""
-    dense = [
-        variant
-        for variant in variants
-        if {(run.uplink, run.downlink) for run in variant.results} == {("dense", "dense")}
-    ]
-    plain = [variant for variant in dense if all(not run.reuse_share for run in variant.results)]
-    if plain:
-        return plain[0]
-    return variants[0] if len(variants) > 1 else None
 
 
 def _answer(variant: Variant, baseline: Variant | None, split: str) -> Answer:
@@ -163,13 +169,45 @@ def _score_sentence(found: Answer) -> str:
         return f"It has no {found.split} {found.metric}."
     name = found.metric.replace("_", " ")
     head = f"{name[0].upper()}{name[1:]}" if found.split == "test" else f"Validation {name}"
-    shown = f"{head} {_score(found.score, found)}"
+    shown = f"{head} {score_text(found.score, found)}"
     if found.reference_score is None or found.reference is None:
         return f"{shown} ({_seeds(found.num_seeds)})."
-    shown += f" instead of {_score(found.reference_score, found)}"
+    shown += f" instead of {score_text(found.reference_score, found)}"
     if found.difference is None:
         return f"{shown}: the runs share no seed, so that the difference says little."
     return f"{shown}{_difference(found, found.difference)}."
+
+
+def difference_text(found: Answer) -> tuple[str, str]:
+    """Return the difference to the reference (accuracy: in points), and its interval or, below 3 seeds, each seed."""
+    difference = found.difference
+    if difference is None:
+        return "-", "no common seed"
+    seeds = list(difference.by_seed.values())
+    mean = _signed(difference.mean, found)
+    if len(seeds) < _FEW_SEEDS or difference.t is None:
+        return mean, "one seed" if len(seeds) == 1 else f"by seed {', '.join(_signed(one, found) for one in seeds)}"
+    return mean, f"95 %: {_signed(difference.t.low, found)} to {_signed(difference.t.high, found)}, {len(seeds)} seeds"
+
+
+def verdict(found: Answer) -> str:
+    """Return in a few words what the difference of the scores shows; empty without a reference or a score.
+
+    Example:
+        >>> verdict(Answer("lean", 1.0, 9.0, 0.8, 0.8, None, "accuracy", "test", 2, "dense"))
+        'too few seeds to tell'
+    """
+    if found.reference is None or found.score is None:
+        return ""
+    difference, same = found.difference, found.margin
+    if difference is None or difference.t is None or len(difference.by_seed) < _FEW_SEEDS:
+        return "too few seeds to tell"
+    margin = f"{100 * same:g} point" if found.is_share else f"{same:g}"
+    if difference.t.high < -same:
+        return f"loses more than {margin}"
+    if difference.t.low < -same:
+        return f"may lose more than {margin}: the interval is too wide"
+    return f"loses less than {margin} (95 %)"
 
 
 def _difference(found: Answer, difference: Assessment) -> str:
@@ -187,7 +225,8 @@ def _unit(found: Answer) -> str:
     return " points" if found.is_share else ""
 
 
-def _score(score: float, found: Answer) -> str:
+def score_text(score: float, found: Answer) -> str:
+    """Return a score; accuracy in percent."""
     return f"{100 * score:.1f} %" if found.is_share else f"{score:.4g}"
 
 
@@ -240,10 +279,10 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def answer_table(results: Sequence[Result]) -> Table | None:
+def answer_table(results: Sequence[Result], reference: str | None = None) -> Table | None:
     """Return the table below the sentences: score, difference, saving and megabytes of every variant; None if empty."""
     variants = by_variant(results)
-    found = {one.variant: one for one in answers(results)}
+    found = {one.variant: one for one in answers(results, reference)}
     if not found:
         return None
     some = next(iter(found.values()))

@@ -26,8 +26,8 @@ __all__ = [
     "score_range",
 ]
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#7A5195")
-"""Okabe and Ito's colour-blind-safe palette; its yellow, too pale for a line, is replaced by violet."""
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7A5195", "#8C8C00")
+"""Okabe and Ito's colour-blind-safe palette, also of the report; violet and olive replace yellow and black."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 FORMATS = ("png", "svg", "pdf")
 _LABEL_POINTS = 9

@@ -9,7 +9,7 @@ from fedreuse.report.results import compared_alike
 from fedreuse.report.statistics.contrasts import Assessment, assess
 from fedreuse.report.tables import Table
 from fedreuse.report.units import interval, number, p_value, unit_of
-from fedreuse.report.variants import by_variant
+from fedreuse.report.variants import by_variant, reference_of
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -21,17 +21,26 @@ Pairs = dict[str, tuple[str, Assessment]]
 """By variant: the baseline, and the assessment of the differences over their common seeds."""
 
 
-def paired_differences(results: Sequence[Result], score: str = "test") -> Pairs:
-    """Return every variant minus the first one on the same data and network, over the seeds that both have.
+def paired_differences(results: Sequence[Result], score: str = "test", reference: str | None = None) -> Pairs:
+    """Return every variant minus the reference on the same data and network, over the seeds that both have.
 
     Only true pairs count: runs of one seed that share data, partition, cohorts and initial model. Variants with fewer
     than two pairs are left out.
+
+    Args:
+        results: Runs; incomplete ones are left out.
+        score: `test` or `validation`.
+        reference: Name of the reference; None, or a name on other data: the first dense variant, else the first.
     """
     pairs: Pairs = {}
-    first: dict[tuple[str, str], Variant] = {}
-    for variant in by_variant(results):
-        run = variant.results[0]
-        baseline = first.setdefault((run.dataset, run.network), variant)
+    groups: dict[tuple[str, str], list[Variant]] = {}
+    variants = by_variant(results)
+    for variant in variants:
+        groups.setdefault((variant.results[0].dataset, variant.results[0].network), []).append(variant)
+    for variant in variants:
+        baseline = reference_of(groups[variant.results[0].dataset, variant.results[0].network], reference)
+        if baseline is None:
+            continue
         by_seed = {} if baseline is variant else true_pairs(variant, baseline, score)
         if len(by_seed) > 1:
             pairs[variant.name] = baseline.name, assess(by_seed)
@@ -52,9 +61,9 @@ def true_pairs(variant: Variant, baseline: Variant, score: str) -> dict[int, flo
     return pairs
 
 
-def paired_table(results: Sequence[Result], score: str = "test") -> Table | None:
+def paired_table(results: Sequence[Result], score: str = "test", reference: str | None = None) -> Table | None:
     """Return the differences as a table; None if there are not two seeds to pair."""
-    pairs = paired_differences(results, score)
+    pairs = paired_differences(results, score, reference)
     if not pairs:
         return None
     unit = unit_of(score, results)

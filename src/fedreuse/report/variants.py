@@ -13,7 +13,17 @@ from fedreuse.accounting.boundaries.boundary import modelled
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
-__all__ = ["DIRECTIONS", "Largest", "Variant", "by_variant", "crossed", "memory_of", "ranked", "saving_of"]
+__all__ = [
+    "DIRECTIONS",
+    "Largest",
+    "Variant",
+    "by_variant",
+    "crossed",
+    "memory_of",
+    "ranked",
+    "reference_of",
+    "saving_of",
+]
 
 DIRECTIONS = ("up", "down", "both")
 
@@ -75,6 +85,28 @@ class Variant:
             "server_megabytes": self.mean(memory_of("server")),
             "clients_megabytes": self.mean(memory_of("clients")),
         }
+
+
+def reference_of(variants: Sequence[Variant], name: str | None = None) -> Variant | None:
+    """Return the variant that others are compared with.
+
+    Args:
+        variants: The variants of a comparison.
+        name: The reference by name; None, or a name that is not among them: the first variant that is dense in both
+            directions and reuses nothing, else the first of several.
+
+    Returns:
+        None for a single variant that is not dense.
+    """
+    named = [variant for variant in variants if variant.name == name]
+    dense = [
+        variant
+        for variant in variants
+        if {(run.uplink, run.downlink) for run in variant.results} == {("dense", "dense")}
+        and not any(run.reuse_share for run in variant.results)
+    ]
+    chosen = [*named, *dense, *(variants if len(variants) > 1 else ())]
+    return chosen[0] if chosen else None
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,6 @@ _WITH_KEYS = ("files", "text", "at_home")
 _MBIT = 10
 _SIMULATED = 10
 """Clients of a file that names none."""
-_SAME = {"accuracy": 0.01}
-"""Differences of scores that count as the same; 0.02 for other metrics."""
 Watch = Callable[[int, "StudyRun"], "Listener | None"]
 
 
@@ -485,8 +483,7 @@ def _reservations(found: Answer, plan: Plan, all_answers: list[Answer]) -> list[
             f"A budget of {plan.wanted_budget:g} is too small for a model of this size and {plan.rounds} rounds; "
             f"{plan.budget:g} is the smallest possible one."
         )
-    same = _SAME.get(found.metric, 0.02)
-    difference = found.difference
+    same, difference = found.margin, found.difference
     if difference is None or difference.t is None or found.num_seeds < 3:
         said.append("Fewer than 3 seeds cannot show that the scores are the same; give more --minutes or --seeds.")
         return said

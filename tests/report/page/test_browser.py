@@ -61,11 +61,18 @@ def _choose(page: Any, selector: str, value: str) -> None:
     )
 
 
+def _open_all(page: Any) -> None:
+    """Open every section, and wait for its figures."""
+    page.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    assert wait_for(page, "return document.querySelectorAll('.plot:not(.js-plotly-plot)').length === 0")
+
+
 def _plot(page: Any, key: str, script: str) -> Any:
     return page.execute_script(f"const plot = document.querySelector('[data-figure={key}]'); return {script}")
 
 
 def test_every_figure_is_drawn(page: Any) -> None:
+    _open_all(page)
     keys = page.execute_script("return [...document.querySelectorAll('.plot')].map(one => one.dataset.figure)")
     assert {"frontier", "trajectories", "totals", "by_round", "gate_scores", "gate_clients", "forest", "cost"} <= set(
         keys
@@ -77,6 +84,7 @@ def test_every_figure_is_drawn(page: Any) -> None:
 def test_a_click_on_a_variant_highlights_it_everywhere(page: Any) -> None:
     from selenium.webdriver.common.by import By
 
+    _open_all(page)
     button = page.find_element(By.CSS_SELECTOR, '#variants button[data-variant="1"]')
     before = int(page.execute_script("return document.body.dataset.drawn"))
     button.click()
@@ -132,6 +140,7 @@ def test_a_hover_shows_the_configuration(page: Any) -> None:
 
 
 def test_tables_and_figures_are_saved(page: Any, folder: Path, planned: Path) -> None:
+    _open_all(page)
     for selector, name in (
         ('[data-table="answer-1"][data-form="csv"]', "answer-1.csv"),
         ('[data-table="answer-1"][data-form="latex"]', "answer-1.tex"),
@@ -164,7 +173,7 @@ def test_choices_survive_a_reload(page: Any) -> None:
     assert _plot(page, "trajectories", "plot.data.filter(one => one.meta !== undefined).map(one => one.meta)") == [1]
 
 
-@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (390, "dark"), (820, "dark"), (1300, "light")])
+@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (390, "dark"), (800, "dark"), (1400, "light")])
 def test_nothing_is_wider_than_the_screen_and_axe_has_no_complaint(page: Any, width: int, theme: str) -> None:
     script = axe()
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
@@ -172,11 +181,59 @@ def test_nothing_is_wider_than_the_screen_and_axe_has_no_complaint(page: Any, wi
     _choose(page, "#theme", theme)
     assert page.execute_script(COLOURS) == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 28)"}[theme]
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
-    page.execute_script("for (const one of document.querySelectorAll('details')) one.open = true;" + script)
+    _open_all(page)
+    page.execute_script(script)
     found = page.execute_async_script("axe.run().then(found => arguments[0](found.violations))")
     told = [(one["id"], one["impact"], [node["target"] for node in one["nodes"]][:3]) for one in found]
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert told == []
+
+
+def test_the_first_screen_is_the_answer_with_cards_and_the_frontier(page: Any) -> None:
+    metrics = {"width": 1400, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    _do(page, "location.reload()", is_new=True)
+    ends = page.execute_script(
+        "return ['.headline', '.cards', '[data-figure=frontier]'].map("
+        "one => document.querySelector(one).getBoundingClientRect().bottom)"
+    )
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert max(ends) <= 900
+
+
+def test_another_reference_changes_sentence_cards_table_and_differences(page: Any) -> None:
+    _open_all(page)
+    visible = (
+        "return [...document.querySelectorAll('.headline')].filter(one => one.offsetParent).map(one => one.textContent)"
+    )
+    (before,) = page.execute_script(visible)
+    _choose(page, "#reference", "1")
+    (after,) = page.execute_script(visible)
+    assert before.startswith("reuse sends")
+    assert after.startswith("dense <b> sends")
+    cards = (
+        "return [...document.querySelectorAll('.card')].filter(one => one.offsetParent).map(one => one.dataset.variant)"
+    )
+    assert page.execute_script(cards) == ["0"]
+    labels = _plot(page, "forest", "plot.layout.yaxis.ticktext")
+    assert labels == ["dense &lt;b> - reuse"]
+
+
+def test_axes_of_proportions_fit_the_points(page: Any) -> None:
+    low, high = _plot(page, "trajectories", "plot.layout.yaxis.range")
+    means = _plot(page, "trajectories", "plot.data.filter(one => one.meta !== undefined).flatMap(one => one.y)")
+    assert 0 <= low <= min(means)
+    assert max(means) <= high <= 101
+    assert high - low < 1.5 * (max(means) - min(means)) + 1
+
+
+def test_a_link_opens_its_section_and_print_opens_all(page: Any) -> None:
+    page.execute_script("document.querySelector('nav a[href=\"#cost\"]').click()")
+    assert wait_for(page, "return document.querySelector('[data-figure=cost].js-plotly-plot') !== null")
+    assert page.execute_script("return document.querySelector('#bytes details').open") is False
+    page.execute_script("dispatchEvent(new Event('beforeprint'))")
+    assert wait_for(page, "return document.querySelectorAll('.plot:not(.js-plotly-plot)').length === 0")
+    page.execute_script("dispatchEvent(new Event('afterprint')); history.replaceState(null, '', location.pathname)")
 
 
 def test_everything_is_reached_by_keyboard(page: Any) -> None:
@@ -187,6 +244,7 @@ def test_everything_is_reached_by_keyboard(page: Any) -> None:
     body = page.find_element(By.TAG_NAME, "body")
     body.send_keys(Keys.TAB)
     assert page.execute_script("return document.activeElement.className") == "skip"
+    page.find_element(By.CSS_SELECTOR, "#more > summary").send_keys(Keys.ENTER)
     button = page.find_element(By.CSS_SELECTOR, '#variants button[data-variant="0"]')
     before = int(page.execute_script("return document.body.dataset.drawn"))
     button.send_keys(Keys.ENTER)

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.slow  # the runs behind it
 
 def test_a_row_per_pair_of_variants(shown: Shown) -> None:
     section = differences(Shown((), shown.results))
-    (row,) = section.figures[0].data
+    (row,) = section.figures[0].data["0"]
+    (opposite,) = section.figures[0].data["1"]
+    assert opposite["mean"] == -row["mean"]
     _, found = paired_differences(shown.complete)["reuse"]
     assert row["label"] == "reuse - dense <b>"
     assert row["mean"] == pytest.approx(100 * found.mean, rel=1e-5)

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.slow  # the runs behind it
 def test_every_part_is_there(planned: Path) -> None:
     page = page_of([planned], targets=[0.3, 0.5])
     assert [section.title for section in page.sections] == [
-        "Answer", "Pareto front", "Learning curves", "Communication", "Gate decisions", "Statistical tests", "Cost",
-        "Runs and code",
+        "Answer", "Accuracy and bytes", "Learning curves", "Communication", "Gate decisions", "Statistical tests",
+        "Cost", "Runs and code",
     ]  # fmt: skip
     assert page.title == "planned"
     titles = [table.title for table in page.tables]

@@ -34,7 +34,9 @@ def inference(shown: Shown) -> Section:
         return differences(shown)
     lead = [line for part in parts for line in part.lead] + waiting
     figures = [figure for part in parts for figure in part.figures]
-    return Section("inference", "Statistical tests", lead, figures, [table for part in parts for table in part.tables])
+    tables = [table for part in parts for table in part.tables]
+    verdicts = [line for part in parts for line in part.verdicts]
+    return Section("inference", "Statistical tests", lead, figures, tables, verdicts=verdicts)
 
 
 def _is_whole(place: Path, shown: Shown) -> bool:
@@ -60,7 +62,8 @@ def _planned(place: Path, shown: Shown) -> Section:
         figures.append(
             Figure("forest_effects", f"Effects of the factorials ({unit[0]})", forest_text(effects, unit), effects)
         )
-    return Section("", "", plan_notes(found), figures, confirmation_tables(found))
+    verdicts = [f"{claim['label']}: {claim['verdict']} ({claim['shown']})" for claim in claims]
+    return Section("", "", plan_notes(found), figures, confirmation_tables(found), verdicts=verdicts)
 
 
 def _margins(answer: Any, unit: Unit) -> list[float | int | None]:

@@ -1,11 +1,11 @@
-"""Differences section: paired differences by seed to the first variant, as a forest plot and a table."""
+"""Differences section: paired differences by seed to the reference, as a forest plot and a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.report.page.section import Figure, Section, short
+from fedreuse.report.page.section import Figure, Section, View, short
 from fedreuse.report.paired import paired_differences, paired_table
 from fedreuse.report.units import interval, number, unit_of
 
@@ -18,17 +18,29 @@ __all__ = ["differences", "forest_row", "forest_text"]
 
 
 def differences(shown: Shown) -> Section:
-    """Return differences to the first variant in the test score, or in the validation score if the test is sealed."""
+    """Return differences to each reference in the test score, or in the validation score if the test is sealed."""
     which = "test" if any(result.test_score is not None for result in shown.complete) else "validation"
-    pairs, table = paired_differences(shown.complete, which), paired_table(shown.complete, which)
-    if table is None:
+    tables = {name: paired_table(shown.complete, which, name) for name in shown.references}
+    known = {name: table for name, table in tables.items() if table is not None}
+    if not known or shown.references[0] not in known:
         lead = ["Differences need two variants with two or more seeds on the same data, cohorts and initial model."]
         return Section("inference", "Statistical tests", lead)
     unit = unit_of(which, shown.complete)
-    rows = [forest_row(f"{name} - {against}", pair, unit) for name, (against, pair) in pairs.items()]
-    figure = Figure("forest", f"Differences by seed ({unit[0]})", forest_text(rows, unit), rows)
+    rows = {
+        str(shown.place_of(reference)): [
+            forest_row(f"{name} - {against}", pair, unit)
+            for name, (against, pair) in paired_differences(shown.complete, which, reference).items()
+        ]
+        for reference in known
+    }
+    usual = shown.references[0]
+    text = forest_text(rows[str(shown.place_of(usual))], unit)
+    figure = Figure("forest", f"Differences by seed ({unit[0]})", text, rows)
     lead = ["No plan was registered: nothing is decided here."]
-    return Section("inference", "Statistical tests", lead, [figure], [table])
+    views = [View(name, (), (), [table]) for name, table in known.items() if name != usual]
+    return Section(
+        "inference", "Statistical tests", lead, [figure], [known[usual]], reference=usual, views=views
+    )  # fmt: skip
 
 
 def forest_row(label: str, pairs: Assessment, unit: Unit) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.boundaries.boundary import boundary_of
 from fedreuse.report.page.section import Choice, Figure, Section, short
-from fedreuse.report.page.shown import interval_over
 from fedreuse.report.tables import Table, boundary_legend, megabytes, score
 from fedreuse.report.variants import crossed
 
@@ -27,7 +26,7 @@ def frontier(shown: Shown) -> Section:
     """Return the section; without figures while no run is complete."""
     scores = [name for name in _SCORES if any(_SCORES[name](result) is not None for result in shown.complete)]
     if not scores or not shown.boundaries:
-        return Section("frontier", "Pareto front", ["No run is complete yet."])
+        return Section("frontier", "Score and bytes", ["No run is complete yet."])
     data = {
         f"{which}/{boundary}/{direction}": _points(shown, which, boundary, direction)
         for which in scores
@@ -37,10 +36,17 @@ def frontier(shown: Shown) -> Section:
         "frontier",
         f"{shown.metric} against bytes",
         _description(shown, data, scores[0]),
-        {"points": data, "unit": shown.unit, "metric": shown.metric},
+        {"points": data, "unit": shown.unit, "metric": shown.metric, "limits": shown.limits},
         (Choice("which", "Score", {name: f"{name} {shown.metric}" for name in scores}),),
     )
-    return Section("frontier", "Pareto front", [], [figure], [_table(shown, scores)])
+    return Section(
+        "frontier",
+        "Accuracy and bytes" if shown.metric == "accuracy" else "Score and bytes",
+        [],
+        [figure],
+        [_table(shown, scores)],
+        is_open=True,
+    )
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[int]:
@@ -66,7 +72,7 @@ def _points(shown: Shown, which: str, boundary: str, direction: str) -> dict[str
         seeds += [[index[id(run)], short(x), short(y)] for run, x, y in zip(known, costs, scores, strict=True)]
         centre = variant.mean(spent) or 0.0, shown.factor * (variant.mean(read) or 0.0)
         centres.append(centre)
-        ends = [interval_over(costs), interval_over(scores)]
+        ends = [shown.spread(costs, is_score=False), shown.spread(scores)]
         spread = [None if pair is None else [short(end) for end in pair] for pair in ends]
         means.append([shown.place_of(variant.name), short(centre[0]), spread[0], short(centre[1]), spread[1]])
     return {"seeds": seeds, "means": means, "front": [means[at][0] for at in pareto(centres)]}
@@ -82,8 +88,8 @@ def _description(shown: Shown, data: dict[str, Any], which: str) -> str:
         f"{shown.names[at]} ({means[at][1]:g} MB, {means[at][3]:.4g}{shown.unit})" for at in points["front"]
     )
     return (
-        f"Each mark is the mean of one of {len(means)} variants over its seeds, with Student's 95 % intervals as error "
-        f"bars; small points are seeds. With bytes at {boundary} ({direction}) and {which} {shown.metric}, the Pareto "
+        f"Each mark is the mean of one of {len(means)} variants over its seeds; error bars: {shown.spread_text}; small "
+        f"points are seeds. With bytes at {boundary} ({direction}) and {which} {shown.metric}, the Pareto "
         f"front is, from the cheapest: {front}."
     )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import fedreuse
 from fedreuse.accounting.boundaries.boundary import boundary_of
+from fedreuse.report.axes import COLOURS
 from fedreuse.report.table_forms import to_csv, to_latex
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["render"]
 
 _NUMBER = re.compile(r"(-?[<\d]|-$|no$|sealed$)")
+_MOST_CARDS = 6
+"""Variants with a card; the others are in the table."""
 _LIBRARY = ("plotly", "package_data", "plotly.min.js")
 
 
@@ -41,10 +44,16 @@ def render(page: Page, refresh_seconds: int = 0, state: str = "") -> str:
 
     template = Environment(autoescape=True, trim_blocks=True).from_string(_asset("page.html"))
     names = page.shown.boundaries
+    full = [section for section in page.sections if not section.is_empty]
     return template.render(
         title=page.title,
         version=fedreuse.__version__,
-        sections=[section for section in page.sections if not section.is_empty],
+        sections=full,
+        verdicts=[line for section in full for line in section.verdicts],
+        references=[(page.shown.place_of(name), name) for name in page.shown.references],
+        most_cards=_MOST_CARDS,
+        place_of=page.shown.place_of,
+        mark=Markup(_asset("mark.svg")),
         shown=page.shown.plain(),
         boundaries=[(name, boundary_of(name).meaning) for name in names],
         usual="messages" if "messages" in names else "",
@@ -62,11 +71,15 @@ def render(page: Page, refresh_seconds: int = 0, state: str = "") -> str:
 def _data(page: Page) -> dict[str, Any]:
     figures = {figure.key: figure.data for section in page.sections for figure in section.figures}
     tables = {
-        f"{section.key}-{number}": {"csv": to_csv(table), "latex": to_latex(table)}
+        f"{key}-{number}": {"csv": to_csv(table), "latex": to_latex(table)}
         for section in page.sections
-        for number, table in enumerate(section.tables, start=1)
+        for key, some in [
+            (section.key, section.tables),
+            *((f"{section.key}-{page.shown.place_of(view.reference)}", view.tables) for view in section.views),
+        ]
+        for number, table in enumerate(some, start=1)
     }
-    return {**page.shown.plain(), "figures": figures, "tables": tables}
+    return {**page.shown.plain(), "figures": figures, "tables": tables, "colours": COLOURS}
 
 
 def _variant_of(page: Page) -> Callable[[Sequence[str]], int | None]:

@@ -1,14 +1,15 @@
 "use strict";
 // Draws the figures from the numbers in the page. `state` holds the user's choices; `drawAll` draws them.
-const COLOURS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7A5195", "#8C8C00"];
 const MARKS = ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star"];
+const SHAPES = ["M10 3a7 7 0 1 0 .1 0z", "M4 4h12v12H4z", "M10 3l7.5 13h-15z", "M10 2l8 8-8 8-8-8z", "M10 17L2.5 4h15z", "M8 3h4v5h5v4h-5v5H8v-5H3V8h5z", "M5 2l5 5 5-5 3 3-5 5 5 5-3 3-5-5-5 5-3-3 5-5-5-5z", "M10 2l2.4 5.4 5.6.5-4.3 3.8L15 18l-5-3.1L5 18l1.3-6.3L2 7.9l5.6-.5z"];
 const DASHES = ["solid", "dash", "dot", "dashdot"];
 const OUTCOMES = ["fresh", "reused", "dropped", "lost"], OUTCOME_COLOURS = ["#0072B2", "#009E73", "#E69F00", "#D55E00"];
 const SHADES = { fresh: ["#0072B2", "#56B4E9", "#7A5195", "#004166"], reused: ["#009E73", "#66C7A8", "#00614a", "#9ad9c5"], dropped: ["#E69F00", "#f0c566", "#996900", "#b8860b"], lost: ["#D55E00", "#e68e4d", "#8f3f00", "#CC79A7"] };
+const KEYS = ["boundary", "direction", "filter", "theme", "reference"];
 const find = (selector, inside = document) => inside.querySelector(selector);
 const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
-const state = { boundary: "", direction: "both", filter: "", theme: "", highlight: null, choices: {} };
-let data = null;
+const state = { boundary: "", direction: "both", filter: "", theme: "", reference: "", highlight: null, choices: {} };
+let data = null, COLOURS = [];
 
 async function unpacked(id) {
   const bytes = Uint8Array.from(atob(find("#" + id).textContent.trim()), sign => sign.charCodeAt(0));
@@ -19,7 +20,27 @@ const name = at => data.variants[at].name;
 const few = () => data.variants.filter((_, at) => isShown(at)).length <= 12; // a longer legend takes the room of the figure
 const isShown = at => name(at).toLowerCase().includes(state.filter.toLowerCase());
 const isDim = at => state.highlight !== null && state.highlight !== at;
-const colour = at => COLOURS[at % COLOURS.length];
+// Palette first, then darker and lighter shades of it: no two variants share a colour, and no two of one hue a mark.
+const colour = at => shaded(COLOURS[at % COLOURS.length], Math.floor(at / COLOURS.length));
+const mark = at => (at + Math.floor(at / MARKS.length)) % MARKS.length;
+function shaded(hex, times) {
+  const towards = times % 2 ? 0 : 255, share = times ? Math.min(0.75, 0.2 + 0.15 * times) : 0;
+  return "#" + [1, 3, 5].map(at => Math.round(parseInt(hex.slice(at, at + 2), 16) * (1 - share) + towards * share).toString(16).padStart(2, "0")).join("");
+}
+// Names of the legend, shortened in the middle; a number tells apart those that look the same.
+function label(at) {
+  const cut = text => text.length <= 40 ? text : text.slice(0, 24) + "…" + text.slice(-15), mine = cut(name(at));
+  const twins = data.variants.slice(0, at).filter(one => cut(one.name) === mine).length;
+  return bold(twins ? `${mine} (${twins + 1})` : mine);
+}
+// The range of an axis that fits the points; bars and bands may be cut, and proportions stay within their limits.
+function fitted(values, limits) {
+  const known = values.filter(one => one !== null && Number.isFinite(one));
+  if (!known.length) return {};
+  const low = Math.min(...known), high = Math.max(...known), room = 0.08 * (high - low) || Math.max(0.02 * Math.abs(high), 1e-3);
+  const within = (end, at) => limits ? (at ? Math.min(end, limits[1] + 0.01 * (high - low)) : Math.max(end, limits[0])) : end;
+  return { range: [within(low - room, 0), within(high + room, 1)] };
+}
 const look = at => ({ opacity: isDim(at) ? 0.12 : 1 });
 const ink = property => getComputedStyle(document.documentElement).getPropertyValue(property).trim();
 const bold = text => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;");
@@ -35,17 +56,20 @@ const draw = {
   frontier(figure, choices) {
     const key = pair(one => `${choices.which}/${one}` in figure.points), found = figure.points[`${choices.which}/${key}`];
     const means = found.means.filter(one => isShown(one[0])), traces = [];
+    const spans = [1, 3].map(at => Math.max(...means.map(one => one[at])) - Math.min(...means.map(one => one[at])) || 1);
+    const near = (one, other) => [1, 3].every((at, way) => Math.abs(one[at] - other[at]) < 0.02 * spans[way]);
     const front = found.front.filter(isShown).map(at => found.means.find(one => one[0] === at));
     traces.push({ x: front.map(one => one[1]), y: front.map(one => one[3]), mode: "lines", line: { shape: "hv", dash: "dot", width: 1.5, color: ink("--quiet") }, hoverinfo: "skip", name: "Pareto front" });
-    for (const [at, x, xs, y, ys] of means) {
+    for (const [place, [at, x, xs, y, ys]] of means.entries()) {
+      const below = means.slice(0, place).filter(one => near(one, means[place])).length; // marks that this one would cover
       const seeds = found.seeds.filter(one => data.runs[one[0]].variant === at);
       traces.push({ x: seeds.map(one => one[1]), y: seeds.map(one => one[2]), mode: "markers", meta: at, ...look(at), marker: { size: 5, color: colour(at), opacity: 0.55 }, hovertemplate: seeds.map(one => hovered(at, one[0])), showlegend: false });
       const bar = (ends, centre) => ends && { type: "data", symmetric: false, array: [ends[1] - centre], arrayminus: [centre - ends[0]], thickness: 1, width: 4, color: colour(at) };
-      traces.push({ x: [x], y: [y], mode: "markers", meta: at, ...look(at), name: folded(name(at), 40), hovertemplate: hovered(at),
-        marker: { size: 12, symbol: MARKS[at % MARKS.length], color: colour(at), line: { width: found.front.includes(at) ? 2 : 0, color: ink("--text") } },
+      traces.push({ x: [x], y: [y], mode: "markers", meta: at, ...look(at), name: label(at), hovertemplate: hovered(at),
+        marker: { size: 12 + 8 * below, symbol: MARKS[mark(at)] + (below ? "-open" : ""), color: colour(at), line: { width: below || found.front.includes(at) ? 2 : 0, color: below ? colour(at) : ink("--text") } },
         ...(xs ? { error_x: bar(xs, x) } : {}), ...(ys ? { error_y: bar(ys, y) } : {}) });
     }
-    return [traces, { xaxis: { title: bytesTitle(key), ...scale(means.map(one => one[1])) }, yaxis: { title: `${choices.which} ${figure.metric}${figure.unit}` }, showlegend: few() }];
+    return [traces, { xaxis: { title: bytesTitle(key), ...scale(means.map(one => one[1])) }, yaxis: { title: `${choices.which} ${figure.metric}${figure.unit}`, ...fitted([...means.map(one => one[3]), ...found.seeds.filter(one => isShown(data.runs[one[0]].variant)).map(one => one[2])], figure.limits) }, showlegend: few() }];
   },
   trajectories(figure, choices) {
     const traces = [];
@@ -54,13 +78,14 @@ const draw = {
       const at = line.variant, key = pair(one => one in line.bytes);
       const x = choices.over === "bytes" ? line.bytes[key] : line[choices.over];
       if (choices.over === "bytes") title = bytesTitle(key);
-      if (line.band && !isDim(at)) traces.push({ x: [...x, ...[...x].reverse()], y: [...line.band[1], ...[...line.band[0]].reverse()], fill: "toself", fillcolor: colour(at) + "22", line: { width: 0 }, hoverinfo: "skip", showlegend: false, mode: "lines" });
-      traces.push({ x, y: line.mean, mode: "lines+markers", meta: at, ...look(at), name: folded(name(at), 40) + (line.is_complete ? "" : " (running)"), hovertemplate: hovered(at), marker: { size: 5, symbol: MARKS[at % MARKS.length] },
+      if (line.each.length && !isDim(at)) for (const y of line.each) traces.push({ x, y, mode: "lines", line: { color: colour(at), width: 0.8, dash: "dot" }, opacity: 0.6, hoverinfo: "skip", showlegend: false });
+      else if (line.band && !isDim(at)) traces.push({ x: [...x, ...[...x].reverse()], y: [...line.band[1], ...[...line.band[0]].reverse()], fill: "toself", fillcolor: colour(at) + "22", line: { width: 0 }, hoverinfo: "skip", showlegend: false, mode: "lines" });
+      traces.push({ x, y: line.mean, mode: "lines+markers", meta: at, ...look(at), name: label(at) + (line.is_complete ? "" : " (running)"), hovertemplate: hovered(at), marker: { size: 6, symbol: MARKS[mark(at)], maxdisplayed: 14 },
         line: { color: colour(at), width: state.highlight === at ? 3.5 : 2, dash: DASHES[Math.floor(at / COLOURS.length) % DASHES.length] } });
     }
     const shapes = figure.targets.map(y => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { dash: "dash", width: 1.5, color: ink("--text") } }));
     const annotations = figure.targets.map(y => ({ xref: "paper", x: 1, xanchor: "right", y, yanchor: "bottom", text: `target ${y}`, showarrow: false, font: { color: ink("--text") } }));
-    return [traces, { xaxis: { title, ...(choices.over === "rounds" ? { tickformat: "d" } : {}), ...(choices.over === "bytes" ? scale(figure.lines.flatMap(line => line.bytes[pair(one => one in line.bytes)])) : {}) }, yaxis: { title: figure.metric }, shapes, annotations, showlegend: few() }];
+    return [traces, { xaxis: { title, ...(choices.over === "rounds" ? { tickformat: "d" } : {}), ...(choices.over === "bytes" ? scale(figure.lines.flatMap(line => line.bytes[pair(one => one in line.bytes)])) : {}) }, yaxis: { title: figure.metric, ...fitted([...figure.targets, ...figure.lines.filter(one => isShown(one.variant)).flatMap(line => [...line.mean, ...line.each.flat()])], figure.limits) }, shapes, annotations, showlegend: few() }];
   },
   totals(figure) {
     const rows = figure.variants.filter(one => isShown(one.variant)), places = rows.map((_, at) => at);
@@ -102,7 +127,8 @@ const draw = {
       colorbar: { tickvals: [0, 1, 2, 3], ticktext: OUTCOMES, len: 0.6 }, hovertemplate: "client %{y}, round %{x}<extra></extra>" }],
       { height: Math.min(900, 180 + 9 * clients), xaxis: { title: "round", tickformat: "d", showgrid: false }, yaxis: { title: "client", autorange: "reversed", tickformat: "d", showgrid: false, zeroline: false } }];
   },
-  forest(rows) {
+  forest(figure) {
+    const rows = Array.isArray(figure) ? figure : figure[state.reference] || [];
     const traces = [], shapes = [{ type: "line", x0: 0, x1: 0, yref: "paper", y0: 0, y1: 1, line: { color: ink("--quiet"), width: 1 } }];
     const labels = rows.map((row, at) => folded(row.label, narrow() ? 26 : 60) + " ".repeat(at % 2));
     rows.forEach((row, at) => {
@@ -135,7 +161,7 @@ function beside(figure) {
     const shared = { x: one.x, y: one.y, name: `${bold(one.name)} (${one.side})`, customdata: one.labels.map(bold), error_x: bars(one.ex), error_y: bars(one.ey), hovertemplate: `${bold(one.name)} (${one.side})<br>%{customdata}: %{y:.5~g}<extra></extra>` };
     traces.push(isBar
       ? { ...shared, type: "bar", marker: { color: isOurs ? shade : ink("--back"), line: { width: 1.5, color: shade } } }
-      : { ...shared, mode: one.band ? "lines" : "markers", line: { color: shade, width: 2 }, marker: { size: 10, color: shade, symbol: MARKS[one.at % MARKS.length] + (isOurs ? "" : "-open") } });
+      : { ...shared, mode: one.band ? "lines" : "markers", line: { color: shade, width: 2 }, marker: { size: 10, color: shade, symbol: MARKS[mark(one.at)] + (isOurs ? "" : "-open") } });
   }
   const shapes = (figure.lines || []).map(y => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { dash: "dash", width: 1.5, color: ink("--text") } }));
   return [traces, { barmode: "group", xaxis: { title: figure.x }, yaxis: { title: figure.y }, shapes, showlegend: true }];
@@ -157,6 +183,7 @@ function layoutFor(own) {
 
 async function drawOne(key) {
   const place = find(`[data-figure="${key}"]`);
+  if (place.closest("details:not([open])")) return; // drawn when its section is opened: a closed one has no width
   const [traces, layout] = draw[key](data.figures[key], choicesOf(key));
   await Plotly.react(place, traces, layoutFor(layout), { displayModeBar: false, responsive: true });
   if (!place.dataset.isHeard) {
@@ -165,7 +192,21 @@ async function drawOne(key) {
   }
 }
 
+// Content of the chosen reference, and each card's mark as the figures draw it.
+function showReference() {
+  for (const one of all("[data-reference]")) one.hidden = one.dataset.reference !== state.reference;
+  for (const card of all(".card")) {
+    const at = Number(card.dataset.variant);
+    card.hidden = !isShown(at);
+    find(".key", card).innerHTML = `<path d="${SHAPES[mark(at)]}" fill="${colour(at)}"/>`;
+  }
+}
+
+// Open the section that a link leads to, and draw its figures.
+function openAt(hash) { const part = hash.length > 1 && find(hash + " details.part"); if (part) part.open = true; }
+
 async function drawAll() {
+  showReference();
   for (const row of all("tr[data-variant]")) {
     const at = Number(row.dataset.variant);
     row.hidden = !isShown(at);
@@ -188,7 +229,7 @@ function remember() {
 function recall() {
   try { Object.assign(state, JSON.parse(sessionStorage.getItem("fedreuse " + location.pathname) || "{}")); } catch { /* as above */ }
   if (state.highlight !== null && state.highlight >= data.variants.length) state.highlight = null;
-  for (const key of ["boundary", "direction", "filter", "theme"]) { const control = find("#" + key); if (control) { if (state[key]) control.value = state[key]; state[key] = control.value; } }
+  for (const key of KEYS) { const control = find("#" + key); if (control) { if (state[key] && (!control.options || [...control.options].some(one => one.value === state[key]))) control.value = state[key]; state[key] = control.value; } }
   for (const one of all("[data-choice]")) { const value = state.choices[one.closest("figure").id + one.dataset.choice]; if ([...one.options].some(option => option.value === value)) one.value = value; }
 }
 
@@ -210,14 +251,17 @@ async function saveFigure(key, format) {
 function listen() {
   const theme = () => { if (state.theme) document.documentElement.dataset.theme = state.theme; else delete document.documentElement.dataset.theme; };
   theme();
-  for (const key of ["boundary", "direction", "filter", "theme"]) find("#" + key)?.addEventListener("input", event => { state[key] = event.target.value; theme(); remember(); drawAll(); });
+  for (const key of KEYS) find("#" + key)?.addEventListener("input", event => { state[key] = event.target.value; theme(); remember(); drawAll(); });
   find("#controls").addEventListener("submit", event => event.preventDefault());
   for (const one of all("[data-choice]")) one.addEventListener("input", () => { remember(); drawAll(); });
   for (const one of all("#variants button")) one.addEventListener("click", () => highlight(Number(one.dataset.variant)));
   for (const one of all("[data-save]")) one.addEventListener("click", () => saveFigure(one.closest("figure").id.slice(7), one.dataset.save));
   for (const one of all("[data-table]")) one.addEventListener("click", () => save(`${one.dataset.table}.${one.dataset.form === "csv" ? "csv" : "tex"}`, data.tables[one.dataset.table][one.dataset.form], "text/plain"));
+  for (const part of all("details.part")) part.addEventListener("toggle", async () => { for (const place of all(".plot", part)) await drawOne(place.dataset.figure); });
+  for (const link of all("nav a")) link.addEventListener("click", () => openAt(link.hash));
+  addEventListener("hashchange", () => openAt(location.hash));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; for (const place of all(".plot")) Plotly.relayout(place, { width: 680, paper_bgcolor: "#fff", plot_bgcolor: "#fff", "font.color": "#000" }); });
+  addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; for (const part of all("details")) part.open = true; for (const key of Object.keys(data.figures)) drawOne(key); for (const place of all(".plot.js-plotly-plot")) Plotly.relayout(place, { width: 680, paper_bgcolor: "#fff", plot_bgcolor: "#fff", "font.color": "#000" }); });
   addEventListener("afterprint", () => { theme(); drawAll(); });
 }
 
@@ -236,12 +280,13 @@ function follow() {
 
 (async () => {
   data = JSON.parse(await unpacked("data"));
+  COLOURS = data.colours;
   const library = document.createElement("script");
   library.textContent = await unpacked("library");
   document.head.append(library);
   recall();
   listen();
-  find("#more").open = !narrow() && data.variants.length <= 12;
+  openAt(location.hash);
   await drawAll();
   follow();
 })();

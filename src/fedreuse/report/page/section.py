@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedreuse.report.tables import Table
 
-__all__ = ["Choice", "Figure", "Section", "short", "shorts"]
+__all__ = ["Card", "Choice", "Figure", "Section", "View", "short", "shorts"]
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,31 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Card:
+    """A variant in three numbers, each with its explanation, and what the difference shows."""
+
+    variant: str
+    numbers: Sequence[tuple[str, str]]
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """Content of a section for another reference; the page shows it when that reference is chosen."""
+
+    reference: str
+    lead: Sequence[str] = ()
+    cards: Sequence[Card] = ()
+    tables: Sequence[Table] = ()
+
+
+@dataclass(frozen=True)
 class Section:
-    """A section of the page: anchor, heading, paragraphs, figures, tables, and notes below them."""
+    """A section of the page: anchor, heading, paragraphs, cards, figures, tables, and notes below them.
+
+    `views` has the content that depends on the reference, for each other reference; `reference` is that of the section
+    itself. `verdicts` are shown in the first section of the page. A section that is not `is_open` opens by a click.
+    """
 
     key: str
     title: str
@@ -43,6 +66,11 @@ class Section:
     figures: Sequence[Figure] = ()
     tables: Sequence[Table] = field(default_factory=tuple)
     notes: Sequence[str] = ()
+    cards: Sequence[Card] = ()
+    reference: str = ""
+    views: Sequence[View] = ()
+    verdicts: Sequence[str] = ()
+    is_open: bool = False
 
     @property
     def is_empty(self) -> bool:

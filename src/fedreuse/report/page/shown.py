@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
 from fedreuse.report.gather import settings_of
 from fedreuse.report.statistics.intervals import t_interval
-from fedreuse.report.variants import DIRECTIONS, Variant, by_variant
+from fedreuse.report.variants import DIRECTIONS, Variant, by_variant, reference_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fedreuse.report.results import Result
 
-__all__ = ["Shown", "interval_over"]
+__all__ = ["ENOUGH_SEEDS", "Shown"]
+
+ENOUGH_SEEDS = 5
+"""Smallest number of seeds for which figures show Student's interval; below it, the range of the seeds."""
+_SHARES = {"accuracy": 100.0, "auc": 1.0, "macro_f1": 1.0, "micro_f1": 1.0}
+"""Metrics between 0 and a largest value, in the unit of the figures."""
+_MOST_REFERENCES = 16
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,43 @@ class Shown:
         """The unit of a score."""
         return " %" if self.metric == "accuracy" else ""
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Lowest and highest possible score in the unit of the figures; None for a metric without such limits."""
+        return (0.0, _SHARES[self.metric]) if self.metric in _SHARES else None
+
+    @cached_property
+    def references(self) -> list[str]:
+        """Variants to compare with, the usual one first; empty for a single variant."""
+        usual = reference_of(self.variants)
+        if usual is None or len(self.variants) < 2:
+            return []
+        return list(dict.fromkeys([usual.name, *(variant.name for variant in self.variants)]))[:_MOST_REFERENCES]
+
+    def spread(self, values: Sequence[float], is_score: bool = True) -> tuple[float, float] | None:
+        """Return the ends of an error bar: Student's 95 % interval, or with few seeds their range; None for one seed.
+
+        Ends of scores stay within the limits of the metric.
+        """
+        if len(values) < 2:
+            return None
+        ends = t_interval(values) if len(values) >= ENOUGH_SEEDS else (min(values), max(values))
+        if ends is None:
+            return None
+        low, high = self.limits if is_score and self.limits else (float("-inf"), float("inf"))
+        return max(ends[0], low), min(ends[1], high)
+
+    @property
+    def spread_text(self) -> str:
+        """The meaning of error bars and bands, for texts."""
+        seeds = [len(variant.results) for variant in self.begun]
+        if not seeds or max(seeds) < 2:
+            return "no error bars: one seed"
+        if min(seeds) >= ENOUGH_SEEDS:
+            return "Student's 95 % interval over seeds"
+        few = f"lowest to highest seed (fewer than {ENOUGH_SEEDS} seeds)"
+        return few if max(seeds) < ENOUGH_SEEDS else f"Student's 95 % interval, or {few}"
+
     @cached_property
     def boundaries(self) -> list[str]:
         """Boundaries counted by every run with at least one round, in the order of tables."""
@@ -108,9 +151,3 @@ class Shown:
     @cached_property
     def _indices(self) -> Mapping[str, int]:
         return {name: at for at, name in enumerate(self.names)}
-
-
-def interval_over(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return Student's 95 % interval over seeds; None for one seed."""
-    ends = t_interval(values)
-    return None if ends is None else (ends.low, ends.high)

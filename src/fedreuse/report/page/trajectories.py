@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.report.page.section import Choice, Figure, Section, shorts
-from fedreuse.report.page.shown import interval_over
+from fedreuse.report.page.shown import ENOUGH_SEEDS
 from fedreuse.report.target_costs import target_table
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def trajectories(shown: Shown, targets: Sequence[float] = ()) -> Section:
         return Section("trajectories", "Learning curves", ["These runs have no validation scores."])
     data = {
         "lines": lines,
+        "limits": shown.limits,
         "targets": [shown.factor * target for target in targets],
         "metric": f"validation {shown.metric}{shown.unit and ' in %'}",
     }
@@ -41,7 +42,7 @@ def trajectories(shown: Shown, targets: Sequence[float] = ()) -> Section:
     )
     tables = [target_table(shown.results, target) for target in targets]
     lead = [] if targets else ["`fedreuse report ... --target 80` adds the cost to reach a score."]
-    return Section("trajectories", "Learning curves", lead, [figure], tables)
+    return Section("trajectories", "Learning curves", lead, [figure], tables, is_open=True)
 
 
 def _line(shown: Shown, variant: Variant) -> dict[str, Any] | None:
@@ -52,7 +53,7 @@ def _line(shown: Shown, variant: Variant) -> dict[str, Any] | None:
         return None
     at = np.array(common) - 1
     scores = np.stack([values[np.searchsorted(rounds, common)] for rounds, values in taken]) * shown.factor
-    bands = [interval_over(column.tolist()) for column in scores.T]
+    bands = [shown.spread(column.tolist()) for column in scores.T]
 
     def spent(read: Callable[[Result], np.ndarray]) -> list[float | int | None]:
         return shorts(np.stack([np.cumsum(read(result))[at] for result in variant.results]).mean(0))
@@ -67,6 +68,7 @@ def _line(shown: Shown, variant: Variant) -> dict[str, Any] | None:
         "is_complete": all(result.is_complete for result in variant.results),
         "rounds": common,
         "mean": shorts(scores.mean(0)),
+        "each": [shorts(row) for row in scores] if 1 < len(scores) < ENOUGH_SEEDS else [],
         "band": None
         if bands[0] is None
         else [shorts(end) for end in zip(*(band or (0, 0) for band in bands), strict=True)],
@@ -83,4 +85,4 @@ def _description(shown: Shown, lines: Sequence[dict[str, Any]]) -> str:
         f"{line['mean'][-1]:.4g}{shown.unit} in round {line['rounds'][-1]}"
         for line in lines
     )
-    return f"One line per variant: the mean over seeds, with Student's 95 % interval as a band. {ends}."
+    return f"One line per variant: the mean over seeds; bands: {shown.spread_text}. {ends}."
