@@ -48,7 +48,10 @@ def draw(place: Path = PLACE) -> None:
         axes.text(sizes[-1] * factor, scores[-1] + shift, label, color=colour, ha=side, fontsize=10, fontweight="bold")
     (left, _), (right, height) = ends["lean 0.02"], ends["dense FedAvg"]
     axes.annotate(
-        "", (left * 1.1, height), (right * 0.93, height), arrowprops={"arrowstyle": "->", "color": COLOURS[3], "lw": 1.6}
+        "",
+        (left * 1.1, height),
+        (right * 0.93, height),
+        arrowprops={"arrowstyle": "->", "color": COLOURS[3], "lw": 1.6},
     )
     axes.text(
         (left * right) ** 0.5 * 1.6,
