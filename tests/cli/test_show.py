@@ -11,6 +11,7 @@ import pytest
 from fedreuse.cli.show import parse_target
 from fedreuse.core.errors import ConfigError
 from fedreuse.runs.launch import run
+from fedreuse.store.manifest import MANIFEST, manifest_text
 from tests.cli.conftest import Invoke
 from tests.tiny import seal_again, tiny
 
@@ -153,3 +154,20 @@ def test_a_run_that_stopped_early_says_so_and_names_its_model(invoke: Invoke, tm
     told = " ".join(invoke("show", tmp_path / "run").stdout.split())
     assert "rounds 3 of 9, stopped early (rounds.patience)" in told
     assert "model of round 1" in told
+
+
+DEEP = "task: " + "[" * 100_000 + "]" * 100_000
+DOUBLED = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 40))
+
+
+@pytest.mark.parametrize("text", [DEEP, DOUBLED])
+@pytest.mark.parametrize("words", [("show",), ("show", "--full"), ("report",), ("list", "runs")])
+def test_a_configuration_that_is_a_bomb_ends_no_command(
+    invoke: Invoke, complete: Path, tmp_path: Path, words: tuple[str, ...], text: str
+) -> None:
+    place = Path(shutil.copytree(complete, tmp_path / "runs" / "bomb"))
+    (place / "config.yaml").write_text(text)
+    (place / MANIFEST).write_text(manifest_text(place))  # the digests fit, so that it is parsed
+    shown = invoke(*words, place if words[0] == "show" else place.parent)
+    assert shown.exit_code in (0, 2), shown.output
+    assert shown.exception is None or isinstance(shown.exception, SystemExit)

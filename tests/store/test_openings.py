@@ -73,6 +73,26 @@ def test_the_second_opening_in_a_folder_begins_a_ledger_that_has_the_first(tmp_p
     assert len(openings_behind([tmp_path / "a"])) == 3
 
 
+BAD_RECORDS = {
+    "deep": "[" * 100_000,
+    "lists": json.dumps({"digest": ["digest"], "model": {}, "opened": 3}),
+    "numbers": json.dumps({"digest": 1, "model": 2, "opened": 3}),
+    "cut": '{"digest": "dig',
+    "other": "3",
+}
+
+
+@pytest.mark.parametrize("file", [RECORD_FILE, "config.yaml", "provenance.json"])
+@pytest.mark.parametrize("kind", BAD_RECORDS)
+def test_a_bad_record_of_a_sibling_does_not_end_another_run(tmp_path: Path, kind: str, file: str) -> None:
+    record(tmp_path / "good", "good")
+    record(tmp_path / "bad", "bad")
+    (tmp_path / "bad" / file).write_text(BAD_RECORDS[kind])
+    note_opening(tmp_path / "mine", CONFIG, "id mine", "digest", "mine")
+    assert [json.loads(line)["run"] for line in lines(tmp_path)] == ["good", "mine"]
+    assert len(openings_behind([tmp_path / "good", tmp_path / "bad"])) == 2
+
+
 def test_no_ledger_begins_in_a_folder_shared_by_all_users(tmp_path: Path) -> None:
     record(tmp_path / "a", "a")
     tmp_path.chmod(0o1777)

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from fedreuse.learning.datasets.fetch import Progress
 
-__all__ = ["check_command", "fetch_command", "list_command"]
+__all__ = ["check_command", "clear_command", "fetch_command", "list_command"]
 
 data_app = typer.Typer(
     no_args_is_help=True,
-    help="List, fetch, check, show and split datasets.",
+    help="List, fetch, check, show and split datasets; clear converted copies.",
     epilog="Example: fedreuse data fetch fashion_mnist",
 )
 app.add_typer(data_app, name="data")
@@ -97,6 +97,23 @@ def check_command(name: Name, folder: Folder = None, as_json: AsJson = False) ->
             f'  digest="{found.digest}",',
             "  array_digests=(", *(f'    "{digest}",' for digest in found.array_digests), "  ),",
         )  # fmt: skip
+
+
+@data_app.command("clear", epilog="Example: fedreuse data clear")
+def clear_command(folder: Folder = None, as_json: AsJson = False) -> None:
+    """Remove the converted copies of your own large files.
+
+    They are made again at the next start that needs them. Fetched datasets stay.
+    """
+    from fedreuse.learning.datasets.folder import data_home
+    from fedreuse.learning.files.cache import CONVERTED, clear_converted
+
+    place = data_home(folder) / CONVERTED
+    freed = clear_converted(place)
+    if as_json:
+        show_json({"folder": str(place), "bytes": freed})
+    else:
+        show_lines(f"{freed / 1e6:,.2f} MB removed from {place}")
 
 
 class _Transfers:

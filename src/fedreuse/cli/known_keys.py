@@ -6,12 +6,12 @@ file, so that typing errors are reported, and the shell completes keys, in a fra
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import ConfigError, suggest
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _schema_file() -> Path:
 
 @cache
 def _schema() -> Node:
-    schema: Node = json.loads(_schema_file().read_text(encoding="utf-8"))
+    schema: Node = read_json(_schema_file())
     return schema
 
 

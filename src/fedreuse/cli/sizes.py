@@ -120,11 +120,11 @@ def _spec(network: str) -> Any:
     """Return a name as it is, a mapping parsed as in a configuration."""
     if not network.startswith("{"):
         return network
-    import yaml
+    from fedreuse.core.bounded import parse_yaml
 
     try:
-        return yaml.safe_load(network)
-    except yaml.YAMLError:
+        return parse_yaml(network)
+    except ValueError:
         raise ConfigError(f"--network: {network!r} is not a mapping; write it as {{name: cnn, norm: group}}") from None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from fedreuse.config.fields import meanings
+from fedreuse.core.bounded import parse_yaml
 from fedreuse.core.errors import ConfigError, UserError, suggest
 from fedreuse.core.registry import REGISTRIES, Registry, describe_fields, named_plain
 
@@ -164,7 +165,7 @@ def card_summary(name: str) -> str:
 def card_facts(name: str) -> dict[str, Any]:
     """Return the front matter of a card; empty without one."""
     head = re.match(r"---\n(.*?)^---$", read_card(name), re.M | re.S)
-    return yaml.safe_load(head[1]) if head else {}
+    return parse_yaml(head[1]) if head else {}
 
 
 def summary_of(cls: type[Any]) -> str:

@@ -12,7 +12,8 @@ import yaml
 from fedreuse.config.changes import tree_of
 from fedreuse.config.shipped import find_config
 from fedreuse.core.allowed import allow as allow_imports
-from fedreuse.core.errors import ConfigError, suggest
+from fedreuse.core.bounded import MAX_YAML_BYTES, check_yaml, read_bytes
+from fedreuse.core.errors import ConfigError, shortened, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,11 +25,12 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file that holds a mapping, and allow imports from its folder."""
     path = find_config(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bytes(path, MAX_YAML_BYTES).decode()
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; {_nearby(path)}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from None
+    _check(text, str(path))
     loader = _Loader(text)
     loader.name = str(path)
     try:
@@ -52,10 +54,19 @@ def _read_override(override: str) -> tuple[str, Any]:
     key, equals, text = override.partition("=")
     if not equals or not key:
         raise ConfigError(f"'{override}' is not an override; write key=value, for example rounds.count=30")
+    _check(text, f"'{shortened(override, 60)}'")
     try:
         return key, yaml.load(text, _Loader)
     except yaml.YAMLError:
         raise ConfigError(f"'{override}': the value after = is not valid YAML; quote it if it is text") from None
+
+
+def _check(text: str, where: str) -> None:
+    """Refuse YAML that is too deep or whose aliases expand to too much."""
+    try:
+        check_yaml(text)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}; a configuration is smaller, so look for a mistake in it") from None
 
 
 def _nearby(path: Path) -> str:

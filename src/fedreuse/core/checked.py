@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from fedreuse.core.bounded import parse_json
+
 __all__ = ["CHECK", "parse_checked", "with_check"]
 
 CHECK = "check"
@@ -29,10 +31,7 @@ def parse_checked(text: str | bytes, is_required: bool = True) -> dict[str, Any]
     Raises:
         ValueError: If the text is no JSON mapping, or its checksum is absent or wrong.
     """
-    try:
-        content = json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    content = parse_json(text)
     if not isinstance(content, dict):
         raise ValueError("it holds no mapping")
     if (is_required or CHECK in content) and content.get(CHECK) != _sum(_unchecked(content)):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedreuse.core.bounded import MAX_LIST_BYTES, read_arrays, read_json
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import ConfigError, RunDirectoryError, require
 from fedreuse.core.files import write_whole
@@ -207,7 +206,7 @@ class Schedule:
     def load(cls, path: Path) -> Schedule:
         """Read the file that `save` wrote and verify its digest."""
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = read_json(path, MAX_LIST_BYTES)
             cohorts = tuple(tuple(clients) for clients in content["cohorts"])
             schedule = cls(cohorts, content["seed"], content["num_clients"])
             written = content["digest"]
@@ -280,7 +279,7 @@ def _difference(frozen: Schedule, drawn: Schedule) -> str:
 def _read_json(path: Path) -> Any:
     """Read the JSON file that the availability names."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path, MAX_LIST_BYTES)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{WHERE}.file: {path} cannot be read as JSON ({error}); fix the path or the file") from None
 
@@ -289,15 +288,12 @@ def _read_probabilities(path: Path, num_clients: int) -> np.ndarray:
     """Read one probability per client, from JSON or npz."""
     try:
         if path.suffix == ".npz":
-            if not zipfile.is_zipfile(path):
-                raise ValueError("not an npz file" if path.exists() else "no such file")
-            with np.load(path, allow_pickle=False) as arrays:
-                content = arrays["probabilities"]
+            content = read_arrays(path, ["probabilities"])["probabilities"]
         else:
             content = _read_json(path)
             content = content["probabilities"] if isinstance(content, dict) else content
         probabilities = np.asarray(content, dtype=np.float64)
-    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise ConfigError(
             f"{WHERE}.file: {path} holds no probabilities ({error}); "
             "give a JSON list of numbers, or an npz with the array probabilities"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from fedreuse.config.run_config import RunConfig, load
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.events import Failed, Started
 from fedreuse.core.listener import Listener, Listeners
@@ -187,7 +187,7 @@ def _at_home(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConf
     if not known.exists():
         schema = assemble(config, at_server(config.task, [0] * config.task.clients)).schema
         directory.write_json(EXAMPLES_FILE, elsewhere.census(schema, config.task.clients, directory.log))
-    return at_server(config.task, json.loads(known.read_text()))
+    return at_server(config.task, read_json(known))
 
 
 def _freeze(config: RunConfig, directory: RunDirectory, secret: bytes | None) -> Schedule:

@@ -25,7 +25,7 @@ import zstandard
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
-from fedreuse.store.names import relative_name
+from fedreuse.core.names import relative_name
 
 __all__ = ["MAX_BYTES", "MAX_MEMBERS", "SUFFIX", "folders_in", "is_archive", "name_of", "opened", "pack"]
 

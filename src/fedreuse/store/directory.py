@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,16 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import yaml
 from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from fedreuse.accounting.boundaries.boundary import Reference
 from fedreuse.accounting.ledger import EventRow, LedgerRow, row_from_plain
 from fedreuse.accounting.traffic import savings
+from fedreuse.core.bounded import json_lines, parse_json, parse_yaml
 from fedreuse.core.checked import CHECK, parse_checked
 from fedreuse.core.errors import RunDirectoryError, shortened, suggest
-from fedreuse.core.files import YAML_LOADER
 from fedreuse.core.formats import RUN_DIRECTORY
 from fedreuse.store.archive import SUFFIX, folders_in, opened
 from fedreuse.store.journal import Journal
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["FINAL_LEDGER", "JOURNAL", "SERVER_FOLDER", "RunDirectory", "find_runs", "no_runs", "reference_to_plain"]
 
 _CONFIG, _PROVENANCE, _OPENING, _MODEL = "config.yaml", "provenance.json", "test-opened.json", "model.safetensors"
-_SIGNS_OF_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, SafetensorError, yaml.YAMLError)
+_SIGNS_OF_DAMAGE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, SafetensorError)
 
 
 class RunDirectory(RunWriter):
@@ -123,7 +121,7 @@ class RunDirectory(RunWriter):
         """The resolved configuration."""
         data = self._read(_CONFIG)
         with self._reading(_CONFIG):
-            plain: dict[str, Any] = yaml.load(data, YAML_LOADER)
+            plain: dict[str, Any] = parse_yaml(data)
             if not isinstance(plain, dict):
                 raise ValueError("it holds no mapping")
         return plain
@@ -175,7 +173,7 @@ class RunDirectory(RunWriter):
             return []
         data = self._read(METRICS)
         with self._reading(METRICS):
-            return [dict(json.loads(line)) for line in data.decode().splitlines()]
+            return [dict(row) for row in json_lines(data)]
 
     def metric(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return rounds and values of one metric; rounds without a value are left out.
@@ -324,7 +322,7 @@ class RunDirectory(RunWriter):
 
     def _parsed(self, data: bytes) -> dict[str, Any]:
         """Parse JSON; the files that carry their own checksum must match it."""
-        return dict(json.loads(data)) if self._as_it_is else parse_checked(data, is_required=False)
+        return dict(parse_json(data)) if self._as_it_is else parse_checked(data, is_required=False)
 
     def _read(self, name: str) -> bytes:
         """Return the bytes of a file, compared with its digest."""
@@ -413,6 +411,6 @@ def reference_to_plain(reference: Reference) -> dict[str, int]:
 def _round_of(line: bytes) -> int:
     """Return the round of a line of metrics; 0 for a line that a crash cut."""
     try:
-        return int(json.loads(line)["round"])
+        return int(parse_json(line)["round"])
     except (ValueError, TypeError, LookupError):
         return 0

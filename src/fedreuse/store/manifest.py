@@ -10,8 +10,8 @@ from typing import Any
 
 from fedreuse.core.checked import parse_checked, with_check
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.names import inside, relative_name
 from fedreuse.store.archive import opened
-from fedreuse.store.names import inside, relative_name
 
 __all__ = [
     "EVIDENCE",

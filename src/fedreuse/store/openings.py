@@ -18,10 +18,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from fedreuse.core.bounded import parse_json, read_json, read_yaml
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.core.files import YAML_LOADER
 from fedreuse.store.archive import opened
 
 __all__ = [
@@ -67,6 +65,11 @@ class SplitOpening:
     run: str
     model: str
     opened: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that all fields are texts: they come from files."""
+        if not all(isinstance(part, str) for part in asdict(self).values()):
+            raise TypeError("a record of a test evaluation holds texts only")
 
     @property
     def look(self) -> tuple[str, str, str]:
@@ -168,12 +171,11 @@ def _own(run: Path) -> SplitOpening | None:
     """Return the evaluation that a run itself recorded; None without one."""
     folder = opened(run)
     try:
-        record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
-        config = yaml.load((folder / "config.yaml").read_text(encoding="utf-8"), YAML_LOADER)
-        run_id = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["run_id"]
-        name, selection = config["task"]["name"], selection_of(config)
-        return SplitOpening(name, record["digest"], selection, run_id, run.name, record["model"], record["opened"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, yaml.YAMLError):
+        record, config = read_json(folder / RECORD_FILE), read_yaml(folder / "config.yaml")
+        run_id = read_json(folder / "provenance.json")["run_id"]
+        known = (record["digest"], selection_of(config), run_id, run.name, record["model"], record["opened"])
+        return SplitOpening(config["task"]["name"], *known)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None  # no record, or a damaged one, which readers of the run report
 
 
@@ -189,7 +191,7 @@ def _read(path: Path) -> list[SplitOpening]:
     openings = []
     for number, line in enumerate(_whole_lines(path).splitlines(), start=1):
         try:
-            content = json.loads(line)
+            content = parse_json(line)
             openings.append(SplitOpening(**{key: str(part) for key, part in content.items() if key in known}))
         except (ValueError, TypeError, AttributeError) as error:
             raise RunDirectoryError(

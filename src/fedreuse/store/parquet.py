@@ -9,7 +9,12 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["from_parquet", "to_parquet"]
+from fedreuse.core.bounded import check_table
+
+__all__ = ["MAX_TABLE_BYTES", "from_parquet", "to_parquet"]
+
+MAX_TABLE_BYTES = 1 << 30
+"""Most bytes that a table may unpack to; a ledger of a million messages has about 200 MB."""
 
 _WORK = pa.struct(
     [("training_steps", pa.int64()), ("training_examples", pa.int64()), ("proxy_gradients", pa.int64()),
@@ -38,6 +43,7 @@ def to_parquet(rows: list[dict[str, Any]], table: Literal["ledger", "events"]) -
 def from_parquet(data: bytes) -> list[dict[str, Any]]:
     """Return the rows of a Parquet file; a ValueError if the bytes are not one."""
     try:
+        check_table(pq.read_metadata(BytesIO(data)), MAX_TABLE_BYTES)
         table = pq.read_table(BytesIO(data))
         columns = [_plain(column.combine_chunks()) for column in table.columns]
     except (pa.ArrowException, OSError, KeyError) as error:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.bounded import MAX_LIST_BYTES, read_json
 from fedreuse.core.errors import FedreuseError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _num_refused(directory: RunDirectory) -> int:
 def _cohort(directory: RunDirectory, number: int) -> tuple[int, ...]:
     """Return the clients selected for a round, from the schedule that is drawn before the first."""
     try:
-        schedule: Mapping[str, Any] = json.loads(directory.file("schedule.json").read_text())
+        schedule: Mapping[str, Any] = read_json(directory.file("schedule.json"), MAX_LIST_BYTES)
         return tuple(schedule["cohorts"][number - 1])
     except (OSError, ValueError, LookupError, TypeError):
         return ()  # not drawn yet, or after the last round

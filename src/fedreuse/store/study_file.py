@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.names import inside
 from fedreuse.store.archive import opened
-from fedreuse.store.names import inside
 
 __all__ = ["PLAN_FILE", "STUDY_FILE", "read_study", "registered_plans"]
 
@@ -25,7 +25,7 @@ def read_study(folder: Path) -> dict[str, Any]:
     """
     path = folder / STUDY_FILE
     try:
-        content = json.loads(opened(path).read_text(encoding="utf-8"))
+        content = read_json(opened(path))
         if not isinstance(content, dict) or not isinstance(content.get("runs"), list):
             raise ValueError("no list of runs")
         for entry in content["runs"]:
@@ -52,7 +52,7 @@ def registered_plans(folder: Path) -> list[dict[str, Any]]:
     if not opened(path).exists():
         return []
     try:
-        plans = [dict(plan) for plan in json.loads(opened(path).read_text(encoding="utf-8"))["plans"]]
+        plans = [dict(plan) for plan in read_json(opened(path))["plans"]]
         if not all(isinstance(plan["digest"], str) and isinstance(plan["registered"], str) for plan in plans):
             raise ValueError("a plan without digest or date")
     except (OSError, ValueError, LookupError, TypeError) as error:

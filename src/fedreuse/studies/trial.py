@@ -22,6 +22,7 @@ import yaml
 
 from fedreuse.config.run_config import load
 from fedreuse.core.allowed import allow
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import ConfigError, DataError, RunDirectoryError, RunError, UserError, require, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.learning.data import datasets
@@ -286,7 +287,7 @@ def _stored(request: Request, place: Path) -> dict[str, Any]:
     if not file.exists():
         return {"request": request.identity}
     try:
-        stored: dict[str, Any] = json.loads(file.read_text())
+        stored: dict[str, Any] = read_json(file)
         known = stored["request"]
     except (ValueError, KeyError, TypeError):
         raise RunDirectoryError(f"{file} is damaged; move {place} away, or choose another `out`") from None

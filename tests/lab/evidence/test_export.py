@@ -233,6 +233,18 @@ def test_a_forged_manifest_writes_nothing_outside(whole: Path, tmp_path: Path, n
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["metrics.jsonl", "config.yaml", "COMPLETE"])
+def test_a_link_is_neither_followed_nor_written_through(whole: Path, tmp_path: Path, name: str) -> None:
+    study = Path(shutil.copytree(whole, tmp_path / "study"))
+    run = first_run(study).path
+    (run / name).rename(tmp_path / "elsewhere")
+    (run / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(RunDirectoryError, match="symbolic link"):
+        export_results(study, tmp_path / "out")
+    assert not [file for file in (tmp_path / "out").rglob(name) if file.parent.name == run.name]
+
+
+@pytest.mark.slow
 def test_a_folder_of_searches_is_one_archive(search: Path, tmp_path: Path) -> None:
     for name in ("first", "second"):
         shutil.copytree(search, tmp_path / "searches" / name)

@@ -37,7 +37,7 @@ def test_an_npz_and_a_folder_of_npy_give_the_same(tmp_path: Path) -> None:
         ({"label": np.arange(3)}, r"the array 'label' is int64 of shape \(3,\), but there are 8 inputs"),
         ({"inputs": np.arange(8)}, r"the array 'inputs' is int64 of shape \(8,\); inputs are numbers, one row"),
         ({"inputs": np.array([["a"]] * 8)}, r"inputs are numbers"),
-        ({"label": np.array([{}] * 8, dtype=object)}, r"'label' cannot be read \(Object arrays"),
+        ({"label": np.array([{}] * 8, dtype=object)}, r"'label' cannot be read \(it holds Python objects"),
     ],
 )
 def test_wrong_arrays(tmp_path: Path, changes: dict[str, np.ndarray], message: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import fedreuse
 from fedreuse.compression.wire.envelope import VERSION
 from fedreuse.config.recipe import Recipe
+from fedreuse.core.bounded import parse_json
 from fedreuse.core.errors import WireError
 from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout
@@ -47,7 +48,7 @@ class Agreement:
             WireError: Another version of fedreuse, a part from elsewhere, or malformed bytes.
         """
         try:
-            plain = json.loads(data)
+            plain = parse_json(data)
             versions = plain["fedreuse"], plain["wire"]
             if versions != (fedreuse.__version__, VERSION):
                 raise WireError(

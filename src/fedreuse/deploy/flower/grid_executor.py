@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from flwr.app import Message
 
 from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import WireError, refusal
 from fedreuse.core.files import write_whole
 from fedreuse.deploy.flower.frame import Frame, work_of
@@ -92,7 +93,7 @@ def _instance(directory: Path, is_resumed: bool) -> str:
     """Return the name under which clients store their state of this run; a resumed run keeps its name."""
     path = directory / "deployment.json"
     if is_resumed and path.exists():
-        return str(json.loads(path.read_text())["instance"])
+        return str(read_json(path)["instance"])
     instance = secrets.token_hex(8)
     write_whole(path, (json.dumps({"instance": instance}) + "\n").encode())
     return instance

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.events import Started
 from fedreuse.core.listener import Listeners
@@ -177,7 +177,7 @@ def _check(federation: LocalFederation, directory: RunDirectory, state: Mapping[
 def _state(place: Path) -> dict[str, Any]:
     """Return the state that the server app wrote; empty before it starts."""
     try:
-        state: dict[str, Any] = json.loads((place / STATE_FILE).read_text())
+        state: dict[str, Any] = read_json(place / STATE_FILE)
     except FileNotFoundError:
         return {}
     return state

@@ -14,6 +14,7 @@ from zlib import crc32
 import numpy as np
 from safetensors.numpy import save as save_arrays
 
+from fedreuse.core.bounded import parse_json
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.formats import CLIENT_STORE
 from fedreuse.core.values import flatten, unflatten
@@ -58,7 +59,7 @@ def read_state(data: bytes | memoryview, schema: ModelSchema, where: str) -> Any
         if crc32(packed).to_bytes(_CHECK_BYTES, "little") != check:
             raise ValueError("wrong checksum")
         arrays = _views(packed)
-        document = json.loads(arrays.pop(_PLAIN).tobytes())
+        document = parse_json(arrays.pop(_PLAIN).tobytes())
         CLIENT_STORE.check(document.get("format"), where)
         if document["schema"] != schema.digest:
             raise RunDirectoryError(
@@ -85,7 +86,7 @@ def map_state(path: Path, schema: ModelSchema) -> Any:
 def _views(packed: memoryview) -> dict[str, np.ndarray]:
     """Return the arrays of a safetensors file as views."""
     start = _LENGTH_BYTES + int.from_bytes(packed[:_LENGTH_BYTES], "little")
-    header = json.loads(bytes(packed[_LENGTH_BYTES:start]))
+    header = parse_json(packed[_LENGTH_BYTES:start])
     header.pop("__metadata__", None)
     arrays = {}
     for name, entry in header.items():

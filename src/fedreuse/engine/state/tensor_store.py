@@ -6,12 +6,12 @@ checkpoint names it any more. A crash at any moment therefore leaves every file 
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.errors import RunDirectoryError, RunError
-from fedreuse.core.files import write_whole
+from fedreuse.core.files import sync_folder, write_whole
 from fedreuse.core.int_map import Deferred
+from fedreuse.core.names import inside
 from fedreuse.core.values import nbytes, value
 from fedreuse.engine.state.state_file import map_state, write_state
 
@@ -87,17 +87,13 @@ class TensorStore:
 
     def open(self, entry: StoredEntry) -> StoredFile:
         """Return the file that a checkpoint names; paths outside of the folder are refused."""
-        if os.sep in entry.file or not entry.file.endswith(".safetensors"):
+        if "/" in entry.file or not entry.file.endswith(".safetensors"):
             raise RunDirectoryError(f"the checkpoint names {entry.file!r}, which is no file of {self._folder}")
-        return StoredFile(self._folder / entry.file, entry.nbytes, self._schema)
+        return StoredFile(inside(self._folder, entry.file), entry.nbytes, self._schema)
 
     def flush(self) -> None:
         """Sync the directory, so that the names of new files are as durable as their content."""
-        descriptor = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(self._folder)
 
     def remove(self, files: Iterable[StoredFile]) -> None:
         """Delete files that no checkpoint names any more; existing mappings of them stay valid."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from itertools import cycle
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.functional import cross_entropy
 
+from fedreuse.core.bounded import parse_json
 from fedreuse.core.events import RoundDone, Started, Stop
 from fedreuse.core.listener import Listener
 from fedreuse.lab.bench.floor import BareLoop, rounds_alone, rounds_together
@@ -125,4 +125,4 @@ def main(task: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    main(parse_json(sys.argv[1]))

@@ -6,7 +6,6 @@ messages and replies with none. All in one run, because times of two runs on a s
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 import time
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.config.run_config import load
 from fedreuse.config.shipped import find_config
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import RunError
 from fedreuse.deploy.flower.app_folder import PACKAGE, write_app
 from fedreuse.deploy.flower.options import Deployment
@@ -86,7 +86,7 @@ def _wait(federation: LocalFederation, result: Path, tell: Callable[[str], objec
 def _measured(result: Path) -> tuple[list[Row], bool]:
     if not result.exists():
         return [], False
-    content = json.loads(result.read_text())
+    content = read_json(result)
     return content["rows"], content["is_complete"]
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from fedreuse.core.bounded import parse_json
 from fedreuse.core.errors import RunError, UserError
 
 __all__ = [
@@ -99,7 +100,7 @@ class Contender:
         if not line:
             self._errors.seek(0)
             raise RunError(f"{self.name} ended early:\n{self._errors.read().decode(errors='replace')[-2000:]}")
-        return {**json.loads(line), "cpu_seconds": cpu_seconds(self._process.pid) - before}
+        return {**parse_json(line), "cpu_seconds": cpu_seconds(self._process.pid) - before}
 
     def close(self) -> None:
         """End the process; kill it after a minute."""

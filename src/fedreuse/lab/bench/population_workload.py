@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -10,6 +9,7 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.config.run_config import load
+from fedreuse.core.bounded import parse_json
 from fedreuse.core.events import RoundDone, Started, Stop
 from fedreuse.core.listener import Listener
 from fedreuse.lab.bench.turn import Turn
@@ -87,4 +87,4 @@ def main(task: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    main(parse_json(sys.argv[1]))

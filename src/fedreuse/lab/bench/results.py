@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
 from fedreuse.store.provenance import provenance
@@ -49,7 +50,7 @@ def made_now(bench: str, settings: Mapping[str, Any], rows: Sequence[Row]) -> Re
 def read(path: Path) -> Results:
     """Read stored results."""
     try:
-        return Results(**json.loads(path.read_text()))
+        return Results(**read_json(path))
     except (OSError, ValueError, TypeError) as error:
         raise RunDirectoryError(
             f"{path} holds no results of a benchmark ({error}); create them with fedreuse lab bench"
@@ -64,7 +65,7 @@ def read_folder(folder: Path) -> dict[str, Results]:
 
 def _is_other(path: Path) -> bool:
     try:
-        content = json.loads(path.read_text())
+        content = read_json(path)
     except ValueError:
         return False  # not JSON: `read` raises
     return isinstance(content, dict) and "bench" not in content

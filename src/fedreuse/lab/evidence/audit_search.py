@@ -10,16 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from fedreuse.core.bounded import read_yaml
 from fedreuse.core.errors import ConfigError, RunDirectoryError, RunError
-from fedreuse.core.files import YAML_LOADER
+from fedreuse.core.names import inside
 from fedreuse.lab.evidence.audit_study import check_export, one_version
 from fedreuse.store.archive import opened
 from fedreuse.store.consistency import Check, same
 from fedreuse.store.directory import RunDirectory
 from fedreuse.store.manifest import EVIDENCE
-from fedreuse.store.names import relative_name
 from fedreuse.studies.tuning.judging import judge
 from fedreuse.studies.tuning.outcome import read_trials
 from fedreuse.studies.tuning.rules import Trial
@@ -162,7 +160,7 @@ def _choice(search: _Search) -> Check:
         chosen = []
     same("the choice", [trial.number for trial in chosen], outcome["chosen"])
     for trial, name in zip(chosen, outcome["configurations"], strict=True):
-        frozen = yaml.load(opened(search.place / relative_name(name)).read_bytes(), YAML_LOADER)
+        frozen = read_yaml(inside(opened(search.place), name))
         _same_settings(frozen, space.frozen(trial.params).to_plain(), name)
     settings = "; ".join(json.dumps(dict(trial.params)) for trial in chosen)
     return Check("choice", "ok", settings or "no trial satisfies the rule")

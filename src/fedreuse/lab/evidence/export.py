@@ -15,6 +15,7 @@ from typing import Any
 from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
+from fedreuse.core.names import inside
 from fedreuse.lab.evidence.audit import Audit, audit, audit_folder
 from fedreuse.lab.evidence.audit_search import runs_of_search
 from fedreuse.lab.evidence.summary import summary_text
@@ -22,7 +23,6 @@ from fedreuse.lab.gate.probe import PROBES_FILE
 from fedreuse.store.archive import SUFFIX, folders_in, opened, pack
 from fedreuse.store.directory import RunDirectory
 from fedreuse.store.manifest import EVIDENCE, EXPORTED, MANIFEST, ROWS_FILE, digests_of, is_bulk, read_manifest
-from fedreuse.store.names import inside
 from fedreuse.store.openings import LEDGER_FILE
 from fedreuse.store.study_file import PLAN_FILE, STUDY_FILE, read_study
 from fedreuse.studies.tuning.outcome import OUTCOME_FILE, read_trials

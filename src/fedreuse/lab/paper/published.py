@@ -7,8 +7,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from fedreuse.core.bounded import parse_yaml
 from fedreuse.report.variants import Variant
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ MECHANISMS = {
 @cache
 def published() -> Mapping[str, Any]:
     """Return the paper's numbers by table, with their source."""
-    content: Mapping[str, Any] = yaml.safe_load(
+    content: Mapping[str, Any] = parse_yaml(
         resources.files(__package__).joinpath("published.yaml").read_text(encoding="utf-8")
     )
     return content

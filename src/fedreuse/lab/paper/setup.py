@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from fedreuse.core.bounded import read_arrays
 from fedreuse.lab.paper.published import NAMES, published
 from fedreuse.report.tables import Table
 from fedreuse.store.directory import RunDirectory
@@ -70,8 +69,7 @@ def _facts(result: Result) -> dict[str, str | None]:
 
 
 def _num_indices(file: Path) -> int:
-    with np.load(file, allow_pickle=False) as arrays:
-        return len(arrays["indices"])
+    return len(read_arrays(file, ["indices"])["indices"])
 
 
 def _setting(config: Mapping[str, Any], key: str) -> str | None:

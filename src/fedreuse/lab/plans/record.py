@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import RunDirectoryError, UserError
 from fedreuse.core.files import write_whole
 from fedreuse.core.registry import parse, to_plain
@@ -112,7 +113,7 @@ def read_plan(folder: Path) -> PlanRecord | None:
     if not opened(path).exists():
         return None
     try:
-        entries = tuple(_entry(plain) for plain in json.loads(opened(path).read_text(encoding="utf-8"))["plans"])
+        entries = tuple(_entry(plain) for plain in read_json(opened(path))["plans"])
     except (OSError, ValueError, KeyError, TypeError, UserError) as error:
         raise _damaged(path, str(error)) from None
     changed = [entry.digest[:12] for entry in entries if plan_digest(entry.plan, entry.runs) != entry.digest]

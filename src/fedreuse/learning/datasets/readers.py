@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from math import prod
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile
 
 import numpy as np
 
+from fedreuse.core.bounded import read_arrays
 from fedreuse.core.errors import DataError
 from fedreuse.learning.data import Split
 
@@ -20,6 +21,10 @@ __all__ = ["read_cifar_binary", "read_idx", "read_medmnist"]
 _IDX_BYTES = b"\0\0\x08"  # the type byte 8 means unsigned bytes
 _CIFAR_SHAPE = (3, 32, 32)
 _CIFAR_PIXELS = 3 * 32 * 32
+_LARGEST = 64
+"""Largest array that is read, in multiples of the expected one: images of eight times the width and height."""
+_LONGEST_HEADER = 1 << 16
+"""Longest header of an npy file."""
 
 
 def read_idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
@@ -76,15 +81,10 @@ def read_cifar_binary(path: Path, examples: int, num_label_bytes: int) -> Split:
 
 def _member(path: Path, key: str, shape: tuple[int, ...]) -> np.ndarray:
     try:
-        with path.open("rb") as file:  # opened here: np.load would leave a damaged file open
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise DataError(f"{path.name}: a single array, expected an npz archive with {key}")
-            with archive:
-                array: np.ndarray = archive[key]
+        array = read_arrays(path, [key], max_bytes=_LARGEST * prod(shape) + _LONGEST_HEADER)[key]
     except KeyError:
         raise DataError(f"{path.name}: has no {key}, which a MedMNIST file has") from None
-    except (BadZipFile, EOFError, MemoryError, RuntimeError, ValueError, zlib.error) as error:
+    except (OSError, ValueError) as error:
         raise DataError(f"{path.name}: truncated or damaged ({error}), expected a MedMNIST npz file") from None
     if array.shape != shape or array.dtype != np.uint8:
         raise DataError(

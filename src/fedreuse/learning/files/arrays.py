@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedreuse.core.bounded import TooLarge, array_names, map_array, read_arrays
 from fedreuse.core.errors import DataError, suggest
+from fedreuse.learning.files.expansion import allowed_bytes, too_large
 from fedreuse.learning.files.source import CHUNK, Coded, ColumnNames, Facts
 
 if TYPE_CHECKING:
@@ -95,15 +95,12 @@ class ArraySource:
         try:
             if self.path.is_dir():
                 self._require_array(name, sorted(file.stem for file in self.path.glob("*.npy")))
-                mapped: np.ndarray = np.load(self.path / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-                return mapped
-            if not zipfile.is_zipfile(self.path):
-                raise ValueError("not an npz file, or truncated")
-            with np.load(self.path, allow_pickle=False) as archive:
-                self._require_array(name, archive.files)
-                array: np.ndarray = archive[name]
-                return array
-        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+                return map_array(self.path / f"{name}.npy")
+            self._require_array(name, array_names(self.path))
+            return read_arrays(self.path, [name], allowed_bytes([self.path]))[name]
+        except TooLarge as error:
+            raise too_large(f"{self.where}, array '{name}'", error) from None
+        except (OSError, ValueError, TypeError, KeyError, EOFError) as error:
             raise DataError(
                 f"{self.where}: the array '{name}' cannot be read ({error}); write the file again with numpy.savez, "
                 "without objects"

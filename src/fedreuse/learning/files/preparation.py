@@ -19,10 +19,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from fedreuse.core.bounded import TooLarge, check_table
 from fedreuse.core.errors import DataError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.core.streams import first_numbers
 from fedreuse.learning.files.column_rules import Decision, as_numbers, as_texts, inputs_of
+from fedreuse.learning.files.expansion import allowed_bytes, too_large
 from fedreuse.learning.partitions.client_index import ClientIndex
 from fedreuse.learning.splits import hold_out
 
@@ -67,7 +69,9 @@ def read_raw(path: Path) -> pa.Table:
         DataError: The file cannot be read, has no rows, or has two columns of one name.
     """
     try:
-        table = pyarrow.parquet.read_table(path) if path.suffix == ".parquet" else _read_csv(path)
+        table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+    except TooLarge as error:
+        raise too_large(str(path), error) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         first = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
         raise DataError(f"{path}: {first}; the file is damaged, truncated or of another format") from None
@@ -77,6 +81,11 @@ def read_raw(path: Path) -> pa.Table:
     if not len(table):
         raise DataError(f"{path}: the table has a header but no rows; give a file with examples")
     return table
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    check_table(pyarrow.parquet.read_metadata(path), allowed_bytes([path]))
+    return pyarrow.parquet.read_table(path)
 
 
 def _read_csv(path: Path) -> pa.Table:

@@ -14,8 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from fedreuse.core.bounded import TooLarge, check_table
 from fedreuse.core.errors import DataError, suggest
 from fedreuse.learning.files.cells import Cells, cells_of
+from fedreuse.learning.files.expansion import allowed_bytes, too_large
 from fedreuse.learning.files.source import CHUNK, Coded, ColumnNames, Facts
 
 __all__ = ["TableSource", "saved_splits", "table_of"]
@@ -154,7 +156,10 @@ def table_of(paths: Sequence[Path], names: ColumnNames, shape: tuple[int, ...] |
             table = pa.concat_tables([pyarrow.csv.read_csv(path) for path in paths], promote_options="permissive")
             return TableSource(where, table.schema, lambda columns: iter(table.select(list(columns)).to_batches(CHUNK)),
                                names, shape)  # fmt: skip
-        schemas = [pyarrow.parquet.read_schema(path) for path in paths]
+        limit = allowed_bytes(paths)
+        schemas = [_checked_schema(path, limit) for path in paths]
+    except TooLarge as error:
+        raise too_large(where, error) from None
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{where}: {_first_line(error)}; the file is damaged, truncated or of another format") from None
     for path, schema in zip(paths, schemas, strict=True):
@@ -164,11 +169,23 @@ def table_of(paths: Sequence[Path], names: ColumnNames, shape: tuple[int, ...] |
             )
 
     def batches(columns: Sequence[str]) -> Iterator[Any]:
+        total = 0
         for path in paths:
             with pyarrow.parquet.ParquetFile(path) as file:
-                yield from file.iter_batches(CHUNK, columns=list(columns))
+                for batch in file.iter_batches(CHUNK, columns=list(columns)):
+                    total += batch.nbytes  # texts and images that repeat are stored once, and unpacked here
+                    if total > limit:
+                        raise too_large(where, TooLarge(f"its columns have more than {limit:,} bytes"))
+                    yield batch
 
     return TableSource(where, schemas[0], batches, names, shape)
+
+
+def _checked_schema(path: Path, limit: int) -> Any:
+    """Return the columns of a Parquet file; refuse one that unpacks to more than the limit."""
+    with pyarrow.parquet.ParquetFile(path) as file:
+        check_table(file.metadata, limit)
+        return file.schema_arrow
 
 
 def saved_splits(path: Path, names: ColumnNames, shape: tuple[int, ...] | None) -> dict[str, TableSource]:

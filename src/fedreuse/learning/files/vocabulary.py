@@ -5,7 +5,6 @@ A fixed rule gives all clients the same numbers without any exchange, and nothin
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import ConfigError, DataError
 
 __all__ = ["PADDING", "UNKNOWN", "TokenKind", "Vocabulary", "from_rule", "from_tokenizer", "num_tokens", "tokens_of"]
@@ -145,7 +145,7 @@ def _padding(tokenizer: Any, folder: Path) -> int | None:
     if tokenizer.padding is not None:
         return int(tokenizer.padding["pad_id"])
     try:
-        setting = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8")).get("pad_token")
+        setting = read_json(folder / "tokenizer_config.json").get("pad_token")
     except (OSError, ValueError, AttributeError):
         return None
     word = setting.get("content") if isinstance(setting, dict) else setting

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.networks.readout import window
@@ -140,7 +140,7 @@ def folder_of(path: str) -> Path:
 
 def _settings(folder: Path) -> dict[str, Any]:
     try:
-        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        settings = read_json(folder / "config.json")
     except (OSError, ValueError) as error:
         raise ConfigError(f"network.path: {folder / 'config.json'} cannot be read ({error}); name another") from None
     if not isinstance(settings, dict) or "auto_map" in settings:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedreuse.core.bounded import read_arrays
 from fedreuse.core.errors import DataError
 from fedreuse.core.files import write_whole
 from fedreuse.learning.data import digest_of
@@ -106,12 +105,9 @@ class ClientIndex:
             DataError: The file is absent, damaged, or has other arrays.
         """
         try:
-            if not zipfile.is_zipfile(path):
-                raise ValueError("not an npz file" if path.exists() else "no such file")
-            with np.load(path, allow_pickle=False) as arrays:
-                redraws = int(arrays["redraws"]) if "redraws" in arrays else 0
-                return cls(arrays["offsets"], arrays["indices"], redraws)
-        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            arrays = read_arrays(path, ["offsets", "indices"], optional=["redraws"])
+            return cls(arrays["offsets"], arrays["indices"], int(arrays.get("redraws", 0)))
+        except (OSError, ValueError, TypeError, KeyError) as error:
             raise DataError(
                 f"{path}: not a client index ({error}); it needs the arrays offsets and indices, "
                 "as ClientIndex.save writes them"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
+from fedreuse.core.bounded import MAX_LIST_BYTES, read_json
 from fedreuse.core.errors import ConfigError, DataError, require
 from fedreuse.learning.data import Examples
 from fedreuse.learning.partitions.client_index import ClientIndex, starts_of
@@ -70,7 +70,7 @@ class IndexFile(Partition):
             except DataError as error:
                 raise ConfigError(f"task.partition.path: {error}") from None
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = read_json(path, MAX_LIST_BYTES)
         except (OSError, ValueError) as error:
             raise ConfigError(f"{where} cannot be read as JSON ({error}); correct the path or the file") from None
         lists = content.get("clients") if isinstance(content, dict) else content

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from time import time
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.events import RoundDone
 from fedreuse.core.listener import Listener, ListenerConfig, listeners
@@ -111,7 +111,7 @@ class _MLflowListener(Listener):
         mark = directory.path / _MARK
         if not mark.exists():
             return None
-        number: str = json.loads(mark.read_text())["run"]
+        number: str = read_json(mark)["run"]
         try:
             self._client.get_run(number)
         except self._library.MlflowException:  # kept elsewhere, or deleted

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
+from fedreuse.core.names import relative_name
 from fedreuse.store.archive import opened
-from fedreuse.store.names import relative_name
 from fedreuse.studies.tuning.rules import Rule, Trial
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def read_trials(place: Path) -> tuple[Mapping[str, Any], tuple[Trial, ...]]:
     """
     path = place / OUTCOME_FILE
     try:
-        content = json.loads(opened(path).read_text(encoding="utf-8"))
+        content = read_json(opened(path))
         trials = tuple(_trial(trial) for trial in content["trials"])
         for name in (*content["configurations"], *(name for trial in trials for name in trial.runs)):
             if len(relative_name(name).parts) > 1:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fedreuse.core.bounded import parse_json
 from fedreuse.core.checked import parse_checked, with_check
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
@@ -58,7 +59,7 @@ def register(space: Space, out: Path) -> None:
     Raises:
         RunDirectoryError: The folder has the record of another space or rule, or a damaged one.
     """
-    definition = json.loads(json.dumps({"base": space.base, "space": space.plain}, default=str))
+    definition = parse_json(json.dumps({"base": space.base, "space": space.plain}, default=str))
     if not (out / SPACE_FILE).exists():
         registered = datetime.now(UTC).isoformat(timespec="seconds")
         record = {"registered": registered, "seeds": space.seeds, "rule": asdict(space.rule), **definition}

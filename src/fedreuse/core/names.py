@@ -19,7 +19,7 @@ def relative_name(name: object) -> PurePosixPath:
         RunDirectoryError: It is empty, absolute, not plain text, or has a part `.` or `..`.
 
     Example:
-        >>> from fedreuse.store.names import relative_name
+        >>> from fedreuse.core.names import relative_name
         >>> str(relative_name("models/best.safetensors"))
         'models/best.safetensors'
     """

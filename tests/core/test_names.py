@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.store.names import inside, relative_name
+from fedreuse.core.names import inside, relative_name
 
 OUTSIDE = ["", "/etc/passwd", "..", "../other", "a/../../b", "a//b", "./a", "a/", "a\\b", "a\0b", 3, None]
 
