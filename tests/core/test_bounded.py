@@ -158,11 +158,11 @@ def test_nothing_else_parses_json_yaml_or_arrays() -> None:
     own = {
         "core/bounded.py",
         "config/yaml_file.py",  # its loader refuses repeated keys; it calls `check_yaml` first
-        "lab/bench/peer_work.py",  # also runs in environments without this package
     }
     parsing = re.compile(r"json\.loads?\(|yaml\.(?:safe_|full_|unsafe_)?load(?:_all)?\(|np\.load\(|Loader\(text")
     found = {str(file.relative_to(SOURCE)) for file in SOURCE.rglob("*.py") if parsing.search(file.read_text())}
-    assert found == own
+    # benchmarks read the output of their own processes, some of them in environments without this package
+    assert {name for name in found if not name.startswith("lab/bench/")} == own
 
 
 def test_the_loader_is_safe() -> None:
