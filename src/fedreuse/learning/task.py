@@ -40,8 +40,8 @@ class Task:
 
     Args:
         dataset: The dataset; in a configuration `name` selects it.
-        clients: Number of clients, at least 1. Data with natural clients (`client_column`) have their own number, which
-            is the default then; another number is refused.
+        clients: Number of clients, at least 1. Data with natural clients (`client_column`, or the partition
+            `client_table`) have their own number, which is the default then; another number is refused.
         limit: Number of training examples to use, drawn in the proportions of the labels; not smaller than `clients`.
             Default: all.
         partition: Assignment of the training examples to clients. With `client_column` it is `natural`.
@@ -222,8 +222,8 @@ class PreparedTask:
 def parse_task(value: object, where: str) -> Task:
     """Parse a task: its own keys, and the other keys as those of the dataset that `name` selects.
 
-    With `client_column`, the partition is `natural` unless another is named, and `clients` is counted in the data
-    unless it is given: only then are the data read here.
+    With `client_column`, the partition is `natural` unless another is named. With it, or with a partition that names
+    the clients, `clients` is counted in the data unless it is given: only then are the data read here.
 
     Raises:
         ConfigError: The dataset or a key is unknown, or a value is out of range.
@@ -244,8 +244,10 @@ def parse_task(value: object, where: str) -> Task:
     keys = {"dataset": rest, **{key: value[key] for key in own & value.keys()}}
     if value.get("client_column") is not None and value.get("partition") is None:
         keys["partition"] = "natural"
-    is_counted = value.get("client_column") is not None and value.get("clients") is None
+    is_given = value.get("clients") is not None
+    is_counted = value.get("client_column") is not None and not is_given
     task: Task = parse(Task, keys | ({"clients": 1} if is_counted else {}), where)
+    is_counted |= task.partition.names_clients and not is_given
     return dataclasses.replace(task, clients=_natural_clients(task, where)) if is_counted else task
 
 

@@ -133,3 +133,11 @@ def test_a_header_without_rows_and_columns_without_values(tmp_path: Path) -> Non
         source(tmp_path / "w.csv", ColumnNames()).facts()
     with pytest.raises(DataError, match=r"column 'note' is empty"):
         source(tmp_path / "w.csv", ColumnNames(("age", "note"))).form()
+
+
+def test_a_quoted_text_of_many_lines_in_a_csv(tmp_path: Path) -> None:
+    # larger than one block of the reader, which is cut at line ends unless values may have newlines
+    speech = "\n".join(["So shaken as we are, so wan with care"] * 20)
+    (tmp_path / "plays.csv").write_text("role,text\n" + "".join(f'king,"{speech}"\n' for _ in range(3000)))
+    names = ColumnNames(("text",), "role")
+    assert len(table_of([tmp_path / "plays.csv"], names, None).facts().labels) == 3000

@@ -18,13 +18,14 @@ from fedreuse.learning.partitions.shards import Shards
 from fedreuse.learning.partitions.time_ordered import TimeOrdered
 from tests.learning.partitions.dealt import LABELS, lists, of, rng
 
-EVERY = ["classes", "dirichlet", "feature_shift", "flower", "iid", "index_file", "natural", "quantity", "shards",
-         "time_ordered"]  # fmt: skip
+EVERY = ["classes", "client_table", "dirichlet", "feature_shift", "flower", "iid", "index_file", "natural", "quantity",
+         "shards", "time_ordered"]  # fmt: skip
 
 
 def test_registered_names() -> None:
     assert partitions.names() == [
         "classes",
+        "client_table",
         "dirichlet",
         "feature_shift",
         "flower",

@@ -94,7 +94,7 @@ def _read_csv(path: Path) -> pa.Table:
     separator = max(",;\t|", key=header.count)
     return pyarrow.csv.read_csv(
         path,
-        parse_options=pyarrow.csv.ParseOptions(delimiter=separator),
+        parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True),  # an empty cell is a missing value
     )
 

@@ -153,7 +153,9 @@ def table_of(paths: Sequence[Path], names: ColumnNames, shape: tuple[int, ...] |
     where = str(paths[0] if len(paths) == 1 else paths[0].parent)
     try:
         if paths[0].suffix == ".csv":
-            table = pa.concat_tables([pyarrow.csv.read_csv(path) for path in paths], promote_options="permissive")
+            parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)  # a quoted text may have several lines
+            tables = [pyarrow.csv.read_csv(path, parse_options=parsing) for path in paths]
+            table = pa.concat_tables(tables, promote_options="permissive")
             return TableSource(where, table.schema, lambda columns: iter(table.select(list(columns)).to_batches(CHUNK)),
                                names, shape)  # fmt: skip
         limit = allowed_bytes(paths)

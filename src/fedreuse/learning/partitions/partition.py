@@ -37,6 +37,9 @@ class Partition(ABC):
     uses_clients: bool = False
     """True if the partition uses the natural clients of the data; others are refused with `task.client_column`."""
 
+    names_clients: bool = False
+    """True if the partition itself says which clients there are, so that `task.clients` is counted unless given."""
+
     @property
     def deals_by_class(self) -> bool:
         """True if the partition uses the classes of examples; it is refused for labels that are not classes."""
