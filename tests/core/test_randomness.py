@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from itertools import product
 
-from fedreuse.core.randomness import stream, stream_seed
+import numpy as np
+
+from fedreuse.core.randomness import deferred, stream, stream_seed
 
 
 def test_a_stream_starts_again() -> None:
@@ -30,3 +32,16 @@ def test_one_stream_does_not_shift_another() -> None:
     first = stream(5, "a")
     first.random(1000)
     assert stream(5, "b").random() == stream(5, "b").random()
+
+
+def test_a_deferred_stream_draws_the_same_numbers_and_is_made_once() -> None:
+    made: list[int] = []
+
+    def make() -> np.random.Generator:
+        made.append(1)
+        return stream(7, "noise", 2, 3)
+
+    rng = deferred(make)
+    assert not made
+    assert [rng.random(), rng.random()] == stream(7, "noise", 2, 3).random(2).tolist()
+    assert made == [1]

@@ -57,7 +57,7 @@ def test_what_links_share_moves_on_once_for_the_same_tensors() -> None:
 
 
 def test_a_wave_there_and_back() -> None:
-    method = build("fedavg", top_k(0.3))
+    method = build("fed_ef")
     server = port(method)
     requests = server.pack({1: Message("train", MODEL), 3: Message("train", MODEL)})
     assert {request.ack for request in requests.values()} == {0}
@@ -74,8 +74,37 @@ def test_a_wave_there_and_back() -> None:
     assert server.acks() == {1: 1, 3: 1}
 
 
-def test_the_next_request_builds_on_what_was_absorbed() -> None:
+def test_clients_without_state_leave_no_record_at_either_end() -> None:
+    method = build("fedavg", top_k(0.3))
+    server, known = port(method), ClientRecord()
+    requests = server.pack(dict.fromkeys((1, 3), Message("train", MODEL)))
+    reply, after = answer(method, requests[1], known, 1)
+    assert after is known
+    messages, _ = server.unpack({1: reply})
+    record = server.finish("after")
+    assert (list(messages), dict(record.contacts), server.acks()) == ([1], {}, {1: 0, 3: 0})
+    # the next request is answered as if it were the first
+    again = port(method, record, 2).pack({1: Message("train", MODEL)})[1]
+    assert (again.ack, again.exchange) == (0, 2)
+    assert answer(method, again, after, 1)[1] is known
+
+
+def test_a_client_without_state_remembers_what_it_shall_hold() -> None:
     method = build("fedavg")
+    server = port(method)
+    request = server.pack({1: Message("train", MODEL, keep=True)})[1]
+    reply, record = answer(method, request, ClientRecord(), 1)
+    server.unpack({1: reply})
+    second = server.pack({1: Message("train")})[1]  # the held model completes it
+    assert (second.ack, list(record.memories)) == (1, [1])
+    reply, record = answer(method, second, record, 1)
+    assert (reply.kind, sorted(record.memories)) == ("update", [1, 2])
+    server.unpack({1: reply})
+    assert server.acks() == {1: 2}
+
+
+def test_the_next_request_builds_on_what_was_absorbed() -> None:
+    method = build("fed_ef")
     server = port(method)
     requests = server.pack(dict.fromkeys((0, 1), Message("train", MODEL)))
     reply, _ = answer(method, requests[0], ClientRecord(), 0)
@@ -135,7 +164,7 @@ def test_one_number_that_no_training_makes_is_refused_in_every_group(group: str)
 class Failing(Link):
     """Fails as no link should."""
 
-    has_memory: ClassVar[bool] = False
+    has_memory: ClassVar[bool] = True
 
     def send(self, tensors: Tensors, state: None, context: LinkContext) -> tuple[Parcel, None]:
         """As a plain one."""
@@ -356,7 +385,7 @@ def test_the_same_answer_twice_is_absorbed_once() -> None:
 
 
 def test_answers_of_other_rounds_and_exchanges_are_refused() -> None:
-    method = build("fedavg")
+    method = build("fed_ef")
     server = port(method)
     reply, _ = answer(method, server.pack({0: Message("train", MODEL)})[0], ClientRecord(), 0)
     server.unpack({0: reply})

@@ -219,7 +219,7 @@ def test_clients_are_evaluated_whatever_they_hold() -> None:
 
 def test_durable_is_what_a_checkpoint_holds() -> None:
     assert mark_durable(ServerRecord("s", exchange=7)).durable_exchange == 7
-    session = Session(QuadraticFederation.draw(3), build("fedavg"), Setting(cohort=3, checkpoint_every=2))
+    session = Session(QuadraticFederation.draw(3), build("fed_ef"), Setting(cohort=3, checkpoint_every=2))
     session.advance(5)
     # checkpoints after rounds 2 and 4: the request of round 5 says 4, that of round 4 says 2
     durable = {c.envelope.round_number: c.envelope.durable for c in session.crossings if c.direction == "down"}

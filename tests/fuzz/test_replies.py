@@ -42,7 +42,9 @@ def conversation(link: object) -> tuple[ServerPort, Envelope]:
     record, memory = ServerRecord(None), ClientRecord()
     for number in (1, 2):
         server = ServerPort(method, record, number, FEDERATION.schema, FEDERATION.seed)
-        request = server.pack({0: Message("train", MODEL, answers=(update_of(FEDERATION.initial),))})[0]
+        # held groups, so that clients without state have a record, too
+        message = Message("train", MODEL, keep=True, answers=(update_of(FEDERATION.initial),))
+        request = server.pack({0: message})[0]
         reply, memory = client_answer(method, request, memory, FEDERATION.trainer(0, number), 0)
         if number == 1:
             server.unpack({0: reply})

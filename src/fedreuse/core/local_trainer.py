@@ -44,7 +44,14 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         """Return the sum of both."""
-        return Work(*(getattr(self, name) + getattr(other, name) for name in self.__dataclass_fields__))
+        return Work(
+            self.training_steps + other.training_steps,
+            self.training_examples + other.training_examples,
+            self.proxy_gradients + other.proxy_gradients,
+            self.proxy_examples + other.proxy_examples,
+            self.flops + other.flops,
+            self.seconds + other.seconds,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from fedreuse.core.cohort import Attendance
@@ -113,6 +114,11 @@ class ClientHalf(ABC, Generic[C]):
         >>> reply.values["count"], state
         (5, 5)
     """
+
+    @property
+    def has_state(self) -> bool:
+        """True if clients remember something between requests; False: the state is always that of `init`."""
+        return True
 
     @property
     def wants_delivered(self) -> bool:
@@ -301,6 +307,13 @@ class Method:
                     f"{type(half).__name__} is no {base.__name__}; write class {type(half).__name__}"
                     f"({base.__name__}[...]) with {base.__name__} from {base.__module__}"
                 )
+
+    @cached_property
+    def has_memory(self) -> bool:
+        """True if an exchange leaves something at the client: a state of its half, or of a link."""
+        return self.client.has_state or any(
+            link.has_memory for link in (*self.uplink.values(), *self.downlink.values())
+        )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from fedreuse.core.errors import NotHeld, WireError, refusal
 from fedreuse.core.message import Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
-from fedreuse.core.randomness import stream
+from fedreuse.core.randomness import deferred, stream
 from fedreuse.core.tensors import dot, is_finite
 from fedreuse.engine.state.records import ClientMemory, ClientRecord, Contact, Kept, MemoryLost, ServerRecord
 
@@ -199,8 +199,9 @@ class ServerPort:
                 uplink[group] = after
         # Only now does the exchange count, with the downlink state that `pack` proposed. A reply that never arrives,
         # or is refused above, leaves both ends as they were before the request.
-        durable = contact.durable_at(self._durable)
-        self._contacts[client] = Contact(self.exchange, durable, uplink, asked.downlink)
+        if leaves_memory(self._method, asked.keep, contact.ack):
+            durable = contact.durable_at(self._durable)
+            self._contacts[client] = Contact(self.exchange, durable, uplink, asked.downlink)
         if asked.keep:
             self._kept[client] = asked.held
         return Message(envelope.kind, groups, envelope.values)
@@ -218,7 +219,7 @@ class ServerPort:
             raise WireError(self.diverged[client])
 
     def _context(self, group: str, client: int, purpose: str, values: Mapping[str, Any]) -> LinkContext:
-        rng = stream(self._seed, f"{purpose} {group}", self._round, client)
+        rng = deferred(lambda: stream(self._seed, f"{purpose} {group}", self._round, client))
         return LinkContext(self._schema.of_group(group), self._round, client, rng, values)
 
 
@@ -272,8 +273,19 @@ def client_answer(
     envelope, delivered, uplink = _pack_reply(method, request, (message.groups, reply), memory, trainer, client)
     # Some methods remember the tensors as the server decodes them, which are known only after packing.
     state = method.client.settle(state, delivered)
+    if not leaves_memory(method, request.keep, request.ack):
+        return envelope, record
     proposed = replace(memory, state=state, uplink=uplink)
     return envelope, record.propose(proposed, request.exchange, request.durable)
+
+
+def leaves_memory(method: Method, keep: bool, ack: int) -> bool:
+    """Return whether an exchange leaves a memory at the client, by which both ends decide whether to record it.
+
+    Clients without state and links without memory need no record: they answer every request as if it were the first.
+    A client that held groups earlier (`ack`) goes on as it began.
+    """
+    return method.has_memory or keep or ack > 0
 
 
 def _evaluation(method: Method, question: Message, state: Any, trainer: LocalTrainer) -> Metrics:
@@ -334,7 +346,7 @@ def _pack_reply(
 
 
 def _client_context(trainer: LocalTrainer, request: Envelope, group: str, client: int, purpose: str) -> LinkContext:
-    rng = trainer.rng(f"{purpose} {group}")
+    rng = deferred(lambda: trainer.rng(f"{purpose} {group}"))
     return LinkContext(trainer.schema.of_group(group), request.round_number, client, rng, request.values)
 
 

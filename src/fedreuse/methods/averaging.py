@@ -7,7 +7,7 @@ w_t+1 = w_t + step(D_t)                          by default D_t itself
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import require
@@ -105,6 +105,8 @@ class AveragingServer(SteppingServer[AveragingState]):
 @dataclass(frozen=True)
 class TrainingClient(ClientHalf[None]):
     """The client half: trains from the received model with a proximal term `mu`, sends the update, keeps no state."""
+
+    has_state: ClassVar[bool] = False
 
     mu: float = 0.0
 

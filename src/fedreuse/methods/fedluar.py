@@ -13,7 +13,7 @@ nothing. With `blocks`, the largest layer is split by rows, and each block of ro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -172,6 +172,8 @@ class LuarServer(SteppingServer[LuarState]):
 @dataclass(frozen=True)
 class LuarClient(ClientHalf[None]):
     """The client half: trains all layers, sends those that are not recycled, and keeps no state."""
+
+    has_state: ClassVar[bool] = False
 
     blocks: int
 

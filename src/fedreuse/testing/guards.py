@@ -134,6 +134,10 @@ class _GuardedClient(ClientHalf[Any]):
     inner: ClientHalf[Any]
 
     @property
+    def has_state(self) -> bool:
+        return self.inner.has_state
+
+    @property
     def wants_delivered(self) -> bool:
         return self.inner.wants_delivered
 

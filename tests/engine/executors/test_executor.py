@@ -27,7 +27,7 @@ def test_a_reply_is_in_time_unless_said_otherwise() -> None:
 
 def test_a_wrapper_passes_everything_on() -> None:
     federation = QuadraticFederation.draw(2)
-    method, store = build("fedavg"), MemoryStore()
+    method, store = build("fed_ef"), MemoryStore()
     site = federation.site(method, store=store)
     inner = Serial().start(site)
     wrapper = ExecutorWrapper(inner)

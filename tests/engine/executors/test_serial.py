@@ -18,7 +18,7 @@ from fedreuse.testing.quadratic import QuadraticFederation
 from tests.federation import build
 
 FEDERATION = QuadraticFederation.draw(4)
-METHOD = build("fedavg")
+METHOD = build("fed_ef")  # its clients remember what the codec dropped
 
 
 def exchange(mode: str, *faults: ListedFault):

@@ -56,7 +56,8 @@ class Played:
     """Outcome of a client's job: the reply and the proposed record as bytes, and the work."""
 
     reply: bytes
-    record: bytes
+    record: bytes | None
+    """None: the client's record stays as it is."""
     work: Work
 
 
@@ -102,6 +103,8 @@ class Worker:
         known = self._held.get(client, ClientRecord())
         request = job.request.open(view)
         envelope, record = client_answer(self._site.method, request, known, trainer, client)
+        if record is known:
+            return Played(envelope.to_bytes(), None, trainer.work)
         # Only the new memory is sent back; the main process has the older ones in its store.
         proposed = {number: memory for number, memory in record.memories.items() if number == request.exchange}
         state = write_state(ClientRecord(proposed), schema)

@@ -181,14 +181,14 @@ class WorkerPoolExecutor(RunExecutor):
             record = None
             if ack and not held.has(job.client, ack):
                 record = write_state(self._site.store.load(job.client), self._site.schema)
+                held.note(job.client, {ack}, len(record))
             return replace(job, record=record, forgotten=held.take_forgotten())
 
         return prepare
 
     def _absorb(self, worker: int, job: ClientJob, request: Envelope, answer: Played) -> Envelope:
         client, held, site = job.client, self._held[worker], self._site
-        if request.kind == EVALUATE:  # an evaluation proposes no memory
-            held.note(client, {request.ack}, len(answer.record))
+        if answer.record is None:
             return Envelope.from_bytes(answer.reply, site.schema)
         proposed: ClientRecord = read_state(answer.record, site.schema, str(job))
         # The worker's proposal is stored here before the reply is passed on, as in the serial executor. The worker
