@@ -83,3 +83,18 @@ def test_bad_members_and_faults_do_not_make_another_rehearsal(files: Path) -> No
     assert shown.exit_code == 0, shown.output
     assert shown.stderr.count("rehearsing ") == 1
     assert "4 runs:" in shown.stdout
+
+
+@pytest.mark.slow
+def test_devices_from_a_file(files: Path) -> None:
+    (files / "lines.yaml").write_text(yaml.safe_dump({"name": "profile", "up": "56kbit", "down": "1mbit"}))
+    (files / "day.csv").write_text(
+        "client,time,up,down,compute\n" + "".join(f"{client},0,56000,1000000,1e18\n" for client in range(6))
+    )
+    timed = [told("run", "one.yaml", "--devices", name)["variants"][0] for name in ("lines.yaml", "day.csv")]  # type: ignore[index]
+    assert timed[0]["simulated_seconds"] == pytest.approx(timed[1]["simulated_seconds"], rel=1e-6)
+    assert told("run", "one.yaml")["variants"][0]["simulated_seconds"] is None  # type: ignore[index]
+    shown = CliRunner().invoke(app, ["run", "one.yaml", "--dry-run", "--devices", "lines.yaml"])
+    assert "simulated time" in " ".join(shown.stdout.split())
+    wrong = CliRunner().invoke(app, ["run", "one.yaml", "--dry-run", "--devices", "none.csv"])
+    assert wrong.exit_code == 2

@@ -273,6 +273,7 @@ def test_every_default_is_written_out() -> None:
     assert tree["local"]["optimizer"] == {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 1e-4}
     assert tree["rounds"] == {
         "count": 90, "cohort": 10, "evaluate_every": 5, "patience": None, "availability": {"name": "always"},
+        "deadline": None, "wait_for": None,
     }  # fmt: skip
     assert tree["network"] == {"name": "cnn", "width": 32, "hidden": 128, "norm": "batch"}
     assert list(tree) == list(RunConfig.__dataclass_fields__)

@@ -9,9 +9,11 @@ import pytest
 from fedreuse.report.results import read_run
 from fedreuse.report.statistics.targets import Arrival
 from fedreuse.report.target_costs import arrivals, reached, target_table, targets_over_seeds
+from fedreuse.runs.launch import run
 from fedreuse.store.directory import RunDirectory
 from tests.report.runs import write_run
 from tests.report.test_event_costs import SEEN
+from tests.tiny import tiny
 
 
 @pytest.fixture
@@ -81,3 +83,18 @@ def test_the_way_over_seeds_censors_runs_that_never_arrive(tmp_path: Path) -> No
     assert missed is not None
     assert set(missed.rows[0][1:]) == {"0 of 3", "-"}
     assert targets_over_seeds(results[:1], 0.6) is None
+
+
+def test_simulated_seconds_stand_beside_rounds_and_bytes(tmp_path: Path) -> None:
+    lines = {"name": "profile", "up": "1mbit", "down": "1mbit"}
+    runs = [read_run(run(tiny(devices=lines, seed=seed), tmp_path / str(seed))) for seed in (5, 6)]
+    first = reached(runs[0], 0.0)
+    assert first is not None
+    assert first.simulated_seconds == runs[0].history.metrics[0]["simulated_seconds"]
+    table = target_table(runs, 0.0)
+    assert "reached in\nsimulated s" in table.headers
+    assert table.rows[0][2] == f"{first.simulated_seconds:,.1f}"
+    over = targets_over_seeds(runs, 0.0)
+    assert over is not None
+    assert "median\nsimulated s" in over.headers
+    assert arrivals(runs[0], 2.0, "messages", "both")["simulated_seconds"].cost == runs[0].simulated_seconds

@@ -94,3 +94,14 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     predict(tiny())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("rounds", [{}, {"cohort": 5, "wait_for": 3}, {"cohort": 6, "deadline": 3.0}])
+def test_simulated_time_is_exact_where_sizes_are(rounds: dict[str, float], tmp_path: Path) -> None:
+    lines = {"name": "profile", "up": {"low": 1e4, "high": 2e5}, "down": "1mbit", "compute": "1mflops"}
+    config = tiny(devices=lines, rounds=rounds)
+    found, directory = predict(config), run(config, tmp_path / "run")
+    assert found.simulated_seconds == pytest.approx(directory.summary["simulated_seconds"], rel=1e-6)
+    late = {row.client for row in directory.ledger() if row.status == "late"}
+    assert set(found.too_slow) == (late if "deadline" in rounds else set())
+    assert all(seconds > 3.0 for seconds in found.too_slow.values())

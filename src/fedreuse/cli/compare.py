@@ -11,7 +11,7 @@ import typer
 
 from fedreuse.cli.answer import Full, show_answer
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
-from fedreuse.cli.dry_run import Bandwidth, DryRun, of_study, tell_costs
+from fedreuse.cli.dry_run import Bandwidth, DevicesFile, DryRun, of_study, tell_costs
 from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.output import (
     command_line,
@@ -75,6 +75,7 @@ def compare_command(
     jobs: Jobs = None,
     dry_run: DryRun = False,
     bandwidth: Bandwidth = None,
+    devices: DevicesFile = None,
     admit_partial: AdmitPartial = False,
     full: Full = False,
     _allow: Allow = None,
@@ -101,7 +102,7 @@ def compare_command(
     planned = load_study(study, overrides or [])
     plan_of(planned)  # errors in the plan are reported first
     if dry_run:
-        tell_costs(of_study(planned), bandwidth, as_json)
+        tell_costs(of_study(planned), bandwidth, as_json, devices)
         return
     if rank and planned.rank is None:
         planned = replace(planned, rank="validation")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,17 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fedreuse.config.run_config import RunConfig
+    from fedreuse.engine.devices import Devices
     from fedreuse.runs.prediction import Prediction
     from fedreuse.studies.study import Study
     from fedreuse.studies.tuning.space import Space
 
-__all__ = ["Bandwidth", "DryRun", "Planned", "of_space", "of_study", "tell_costs"]
+__all__ = ["Bandwidth", "DevicesFile", "DryRun", "Planned", "of_space", "of_study", "tell_costs"]
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Predict bytes, time, memory and disk; run nothing.")]
 Bandwidth = Annotated[
     str | None, typer.Option("--bandwidth", help="With --dry-run: bandwidth of every client, such as 10mbit.")
 ]
+DevicesFile = Annotated[
+    str | None,
+    typer.Option("--devices", help="With --dry-run: devices of the clients, a trace (CSV) or a YAML file of the key."),
+]
 _MEGA = 1e6
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -51,12 +59,24 @@ def of_space(space: Space) -> list[Planned]:
     return [Planned(cell, runs[0], trials * len(runs)) for cell, runs in space.runs(first).items()]
 
 
-def tell_costs(planned: Sequence[Planned], bandwidth: str | None, as_json: bool) -> None:
-    """Predict the cost of every kind of run, and print it with the totals."""
+def tell_costs(
+    planned: Sequence[Planned], bandwidth: str | None, as_json: bool, devices_file: str | None = None
+) -> None:
+    """Predict the cost of every kind of run, and print it with the totals.
+
+    Args:
+        planned: The runs.
+        bandwidth: Bandwidth of every client, as text; None: no transfer times.
+        as_json: Print JSON.
+        devices_file: Devices in place of the configured ones.
+    """
     from fedreuse.deploy.meter.conditions import Conditions
     from fedreuse.runs.prediction import predict
 
     speed = Conditions.parse(bandwidth).bits_per_second
+    if devices_file is not None:
+        known_devices = _read_devices(devices_file)
+        planned = [replace(kind, config=replace(kind.config, devices=known_devices)) for kind in planned]
     known: dict[str, Prediction] = {}
     predictions = []
     for kind in planned:
@@ -74,7 +94,32 @@ def tell_costs(planned: Sequence[Planned], bandwidth: str | None, as_json: bool)
         show_json({"bandwidth_bits_per_second": speed, "variants": rows, **totals})
         return
     _show(planned, predictions, speed)
+    for kind, costs in zip(planned, predictions, strict=True):
+        _show_too_slow(kind, costs)
     _show_totals(totals)
+
+
+def _read_devices(path: str) -> Devices:
+    """Read a trace, or the content of the key `devices` from a YAML file."""
+    from fedreuse.config.yaml_file import read_yaml
+    from fedreuse.engine.devices import devices
+
+    plain: object = {"name": "trace", "file": path} if path.endswith(".csv") else read_yaml(Path(path))
+    if isinstance(plain, dict) and "devices" in plain:
+        plain = plain["devices"]
+    return devices.parse(plain, "--devices")
+
+
+def _show_too_slow(kind: Planned, costs: Prediction) -> None:
+    """Name the clients that never answer within the deadline, and the deadline that would include them."""
+    if not costs.too_slow:
+        return
+    named = ", ".join(f"{client} ({seconds:.4g} s)" for client, seconds in list(costs.too_slow.items())[:_MAX_NAMED])
+    more = "" if len(costs.too_slow) <= _MAX_NAMED else f" and {len(costs.too_slow) - _MAX_NAMED} more"
+    show_lines(
+        f"{kind.name}: clients {named}{more} never answer within rounds.deadline ({kind.config.rounds.deadline:g} s); "
+        f"a deadline of {ceil(max(costs.too_slow.values()))} s would include them"
+    )
 
 
 def _cost_key(config: RunConfig) -> str:
@@ -101,6 +146,7 @@ def _show(planned: Sequence[Planned], predictions: Sequence[Prediction], speed: 
     from fedreuse.report.tables import Table
     from fedreuse.runs.listeners.progress import duration
 
+    is_timed = any(costs.simulated_seconds is not None for costs in predictions)
     columns = [
         "down\nB",
         "up\nB",
@@ -124,6 +170,7 @@ def _show(planned: Sequence[Planned], predictions: Sequence[Prediction], speed: 
             f"{(costs.down_bytes + costs.up_bytes) / _MEGA:,.1f}", f"{costs.share:.2%}",
             f"{costs.client_memory_bytes / _MEGA:,.1f}", f"{costs.server_memory_bytes / _MEGA:,.1f}",
             duration(costs.compute_seconds), *(() if speed is None else (duration(costs.line_seconds(speed)),)),
+            *(() if not is_timed else (_duration(costs.simulated_seconds),)),
         )
         for name, costs in shown
     )  # fmt: skip
@@ -131,11 +178,23 @@ def _show(planned: Sequence[Planned], predictions: Sequence[Prediction], speed: 
         "Down and up: bytes of one client in one round, from its second round on. Client, run: all messages in both "
         "directions, of one client on average and of all. Of dense: share of the bytes of dense FedAvg. Client and "
         "server state: bytes kept between rounds, at the end. Compute: time on one core of this machine. Transfer: "
-        "all rounds one after another at this bandwidth, without computing. Least, most: with as few and as many "
-        "trainings as scores can cause. Faults are not predicted."
+        "all rounds one after another at this bandwidth, without computing. Simulated time: all rounds on the "
+        "configured devices. Least, most: with as few and as many trainings as scores can cause. Faults are not "
+        "predicted."
     )
-    headers = ("variant", *columns, *(() if speed is None else ("transfer",)))
+    headers = (
+        "variant",
+        *columns,
+        *(() if speed is None else ("transfer",)),
+        *(("simulated\ntime",) if is_timed else ()),
+    )
     show_table(Table("Predicted cost of one run of each (boundary messages)", headers, rows, legend))
+
+
+def _duration(seconds: float | None) -> str:
+    from fedreuse.runs.listeners.progress import duration
+
+    return "-" if seconds is None else duration(seconds)
 
 
 def _show_totals(totals: dict[str, float]) -> None:

@@ -39,7 +39,8 @@ def list_command(
     """List parts that a configuration can name, or runs in a folder.
 
     KIND is one of methods, codecs, links, gates, aggregators, server_steps, datasets, networks, partitions, optimizers,
-    learning_rates, losses, metrics, availabilities, faults, attacks, executors, listeners, boundaries, or runs.
+    learning_rates, losses, metrics, availabilities, faults, devices, attacks, executors, listeners, boundaries or
+    runs.
     """
     if kind == "runs":
         list_runs(folder, only or (), sort, as_json)

@@ -10,7 +10,7 @@ import typer
 from fedreuse.cli import completion
 from fedreuse.cli.answer import show_answer
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
-from fedreuse.cli.dry_run import Bandwidth, DryRun, Planned, tell_costs
+from fedreuse.cli.dry_run import Bandwidth, DevicesFile, DryRun, Planned, tell_costs
 from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.output import command_line, counted, say, show_json, show_lines, show_pairs
 from fedreuse.core.errors import RunDirectoryError, require, suggest
@@ -55,6 +55,7 @@ def run_command(
     ] = None,
     dry_run: DryRun = False,
     bandwidth: Bandwidth = None,
+    devices: DevicesFile = None,
     allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -75,7 +76,7 @@ def run_command(
 
     planned = load(config, changes)
     if dry_run:
-        tell_costs([Planned(planned.label, planned)], bandwidth, as_json)
+        tell_costs([Planned(planned.label, planned)], bandwidth, as_json, devices)
         return
     place = out or Path("runs") / planned.label
     if resume:
@@ -119,6 +120,7 @@ def tell_result(result: Result) -> None:
             (f"test {result.metric}", tested(result)),
             (f"validation {result.metric}", score(result.validation_score, result.metric)),
             ("rounds", str(result.rounds)),
+            *([("simulated time", duration(simulated))] if (simulated := result.simulated_seconds) is not None else []),
             ("time", duration(result.seconds)),
         ],
     )

@@ -109,6 +109,7 @@ def _plain(result: Result, target: float | None) -> dict[str, Any]:
     costs = first and {
         "round": first.round_number,
         "seconds": first.seconds,
+        **({} if first.simulated_seconds is None else {"simulated_seconds": first.simulated_seconds}),
         "bytes": {f"{way} ({name})": number for (name, way), number in first.bytes_of.items()},
     }
     return {**plain(result), "target": {"validation_score": target, "reached": costs}}
@@ -192,6 +193,8 @@ def _outcome(result: Result) -> Iterable[tuple[str, str]]:
         yield "epsilon", f"{result.epsilon:.3f} (privacy loss of one client over all models)"
     if result.attack_success is not None:
         yield "success of the attack", f"{100 * result.attack_success:.2f} %"
+    if result.simulated_seconds is not None:
+        yield "simulated time", f"{duration(result.simulated_seconds)} (on the configured devices)"
     yield "time", duration(result.seconds)
     if result.measured_joules is not None:
         yield "processor energy", f"{result.measured_joules:,.4g} J (measured: RAPL counters of the whole machine)"
@@ -224,6 +227,8 @@ def _essentials(config: Mapping[str, Any], result: Result) -> Iterable[tuple[str
     yield "buffers", config["buffers"]
     yield "rounds", f"{rounds['count']}, {rounds['cohort']} clients in each, evaluated every {rounds['evaluate_every']}"
     yield "local", f"{counted(local['epochs'], 'epoch')}, batch {local['batch']}, {_inline(local['optimizer'])}"
+    if config.get("devices") is not None:
+        yield "devices", _inline(config["devices"])
     yield "faults", _inline(config["faults"])
     yield "seed", str(config["seed"])
 

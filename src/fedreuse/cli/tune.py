@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fedreuse.cli.app import Allow, AsJson, app, on_interrupt
-from fedreuse.cli.dry_run import Bandwidth, DryRun, of_space, tell_costs
+from fedreuse.cli.dry_run import Bandwidth, DevicesFile, DryRun, of_space, tell_costs
 from fedreuse.cli.known_keys import check_file
 from fedreuse.cli.output import command_line, say, show_json, show_lines, show_table
 from fedreuse.core.errors import ConfigError
@@ -43,6 +43,7 @@ def tune_command(
     ] = None,
     dry_run: DryRun = False,
     bandwidth: Bandwidth = None,
+    devices: DevicesFile = None,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -62,7 +63,7 @@ def tune_command(
 
     planned = load_space(space, overrides or [])
     if dry_run:
-        tell_costs(of_space(planned), bandwidth, as_json)
+        tell_costs(of_space(planned), bandwidth, as_json, devices)
         return
     place = out or Path("runs") / planned.name
     on_interrupt(context, "the trials so far are safe; the same command continues from there")

@@ -45,6 +45,7 @@ _HOMES = {
     "metrics": "fedreuse.learning.metrics.metric",
     "availabilities": "fedreuse.engine.schedule",
     "faults": "fedreuse.engine.faults",
+    "devices": "fedreuse.engine.devices",
     "attacks": "fedreuse.robustness.attacks.attack",
     "executors": "fedreuse.engine.executors.executor",
     "listeners": "fedreuse.core.listener",

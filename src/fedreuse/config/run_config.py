@@ -17,6 +17,7 @@ from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.listener import ListenerConfig, listeners, parse_listeners
 from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, Scope, methods
 from fedreuse.core.registry import named_plain, optional_part, parse, part, to_plain
+from fedreuse.engine.devices import Devices, devices
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.faults import FaultPlan, faults
 from fedreuse.engine.schedule import Availability, availabilities
@@ -48,6 +49,10 @@ class Rounds:
         patience: Evaluations without a better validation score after which the run stops, at least 1. None: no early
             stopping.
         availability: The clients that can be selected in a round.
+        deadline: Simulated seconds after which the replies of a round are late, above 0; late replies are counted but
+            not used. None: the server waits for all. Needs `devices`.
+        wait_for: Replies after which the server stops waiting, at least 1 and at most `cohort`; select more clients
+            than that to leave out the slowest. None: all. Needs `devices`.
 
     Raises:
         ConfigError: If a number is below 1.
@@ -61,6 +66,8 @@ class Rounds:
     evaluate_every: int = 5
     patience: int | None = None
     availability: Availability = part(availabilities, "always")
+    deadline: float | None = None
+    wait_for: int | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -68,6 +75,9 @@ class Rounds:
         require(self.cohort >= 1, "cohort must be at least 1", self.cohort)
         require(self.evaluate_every >= 1, "evaluate_every must be at least 1", self.evaluate_every)
         require(self.patience is None or self.patience >= 1, "patience must be at least 1", self.patience)
+        require(self.deadline is None or self.deadline > 0, "deadline must be above 0", self.deadline)
+        is_possible = self.wait_for is None or 1 <= self.wait_for <= self.cohort
+        require(is_possible, f"wait_for must be from 1 to cohort, which is {self.cohort}", self.wait_for)
 
     def is_evaluated(self, round_number: int) -> bool:
         """Return whether a round is evaluated: the first, every `evaluate_every`-th, and the last."""
@@ -89,6 +99,7 @@ class RunConfig:
             `as_weights`, through the link of `update`.
         rounds: Number of rounds and of clients in each, evaluation and availability.
         faults: Simulated loss and delay of requests.
+        devices: Bandwidths, latency and speed of the clients, from which simulated time follows. None: no clock.
         attack: Behaviour and number of Byzantine clients. None: all clients are honest.
         executor: Execution of the clients, such as in one process or in workers; does not change the result.
         client_store: Storage of clients' records between rounds, `memory` or `disk`; does not change the result.
@@ -124,6 +135,7 @@ class RunConfig:
     buffers: BufferPolicy = "dense"
     rounds: Rounds = field(default_factory=Rounds)
     faults: FaultPlan = part(faults, "none")
+    devices: Devices | None = optional_part(devices)
     attack: Attack | None = optional_part(attacks)
     executor: ExecutorConfig = part(executors, "pool")
     client_store: Literal["memory", "disk"] = "memory"
@@ -154,6 +166,12 @@ class RunConfig:
                 f"rounds.cohort is {self.rounds.cohort}, but task.clients is {self.task.clients}; "
                 f"set rounds.cohort to at most {self.task.clients}, or raise task.clients"
             )
+        for name in ("deadline", "wait_for"):
+            if getattr(self.rounds, name) is not None and self.devices is None:
+                raise ConfigError(
+                    f"rounds.{name} needs simulated time, but there are no devices; add for example "
+                    "devices: {name: profile, up: {low: 0.5mbit, high: 10mbit}, down: 20mbit}"
+                )
         if self.rounds.patience is not None and self.task.validation == 0:
             raise ConfigError(
                 "rounds.patience needs validation scores, but task.validation is 0; "
@@ -210,6 +228,7 @@ class RunConfig:
             **self.recipe.to_plain(),
             "rounds": to_plain(self.rounds),
             "faults": named_plain(faults, self.faults),
+            "devices": named_plain(devices, self.devices),
             "attack": named_plain(attacks, self.attack),
             "executor": named_plain(executors, self.executor),
             "client_store": self.client_store,

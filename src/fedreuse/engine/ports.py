@@ -88,6 +88,8 @@ class ServerPort:
         self.diverged: dict[int, str] = {}
         """Clients whose numbers were refused in this round, with the reason."""
         self.exchange = record.exchange
+        self.began = self.now = record.seconds
+        """Simulated time: the start of the round, and the end of its last exchange."""
 
     def pack(self, requests: Requests) -> dict[int, Envelope]:
         """Return one envelope per request; tensors that are the same object for several clients are encoded once."""
@@ -121,7 +123,7 @@ class ServerPort:
         """Return the record that the next round starts from."""
         gone = [client for client, contact in self._contacts.items() if not contact.ack]
         contacts = self._before.with_(self._contacts).without(gone)
-        return ServerRecord(state, contacts, self.exchange, self._durable, self._shared)
+        return ServerRecord(state, contacts, self.exchange, self._durable, self._shared, self.now)
 
     def _contact(self, client: int) -> Contact:
         return self._contacts[client] if client in self._contacts else self._before.get(client, Contact())

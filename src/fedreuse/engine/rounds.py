@@ -19,18 +19,26 @@ if TYPE_CHECKING:
     from fedreuse.core.message import Message, Requests
     from fedreuse.core.method import Method
     from fedreuse.core.schema import ModelSchema
+    from fedreuse.engine.clock import Clock
     from fedreuse.engine.executors.executor import Executor, Reply
     from fedreuse.engine.state.records import ServerRecord
 
 __all__ = ["exchange", "mark_durable", "run_round"]
 
 
-def run_round(
-    method: Method, record: ServerRecord, cohort: Cohort, executor: Executor, ledger: Ledger, schema: ModelSchema
+def run_round(  # noqa: PLR0913, PLR0917 - the parts of a federation, and its clock
+    method: Method,
+    record: ServerRecord,
+    cohort: Cohort,
+    executor: Executor,
+    ledger: Ledger,
+    schema: ModelSchema,
+    clock: Clock | None = None,
 ) -> ServerRecord:
     """Run one round of a method and return the record that the next round starts from.
 
     The server half is a generator: it yields requests, is sent the messages that arrived, and returns its new state.
+    With a clock, simulated time passes, and replies may be late.
 
     Raises:
         RunError: every update of the round was refused, usually because training diverged.
@@ -42,7 +50,7 @@ def run_round(
     reasons: dict[int, str] = {}
     has_answers = has_tensors = False
     while True:
-        messages, refused = exchange(port, requests, executor, ledger)
+        messages, refused = exchange(port, requests, executor, ledger, clock)
         reasons |= {client: reason for client, reason in refused.items() if client not in port.forgotten}
         has_answers = has_answers or bool(messages)
         has_tensors = has_tensors or any(message.groups for message in messages.values())
@@ -61,27 +69,29 @@ def run_round(
 
 
 def exchange(
-    port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger
+    port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger, clock: Clock | None = None
 ) -> tuple[dict[int, Message], dict[int, str]]:
     """Send requests and return the messages and the reasons of refused replies.
 
     Clients that lack the reference of a difference get the request once more, with whole tensors.
     """
-    messages, refused = _ask(port, requests, executor, ledger)
+    messages, refused = _ask(port, requests, executor, ledger, clock)
     behind = {client: requests[client] for client in refused if client in port.behind}
     if behind:
         ledger.counts["resyncs"] = ledger.counts.get("resyncs", 0) + len(behind)
-        again, refused_again = _ask(port, behind, executor, ledger)
+        again, refused_again = _ask(port, behind, executor, ledger, clock)
         messages |= again
         refused = {client: reason for client, reason in refused.items() if client not in behind} | refused_again
     return messages, refused
 
 
 def _ask(
-    port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger
+    port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger, clock: Clock | None
 ) -> tuple[dict[int, Message], dict[int, str]]:
     outgoing = port.pack(requests)
     arrived = _delivered(executor, outgoing, ledger, port)
+    if clock is not None:
+        arrived, port.now = clock.judge(port.began, port.now, outgoing, arrived)
     messages, refused = port.unpack({reply.client: reply.envelope for reply in arrived if reply.status == "in_time"})
     ledger.note(outgoing, arrived, refused)
     return messages, refused

@@ -62,6 +62,13 @@ class History:
         """Wall-clock seconds from the start of the run to the end of each round, evaluation included."""
         return list(accumulate(row["seconds"] for row in self.metrics))
 
+    @property
+    def simulated_seconds(self) -> list[float] | None:
+        """Simulated seconds from the start of the run to the end of each round; None without devices."""
+        if not self.metrics or "simulated_seconds" not in self.metrics[0]:
+            return None
+        return list(accumulate(row["simulated_seconds"] for row in self.metrics))
+
     def taken(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the rounds in which a metric was evaluated, and its values there."""
         known = [(row["round"], row[name]) for row in self.metrics if row.get(name) is not None]

@@ -72,6 +72,8 @@ class Result:
     work: Mapping[str, float] = field(default_factory=dict)
     memory_bytes: Mapping[str, int] | None = None
     seconds: float = 0.0
+    simulated_seconds: float | None = None
+    """Simulated time of all rounds; None without devices."""
     personal_test: Mapping[str, Mapping[str, float] | None] | None = None
     is_approximate: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -148,6 +150,7 @@ def _parse(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]) -
         memory_bytes=summary.get("memory_bytes"),
         measured_joules=summary.get("energy", {}).get("processor_joules"),
         seconds=sum(row["seconds"] for row in metrics),
+        simulated_seconds=None if (simulated := history.simulated_seconds) is None else simulated[-1],
         personal_test=summary.get("personal_test"),
         is_approximate=config.get("accept_approximation", False),
         labels=labels,

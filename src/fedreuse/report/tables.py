@@ -29,6 +29,8 @@ __all__ = [
 
 _EPSILON = "\nepsilon: privacy loss per client over all rounds, for the configured delta; -: no private mean."
 
+_SIMULATED = "\nsimulated time: of all rounds on the configured devices, without evaluation; -: no devices."
+
 
 @dataclass(frozen=True)
 class Table:
@@ -64,18 +66,21 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
     metric = metrics.pop() if len(metrics) == 1 else "score"
     unit = " %" if metric == "accuracy" else ""
     private = any(result.epsilon is not None for variant in variants for result in variant.results)
+    timed = any(result.simulated_seconds is not None for variant in variants for result in variant.results)
     outcome = Table(
         f"Results{'' if rank is None else f', by {rank} {metric}'} ({over})",
         ("variant", "links", f"test\n{metric}{unit}", f"validation\n{metric}{unit}", "reuse\nshare %",
-         "client work\nGFLOP", "server\nMB", "clients\nMB", *(["epsilon"] if private else [])),
+         "client work\nGFLOP", "server\nMB", "clients\nMB", *(["simulated\ntime, s"] if timed else []),
+         *(["epsilon"] if private else [])),
         tuple(
             (name, _used_links(variant), *_result_cells(variant, metric),
+             *([_spread(variant.over_seeds(lambda result: result.simulated_seconds), 1)] if timed else []),
              *([_number(variant.mean(lambda result: result.epsilon), 2)] if private else []))
             for name, variant in zip(names, variants, strict=True)
         ),
         "test: one evaluation at the end; validation: the last evaluation; reuse share: of all selected clients; "
         "server, clients: state kept between rounds (all clients together)." + starred
-        + (f"\n{opened}" if opened else "") + (_EPSILON if private else ""),
+        + (f"\n{opened}" if opened else "") + (_SIMULATED if timed else "") + (_EPSILON if private else ""),
     )  # fmt: skip
     traffic = _measured(variants, names, over)
     if rank is not None:
@@ -176,6 +181,7 @@ def savings_table(result: Result) -> Table:
 def runs_table(results: Sequence[Result]) -> Table:
     """Return a table with one row per run."""
     private = any(result.epsilon is not None for result in results)
+    timed = any(result.simulated_seconds is not None for result in results)
     rows = tuple(
         (
             result.directory.name, f"{result.variant} on {result.dataset}", str(result.seed),
@@ -183,13 +189,14 @@ def runs_table(results: Sequence[Result]) -> Table:
             tested(result), score(result.validation_score, result.metric),
             _share(saving_of("messages", "both")(result), 2),
             _share(result.lost_share, 1),
+            *([_number(result.simulated_seconds, 1)] if timed else []),
             *([_number(result.epsilon, 2)] if private else []),
         )
         for result in results
     )  # fmt: skip
     headers = (
         "run", "what", "seed", "rounds", "test", "validation", "saved\nboth ways", "lost\nclients",
-        *(["epsilon"] if private else []),
+        *(["simulated\ntime, s"] if timed else []), *(["epsilon"] if private else []),
     )  # fmt: skip
     unfinished = any(not result.is_complete for result in results)
     legend = "* not complete; continue with `fedreuse run CONFIG --out RUN --resume`, or the same `fedreuse compare`."

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["COSTS", "Reached", "arrivals", "reached", "target_table", "targets_over_seeds"]
 
-COSTS = ("rounds", "bytes", "flops", "seconds")
+COSTS = ("rounds", "bytes", "flops", "simulated_seconds", "seconds")
+"""Costs of a run up to a target; simulated seconds only of runs with devices."""
 
 
 def arrivals(result: Result, target: float, boundary: str, direction: str) -> dict[str, Arrival]:
@@ -33,6 +34,8 @@ def arrivals(result: Result, target: float, boundary: str, direction: str) -> di
         "flops": history.flops[:end].sum(),
         "seconds": history.seconds[end - 1] if end else 0.0,
     }
+    if (simulated := history.simulated_seconds) is not None:
+        spent["simulated_seconds"] = simulated[end - 1]
     return {cost: Arrival(float(number), index is not None) for cost, number in spent.items()}
 
 
@@ -42,6 +45,7 @@ class Reached:
 
     round_number: int
     seconds: float
+    simulated_seconds: float | None
     bytes_of: dict[tuple[str, str], int]
 
 
@@ -56,7 +60,13 @@ def reached(result: Result, target: float) -> Reached | None:
         for name, traffic in history.traffic.items()
         for way in ("up", "down")
     }
-    return Reached(history.metrics[index]["round"], history.seconds[index], crossed)
+    simulated = history.simulated_seconds
+    return Reached(
+        history.metrics[index]["round"],
+        history.seconds[index],
+        None if simulated is None else simulated[index],
+        crossed,
+    )
 
 
 def target_table(results: Sequence[Result], target: float) -> Table:
@@ -64,21 +74,26 @@ def target_table(results: Sequence[Result], target: float) -> Table:
     found = [reached(result, target) for result in results]
     counted = {key for run in found if run is not None for key, number in run.bytes_of.items() if number}
     keys = [(name, way) for name in {**modelled(), **measured()} for way in ("up", "down") if (name, way) in counted]
+    is_timed = any(result.simulated_seconds is not None for result in results)
     rows = tuple(
-        (f"{result.variant}, seed {result.seed}", *_cells(run, keys))
+        (f"{result.variant}, seed {result.seed}", *_cells(run, keys, is_timed))
         for result, run in zip(results, found, strict=True)
     )
     metric = results[0].metric if results else "score"
-    headers = ("run", "reached in\nround", "reached in\nseconds", *(f"{name}\n{way}, MB" for name, way in keys))
+    timed = ("reached in\nsimulated s",) if is_timed else ()
+    headers = ("run", "reached in\nround", *timed, "reached in\nseconds", *(f"{name}\n{way}, MB" for name, way in keys))
     legend = "seconds: wall-clock time of all rounds up to then, including evaluation.\n"
+    legend += "simulated s: time on the configured devices, without evaluation.\n" if is_timed else ""
     legend += boundary_legend(dict.fromkeys(name for name, _ in keys))
     return Table(f"Cost to validation {metric} {score(target, metric)}", headers, rows, legend, is_grouped=True)
 
 
-def _cells(run: Reached | None, keys: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def _cells(run: Reached | None, keys: Sequence[tuple[str, str]], is_timed: bool) -> tuple[str, ...]:
     if run is None:
-        return ("no", *("-" for _ in range(len(keys) + 1)))
-    return (str(run.round_number), f"{run.seconds:,.1f}", *(megabytes(run.bytes_of.get(key, 0)) for key in keys))
+        return ("no", *("-" for _ in range(len(keys) + 1 + is_timed)))
+    timed = ("-" if run.simulated_seconds is None else f"{run.simulated_seconds:,.1f}",) if is_timed else ()
+    sizes = (megabytes(run.bytes_of.get(key, 0)) for key in keys)
+    return (str(run.round_number), *timed, f"{run.seconds:,.1f}", *sizes)
 
 
 def targets_over_seeds(results: Sequence[Result], target: float) -> Table | None:
@@ -90,12 +105,14 @@ def targets_over_seeds(results: Sequence[Result], target: float) -> Table | None
     if not variants:
         return None
     names = dict.fromkeys(name for variant in variants for run in variant.results for name in run.history.traffic)
-    scales = (1.0, 1.0, *(1e-6 for _ in names))  # rounds, seconds, MB
+    is_timed = all(run.simulated_seconds is not None for variant in variants for run in variant.results)
+    kinds = ("rounds", *(("simulated_seconds",) if is_timed else ()), "seconds")
+    scales = (*(1.0 for _ in kinds), *(1e-6 for _ in names))  # bytes in MB
     rows = []
     for variant in variants:
         spent = {name: [arrivals(run, target, name, "both") for run in variant.results] for name in names}
         any_boundary = next(iter(spent.values()))
-        costs = [[run["rounds"] for run in any_boundary], [run["seconds"] for run in any_boundary]]
+        costs = [[run[kind] for run in any_boundary] for kind in kinds]
         costs += [[run["bytes"] for run in spent[name]] for name in names]
         over = [to_target(cost, horizon(cost)) for cost in costs]
         medians = (
@@ -107,8 +124,7 @@ def targets_over_seeds(results: Sequence[Result], target: float) -> Table | None
     headers = (
         "variant",
         "seeds that\nreached it",
-        "median\nrounds",
-        "median\nseconds",
+        *(f"median\n{kind.replace('simulated_seconds', 'simulated s')}" for kind in kinds),
         *(f"{name}\nboth, MB" for name in names),
     )
     legend = (

@@ -22,7 +22,8 @@ def unit_of(metric: str, results: Sequence[Result]) -> Unit:
     if metric in ("test", "validation"):
         names = sorted({result.metric for result in results})
         return (f"{metric} accuracy, points", 100.0) if names == ["accuracy"] else (f"{metric} {', '.join(names)}", 1.0)
-    return {"bytes": ("MB", 1e-6), "flops": ("GFLOP", 1e-9), "seconds": ("s", 1.0), "rounds": ("rounds", 1.0)}[metric]
+    units = {"bytes": ("MB", 1e-6), "flops": ("GFLOP", 1e-9), "seconds": ("s", 1.0), "rounds": ("rounds", 1.0)}
+    return {**units, "simulated_seconds": ("simulated s", 1.0)}[metric]
 
 
 def amount_in(unit: Unit, metric: str, value: float) -> str:

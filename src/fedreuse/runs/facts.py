@@ -54,6 +54,7 @@ def facts_of(federation: Federation, schedule: Schedule) -> dict[str, Any]:
             "partition": prepared.training.digest,
             "validation": prepared.validation.digest,
             "schedule": schedule.digest,
+            **({"device_trace": federation.fleet.digest} if federation.fleet is not None else {}),
             "schema": federation.schema.digest,
             **({"frozen": federation.schema.frozen} if federation.schema.frozen else {}),
             "initial_model": digest_of_model(federation.initial),

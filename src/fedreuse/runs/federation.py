@@ -10,6 +10,7 @@ from fedreuse.config.run_config import load
 from fedreuse.core.allowed import allowed
 from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
+from fedreuse.engine.clock import Clock
 from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.state.client_store import MemoryStore
 from fedreuse.learning.checks import check_network
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from fedreuse.config.recipe import Recipe
     from fedreuse.config.run_config import RunConfig
+    from fedreuse.core.fleet import Fleet
     from fedreuse.core.local_trainer import SplitName
     from fedreuse.core.method import Method
     from fedreuse.core.metrics import Metrics
@@ -69,6 +71,17 @@ class Federation:
     def population(self) -> Population:
         """All clients, with the number of training examples that each claims to have."""
         return Population(claimed(self.prepared, self.config), self.config.max_examples)
+
+    @cached_property
+    def fleet(self) -> Fleet | None:
+        """Devices of the clients; None without devices."""
+        devices = self.config.devices
+        return None if devices is None else devices.fleet(self.config.task.clients, self.config.seed)
+
+    def clock(self, warn: Callable[[str], object] = str) -> Clock | None:
+        """Return the clock of the run; None without devices."""
+        rounds = self.config.rounds
+        return None if self.fleet is None else Clock(self.fleet, rounds.deadline, rounds.wait_for, warn)
 
     def site(self, store: ClientStore, warn: Callable[[str], object] = str) -> Site:
         """Return what an executor needs to run the clients; their records lie in `store`."""

@@ -62,6 +62,7 @@ class LiveRun:
         self.reference = dense_reference(federation.schema)
         self._config, self._schedule, self._secret = federation.config, schedule, secret
         self._stopping = EarlyStopping(self._config.rounds.patience, self.checkpoints.metrics())
+        self._clock = federation.clock(directory.log)
         self._unsaved: list[dict[str, Any]] = []
 
     @contextmanager
@@ -100,11 +101,11 @@ class LiveRun:
 
     def play_round(self, audience: Listeners) -> None:
         """Run the next round: conversation, scores, a checkpoint if one is due, and the listeners' events."""
-        began, size = perf_counter(), self.ledger_size
+        began, size, simulated = perf_counter(), self.ledger_size, self.record.seconds
         self.converse()
         number = self.round_number
         scores = self.scores.after_round(number)
-        row = round_row(self, number, size, scores, began)
+        row = round_row(self, number, size, scores, began, simulated)
         self._unsaved.append(row)
         self._stopping.note(row)
         # a kept model first: once the checkpoint is durable, the round does not run again
@@ -125,7 +126,7 @@ class LiveRun:
         method, schema = self.federation.method, self.federation.schema
         while True:
             try:
-                self.record = run_round(method, self.record, cohort, self._executor, self.ledger, schema)
+                self.record = run_round(method, self.record, cohort, self._executor, self.ledger, schema, self._clock)
                 break
             except TooFewReplies as few:
                 if not few.may_retry:

@@ -1,4 +1,4 @@
-"""Predicted cost of a run: bytes, transfer time, memory at both ends, computing time, disk.
+"""Predicted cost of a run: bytes, simulated time, memory at both ends, computing time, disk.
 
 A rehearsal measures bytes and times of single messages and steps; the run's schedule says how often each occurs. The
 prediction ignores faults and resynchronisation. Where scores decide which clients train, it is made twice: for as many
@@ -7,7 +7,8 @@ and for as few trainings as the schedule allows.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,8 @@ class Prediction:
         client_memory_bytes: State of method and links at one client.
         compute_seconds: Computing time on one core of this machine.
         disk_bytes: Size of the run directory.
+        simulated_seconds: Simulated time of all rounds; None without devices.
+        too_slow: Seconds that each client needs which never answers within `rounds.deadline`, by client.
         idle: The same with as few trainings as possible; None if scores decide nothing.
     """
 
@@ -70,6 +73,8 @@ class Prediction:
     client_memory_bytes: int
     compute_seconds: float
     disk_bytes: int
+    simulated_seconds: float | None = None
+    too_slow: Mapping[int, float] = field(default_factory=dict)
     idle: Prediction | None = None
 
     @property
@@ -136,7 +141,9 @@ def _costs(
         for cohort, trained in zip(cohorts, attendance.trained, strict=True)
         for client in cohort.clients
     ]
-    down, up = _bytes(visits, rehearsal, dense.request_bytes)
+    crossed = _bytes(visits, rehearsal, dense.request_bytes)
+    down, up = (round(sum(way)) for way in zip(*crossed, strict=True)) if crossed else (0, 0)
+    simulated, too_slow = _simulated(federation, visits, crossed, rehearsal)
     met = len({client for _, client, _ in visits})
     shared = min(rehearsal.missed * max(0, rounds.count - REHEARSED), dense.request_bytes)
     by_client = met * rehearsal.link_bytes_per_client + attendance.remembered * rehearsal.method_bytes_per_client
@@ -158,13 +165,15 @@ def _costs(
         client_memory_bytes=rehearsal.client_bytes,
         compute_seconds=_seconds(federation, visits, rehearsal, seconds_per_example),
         disk_bytes=on_disk,
+        simulated_seconds=simulated,
+        too_slow=too_slow,
     )
 
 
-def _bytes(visits: list[tuple[int, int, bool]], rehearsal: Rehearsal, dense: int) -> tuple[int, int]:
-    """Return the bytes of all visits, down and up; `dense` is the size of a dense request, the most that is sent."""
+def _bytes(visits: list[tuple[int, int, bool]], rehearsal: Rehearsal, dense: int) -> list[tuple[float, float]]:
+    """Return the bytes of every visit, down and up; `dense` is the size of a dense request, the most that is sent."""
     last: dict[int, int] = {}
-    down = up = 0.0
+    found = []
     for number, client, is_trained in visits:
         # with a shared downlink, a client that joins late has missed all rounds since the first
         is_further = client in last or rehearsal.missed > 0
@@ -172,10 +181,37 @@ def _bytes(visits: list[tuple[int, int, bool]], rehearsal: Rehearsal, dense: int
         if not is_trained and rehearsal.reused is not None:
             crossed = rehearsal.reused
         away = max(0, number - last.get(client, 1) - 1)
-        down += crossed.down + min(rehearsal.missed * away, max(0.0, dense - crossed.down))
-        up += crossed.up
+        found.append((crossed.down + min(rehearsal.missed * away, max(0.0, dense - crossed.down)), crossed.up))
         last[client] = number
-    return round(down), round(up)
+    return found
+
+
+def _simulated(
+    federation: Federation,
+    visits: list[tuple[int, int, bool]],
+    crossed: list[tuple[float, float]],
+    rehearsal: Rehearsal,
+) -> tuple[float | None, dict[int, float]]:
+    """Return the simulated time of all rounds, and the seconds of each client that never answers in time."""
+    clock, local = federation.clock(), federation.config.local
+    if clock is None:
+        return None, {}
+    rounds: dict[int, dict[int, tuple[float, float, float]]] = {}
+    for (number, client, is_trained), sizes in zip(visits, crossed, strict=True):
+        examples = int(federation.population.examples[client]) if is_trained else 0
+        flops = local.epochs * examples * rehearsal.flops_per_example
+        rounds.setdefault(number, {})[client] = (*sizes, flops)
+    now, shortest, answering = 0.0, dict[int, float](), set[int]()
+    for members in rounds.values():
+        times = {
+            client: clock.fleet.device(client).timing(now, round(down), round(flops), round(up)).arrived
+            for client, (down, up, flops) in members.items()
+        }
+        for client, time in times.items():
+            shortest[client] = min(shortest.get(client, time - now), time - now)
+            answering |= {client} if time - now <= (clock.deadline or time) else set()
+        now = clock.in_time(now, now, times, len(members))[1]
+    return now, {client: shortest[client] for client in sorted(shortest.keys() - answering)}
 
 
 def _seconds(

@@ -67,6 +67,7 @@ class Rehearsal:
             A client that joins late then counts as absent since round 1.
         seconds_per_step: Time of one training step.
         seconds_per_client: Time of coding for one client in one round.
+        flops_per_example: Floating-point operations for each training example of an epoch.
         server_bytes: State at the server, without that of single clients.
         link_bytes_per_client: State of links at the server for each client that took part.
         method_bytes_per_client: State of the method at the server for each client that it remembers.
@@ -80,6 +81,7 @@ class Rehearsal:
     missed: float
     seconds_per_step: float
     seconds_per_client: float
+    flops_per_example: float
     server_bytes: int
     link_bytes_per_client: int
     method_bytes_per_client: int
@@ -129,6 +131,7 @@ def rehearse(federation: Federation) -> Rehearsal:
         missed,
         work.seconds / max(1, work.training_steps),
         max(0.0, seconds - work.seconds) / len(visits),
+        work.flops / max(1, work.training_examples),
         memory["server.all"] - of_links - sum(nbytes(entries) for entries in of_method),
         of_links // len(clients),
         sum(nbytes(entries) // max(1, len(entries)) for entries in of_method),

@@ -35,14 +35,25 @@ _SEALED: Mapping[str, Any] = {"score": None, "loss": None, "examples": None}
 
 
 def round_row(
-    live: LiveRun, number: int, seen: tuple[int, int], scores: Mapping[str, float | None], began: float
+    live: LiveRun,
+    number: int,
+    seen: tuple[int, int],
+    scores: Mapping[str, float | None],
+    began: float,
+    simulated: float,
 ) -> dict[str, Any]:
-    """Return one round's scores, client outcomes, seconds, and bytes under every boundary."""
+    """Return one round's scores, client outcomes, seconds, and bytes under every boundary.
+
+    `seen`, `began` and `simulated` are the sizes of the ledger, the wall-clock time and the simulated time at the start
+    of the round.
+    """
     rows, events = live.ledger.rows[seen[0] :], live.ledger.events[seen[1] :]
     row: dict[str, Any] = {"round": number, **scores}
     for outcome in get_args(Outcome):
         row[outcome] = sum(event.outcome == outcome for event in events)
     row["seconds"] = perf_counter() - began
+    if live.federation.fleet is not None:
+        row["simulated_seconds"] = live.record.seconds - simulated
     for name, traffic in savings(rows, events, live.reference, number).items():
         row[f"down_bytes ({name})"] = int(traffic.down[-1])
         row[f"up_bytes ({name})"] = int(traffic.up[-1])
@@ -92,6 +103,11 @@ def summarise(
         "memory_bytes": {**memory_of(live.record, live.store), **peaks_of(resources)},
         **energy_of(resources),
         "seconds": sum(row["seconds"] for row in metrics),
+        **(
+            {}
+            if live.federation.fleet is None
+            else {"simulated_seconds": sum(row["simulated_seconds"] for row in metrics)}
+        ),
         "model_digest": digest_of_model(model),
     }
 

@@ -116,6 +116,8 @@ def _rounds(run: _Run) -> Check:
     if len(metrics) != rounds["count"] and rounds.get("patience") is None:
         raise RunDirectoryError(f"{len(metrics)} rounds are stored, but {rounds['count']} were planned")
     _same_if_stored(summary, rounds=len(metrics), seconds=sum(row["seconds"] for row in metrics))
+    if metrics and "simulated_seconds" in metrics[0]:
+        _same_if_stored(summary, simulated_seconds=sum(row["simulated_seconds"] for row in metrics))
     upto = metrics[: summary.get("model_round")]
     scores = [row["validation_score"] for row in upto if row["validation_score"] is not None]
     _same_if_stored(summary, validation_score=scores[-1] if scores else None)

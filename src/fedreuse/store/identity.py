@@ -10,7 +10,8 @@ from typing import Any
 __all__ = ["run_id_of"]
 
 _NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep", "development_seeds")
-_IDENTITY_IF_SET = ("attack", "max_norm", "max_examples")
+_IDENTITY_IF_SET = ("attack", "devices", "max_norm", "max_examples")
+_ROUNDS_IF_SET = ("deadline", "wait_for")
 
 
 def run_id_of(plain: Mapping[str, Any]) -> str:
@@ -23,6 +24,9 @@ def run_id_of(plain: Mapping[str, Any]) -> str:
         for key, part in plain.items()
         if key not in _NOT_IDENTITY and not (key in _IDENTITY_IF_SET and part is None)
     }
+    if isinstance(plain.get("rounds"), Mapping):
+        rounds = plain["rounds"].items()
+        decisive["rounds"] = {key: part for key, part in rounds if not (key in _ROUNDS_IF_SET and part is None)}
     decisive["method"] = _first_names(decisive["method"])
     model = plain.get("keep", {}).get("model", "last")
     if model != "last":

@@ -27,7 +27,7 @@ def test_runs_that_never_arrive_are_counted_in_full(tmp_path: Path) -> None:
     plan = Plan((Contrast("A", "B"),), direction="up")
     cells = by_cell(read_runs(place))
     answers = at_target(0.35, plan, cells, plan.claims({"method": ["A", "B"]}))
-    assert [answer.cost for answer in answers] == list(COSTS)
+    assert [answer.cost for answer in answers] == [cost for cost in COSTS if cost != "simulated_seconds"]  # no devices
     rounds = answers[0]
     a, b = (rounds.cells[frozenset({("method", name)})] for name in "AB")
     assert (a.num_reached, b.num_reached, b.median, b.restricted_mean) == (5, 4, 1, (2 + 4 * 1) / 5)

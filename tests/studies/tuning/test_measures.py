@@ -37,6 +37,20 @@ def test_bytes_to_a_target_end_with_the_round_that_reaches_it(done: RunDirectory
     assert Measure("bytes_to_target", target=2.0).of([done]) == inf
 
 
+def test_simulated_seconds_up_to_a_target(tmp_path: Path) -> None:
+    done = run(tiny(devices={"name": "profile", "up": "1mbit", "down": "1mbit"}), tmp_path / "timed")
+    spent = [row["simulated_seconds"] for row in done.metrics()]
+    assert Measure("simulated_seconds").of([done]) == sum(spent)
+    assert Measure("simulated_seconds_to_target", target=0.0).of([done]) == spent[0]
+    assert Measure("simulated_seconds_to_target", target=2.0).of([done]) == inf
+    assert Measure("simulated_seconds").goal == "minimize"
+
+
+def test_simulated_seconds_need_devices(done: RunDirectory) -> None:
+    with pytest.raises(ConfigError, match=r"no simulated time.*set devices"):
+        Measure("simulated_seconds").of([done])
+
+
 def test_a_constraint_says_by_how_much_it_is_broken(done: RunDirectory) -> None:
     active = Measure("active_fraction")
     assert Constraint(active, at_most=0.75).excess([done]) == 0.25

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from fedreuse.core.errors import ConfigError, require
+from fedreuse.core.errors import require
+from fedreuse.core.quantities import BITS, SECONDS, quantity
 
 __all__ = ["FREE", "Conditions"]
-
-_BITS = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
-_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-_NUMBER = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z%]*)\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -42,9 +38,9 @@ class Conditions:
     def parse(cls, bandwidth: str | None = None, delay: str | None = None, loss: str | None = None) -> Conditions:
         """Parse texts such as `10mbit`, `50ms` and `1%`; None for no effect."""
         return cls(
-            None if bandwidth is None else _quantity("bandwidth", bandwidth, _BITS, "10mbit"),
-            0.0 if delay is None else _quantity("delay", delay, _SECONDS, "50ms"),
-            0.0 if loss is None else _quantity("loss", loss, {"%": 0.01}, "1%"),
+            None if bandwidth is None else quantity("bandwidth", bandwidth, BITS, "10mbit"),
+            0.0 if delay is None else quantity("delay", delay, SECONDS, "50ms"),
+            0.0 if loss is None else quantity("loss", loss, {"%": 0.01}, "1%"),
         )
 
     def seconds_of(self, num_bytes: int) -> float:
@@ -61,10 +57,3 @@ class Conditions:
 
 FREE = Conditions()
 """Conditions without limit, delay and loss."""
-
-
-def _quantity(what: str, text: str, units: dict[str, float], example: str) -> float:
-    match = _NUMBER.fullmatch(text)
-    if match is None or match[2].lower() not in units:
-        raise ConfigError(f"{what}: a number and a unit ({', '.join(units)}) expected, such as {example}, got {text!r}")
-    return float(match[1]) * units[match[2].lower()]

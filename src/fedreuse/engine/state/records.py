@@ -85,10 +85,20 @@ class Contact:
 
 @value
 class ServerRecord:
-    """The method's server state, the contacts, the exchange counters, and link states common to all clients."""
+    """The server's side of a run between rounds.
+
+    Attributes:
+        state: The method's server state.
+        contacts: Link states and acknowledged exchanges by client.
+        exchange: Number of the last exchange.
+        durable_exchange: Number of the last exchange inside a checkpoint.
+        shared: Link states common to all clients.
+        seconds: Simulated time; 0 without devices.
+    """
 
     state: Any
     contacts: IntMap[Contact] = field(default_factory=IntMap)
     exchange: int = 0
     durable_exchange: int = 0
     shared: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0

@@ -56,6 +56,7 @@ def value_of(plan: Plan) -> Callable[[Result], float]:
         "validation": lambda result: result.validation_score,
         "flops": lambda result: result.work.get("flops"),
         "seconds": lambda result: result.seconds,
+        "simulated_seconds": lambda result: result.simulated_seconds,
     }
     name = f"{plan.metric} score" if plan.metric in ("test", "validation") else plan.metric
 

@@ -27,7 +27,7 @@ from fedreuse.report.statistics.power import seeds_for_sign_flips, seeds_for_t, 
 __all__ = ["FEWEST_SEEDS", "Direction", "MetricName", "Plan"]
 
 FEWEST_SEEDS = 5
-MetricName = Literal["test", "validation", "bytes", "flops", "seconds"]
+MetricName = Literal["test", "validation", "bytes", "flops", "seconds", "simulated_seconds"]
 Direction = Literal["up", "down", "both"]
 
 

@@ -56,7 +56,8 @@ def at_target(
     first_runs = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
     tasks = {cell: (run.dataset, run.network) for cell, run in first_runs.items()}
     answers = []
-    for cost in COSTS:
+    known = [costs for runs in spent.values() for costs in runs.values()]
+    for cost in (name for name in COSTS if all(name in costs for costs in known)):
         by_seed = {cell: {seed: costs[cost] for seed, costs in runs.items()} for cell, runs in spent.items()}
         answers.append(_answer(target, cost, plan, _Costs(by_seed, _horizons(by_seed, tasks)), claims))
     return answers

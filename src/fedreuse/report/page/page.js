@@ -73,7 +73,7 @@ const draw = {
   },
   trajectories(figure, choices) {
     const traces = [];
-    let title = { rounds: "round", flops: "GFLOP of the clients", seconds: "seconds" }[choices.over];
+    let title = { rounds: "round", flops: "GFLOP of the clients", simulated_seconds: "simulated seconds", seconds: "seconds" }[choices.over];
     for (const line of figure.lines.filter(one => isShown(one.variant))) {
       const at = line.variant, key = pair(one => one in line.bytes);
       const x = choices.over === "bytes" ? line.bytes[key] : line[choices.over];

@@ -1,4 +1,4 @@
-"""Learning curves section: validation score over rounds, bytes, FLOPs and seconds with bands; costs to targets."""
+"""Learning curves section: validation score over rounds, bytes, FLOPs and time with bands; costs to targets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["trajectories"]
 
 _AXES = {"rounds": "rounds", "bytes": "MB (boundary and direction above)", "flops": "GFLOP of the clients",
-         "seconds": "seconds"}  # fmt: skip
+         "simulated_seconds": "simulated seconds", "seconds": "seconds"}  # fmt: skip
 
 
 def trajectories(shown: Shown, targets: Sequence[float] = ()) -> Section:
@@ -38,7 +38,7 @@ def trajectories(shown: Shown, targets: Sequence[float] = ()) -> Section:
         f"validation {shown.metric} during training",
         _description(shown, lines),
         data,
-        (Choice("over", "Over", _AXES),),
+        (Choice("over", "Over", {key: text for key, text in _AXES.items() if all(key in line for line in lines)}),),
     )
     tables = [target_table(shown.results, target) for target in targets]
     lead = [] if targets else ["`fedreuse report ... --target 80` adds the cost to reach a score."]
@@ -74,7 +74,19 @@ def _line(shown: Shown, variant: Variant) -> dict[str, Any] | None:
         else [shorts(end) for end in zip(*(band or (0, 0) for band in bands), strict=True)],
         "bytes": over,
         "flops": spent(lambda run: run.history.flops / 1e9),
+        **_simulated(variant, spent),
         "seconds": spent(lambda run: np.array([row["seconds"] for row in run.history.metrics])),
+    }
+
+
+def _simulated(variant: Variant, spent: Callable[[Callable[[Result], np.ndarray]], Any]) -> dict[str, Any]:
+    """Return the column of simulated seconds; none if a run has no devices."""
+    if any(result.simulated_seconds is None for result in variant.results):
+        return {}
+    return {
+        "simulated_seconds": spent(
+            lambda run: np.array([row["simulated_seconds"] for row in run.history.metrics], np.float64)
+        )
     }
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from fedreuse.store.directory import RunDirectory
 
-__all__ = ["Constraint", "Measure", "bytes_of"]
+__all__ = ["Constraint", "Measure", "bytes_of", "seconds_of"]
 
 _LARGER = ("validation", "best_validation", "saving")
 
@@ -27,30 +27,42 @@ class Measure:
 
     Args:
         metric: `validation` (the score of the run's model), `best_validation` (of any round), `bytes` or `saving` (of
-            `boundary` and `direction`), `flops`, `bytes_to_target`, `active_fraction` (share of selected clients
-            that trained).
+            `boundary` and `direction`), `flops`, `simulated_seconds` (with `devices`), `bytes_to_target`,
+            `simulated_seconds_to_target`, `active_fraction` (share of selected clients that trained).
         boundary: Name of the boundary, which says which bytes are counted.
         direction: `up`, `down` or `both`.
-        target: Validation score, for `bytes_to_target`; the measure is infinite if a run never reaches it.
+        target: Validation score, for `..._to_target`; the measure is infinite if a run never reaches it.
 
     Example:
         objectives: [{metric: validation}, {metric: bytes, boundary: messages}]
     """
 
     metric: Literal[
-        "validation", "best_validation", "bytes", "saving", "flops", "bytes_to_target", "active_fraction"
+        "validation",
+        "best_validation",
+        "bytes",
+        "saving",
+        "flops",
+        "simulated_seconds",
+        "bytes_to_target",
+        "simulated_seconds_to_target",
+        "active_fraction",
     ] = "validation"
     boundary: str = "messages"
     direction: Literal["up", "down", "both"] = "both"
     target: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the boundary, and that `target` is given exactly with `bytes_to_target`."""
+        """Check the boundary, and that `target` is given exactly with a measure up to it."""
         known = [*modelled(), *measured()]
         if self.boundary not in known:
             raise ConfigError(f"boundary: unknown; {suggest(self.boundary, known)}")
-        is_target = self.metric == "bytes_to_target"
-        require(is_target == (self.target is not None), "target belongs to bytes_to_target; it is", self.target)
+        is_target = self.metric.endswith("_to_target")
+        require(
+            is_target == (self.target is not None),
+            "target belongs to bytes_to_target and simulated_seconds_to_target; it is",
+            self.target,
+        )
 
     @property
     def goal(self) -> Literal["maximize", "minimize"]:
@@ -65,8 +77,10 @@ class Measure:
         if self.metric == "active_fraction":
             events = run.events()
             return sum(event.outcome == "fresh" for event in events) / len(events)
-        if self.metric in ("best_validation", "bytes_to_target"):
+        if self.metric == "best_validation" or self.metric.endswith("_to_target"):
             return self._of_rounds(run)
+        if self.metric == "simulated_seconds":
+            return seconds_of(run)
         if self.metric == "bytes":
             return bytes_of(run, self.boundary, self.direction)
         if self.metric == "flops":
@@ -87,7 +101,11 @@ class Measure:
             return float(max(scores))
         assert self.target is not None
         reached = next((at for at, score in enumerate(scores, start=1) if score >= self.target), None)
-        return inf if reached is None else bytes_of(run, self.boundary, self.direction, reached)
+        if reached is None:
+            return inf
+        if self.metric == "simulated_seconds_to_target":
+            return seconds_of(run, reached)
+        return bytes_of(run, self.boundary, self.direction, reached)
 
 
 @dataclass(frozen=True)
@@ -112,3 +130,11 @@ def bytes_of(run: RunDirectory, boundary: str, direction: str, rounds: int | Non
     """Return the bytes of the first `rounds` rounds, or of all."""
     ways = ("up", "down") if direction == "both" else (direction,)
     return float(sum(row[f"{way}_bytes ({boundary})"] for row in run.metrics()[:rounds] for way in ways))
+
+
+def seconds_of(run: RunDirectory, rounds: int | None = None) -> float:
+    """Return the simulated seconds of the first `rounds` rounds, or of all."""
+    rows = run.metrics()[:rounds]
+    if rows and "simulated_seconds" not in rows[0]:
+        raise ConfigError(f"{run.path} has no simulated time, which the space asks for; set devices in its base")
+    return float(sum(row["simulated_seconds"] for row in rows))
