@@ -43,7 +43,7 @@ def environment(home: Path) -> dict[str, str]:
 def superlink_command(host: str, port: int, authority: Authority | None) -> list[str]:
     """Return the command of a SuperLink behind `front_door`; with an authority: TLS, and registered nodes only."""
     # -P: modules in the working directory must not hide those of Python
-    start = [sys.executable, "-P", "-m", "fedreuse.deploy.flower.front_door"]
+    start = [sys.executable, "-P", "-m", "fedreuse.deploy.flower.front_door", "superlink"]
     command = [*start, "--host", host, "--port", str(port), "--disable-runtime-dependency-installation"]
     if authority is None:
         return [*command, "--insecure"]
@@ -61,7 +61,7 @@ def supernode_command(
     security: tuple[Path | None, Path | None],
     resident: Path | None,
 ) -> list[str]:
-    """Return the command of the SuperNode of one client.
+    """Return the command of the SuperNode of one client behind `front_door`.
 
     Args:
         superlink: HOST:PORT of the SuperLink.
@@ -72,9 +72,12 @@ def supernode_command(
     """
     root, key = security
     node_settings = " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())
-    keeper = [sys.executable, "-P", "-m", "fedreuse.deploy.resident.keeper", str(resident)]
+    door, keeper = (
+        ["fedreuse.deploy.flower.front_door", "supernode"],
+        ["fedreuse.deploy.resident.keeper", str(resident)],
+    )
     command = [
-        *(["flower-supernode"] if resident is None else keeper),
+        sys.executable, "-P", "-m", *(door if resident is None else keeper),
         "--superlink", superlink, "--host", LOOPBACK, "--port", str(port), "--node-config", node_settings,
     ]  # fmt: skip
     command += ["--insecure"] if root is None else ["--root-certificates", str(root)]

@@ -108,15 +108,15 @@ class Keeper(Thread):
 
 
 def main() -> None:
-    """Run `flower-supernode` with a resident worker."""
-    from flwr.supernode.cli import flower_supernode
+    """Run `flower-supernode` behind `front_door`, with a resident worker."""
+    from fedreuse.deploy.flower.front_door import run_supernode
 
     folder = Path(sys.argv.pop(1)).absolute()
     os.environ[VARIABLE] = str(folder)
     keeper = Keeper(folder)
     keeper.start()
     try:
-        flower_supernode()
+        run_supernode()
     finally:
         keeper.stop()
 

@@ -1,0 +1,100 @@
+"""Secrets of Flower's Runtime API in memory only: the one that fetches tasks, and the token of each task.
+
+In its default mode Flower hands a task to every process that asks for one, and writes the task's token on a command
+line that all users can read. Here Flower's process mode with its own secret is used, and the program
+`python -m fedreuse.deploy.flower.task_secrets` is `flower-superexec` with tokens in anonymous files.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from flwr.supercore.superexec.executor.types import ExecutionSpec, LaunchResult
+
+__all__ = ["in_memory", "main", "start_task", "task_starter"]
+
+_SECRET_BYTES = 32
+_WAIT_SECONDS = 1.0
+
+
+@contextmanager
+def in_memory(content: bytes) -> Iterator[tuple[int, str]]:
+    """Yield the descriptor of an anonymous file, and the path under which this process and its children read it."""
+    descriptor = os.memfd_create("secret")
+    try:
+        os.write(descriptor, content)
+        yield descriptor, f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def task_starter(host: str, port: int, root_certificate: str) -> Iterator[None]:
+    """Start the program that runs tasks, and add its secret to the arguments of this process.
+
+    Args:
+        host: Address of the Runtime API.
+        port: Its port.
+        root_certificate: Root certificate file of the Runtime API; empty without TLS.
+    """
+    from flwr.supercore.address import resolve_bind_address
+
+    address = resolve_bind_address(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    with in_memory(secrets.token_bytes(_SECRET_BYTES)) as (descriptor, path):
+        command = [
+            sys.executable, "-P", "-m", "fedreuse.deploy.flower.task_secrets", "--runtime-api-address", address,
+            "--superexec-auth-secret-file", path, "--parent-pid", str(os.getpid()),
+            *(["--root-certificates", root_certificate] if root_certificate else ["--insecure"]),
+        ]  # fmt: skip
+        process = subprocess.Popen(command, pass_fds=[descriptor], start_new_session=True)
+        sys.argv += ["--isolation", "process", "--superexec-auth-secret-file", path]
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(_WAIT_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def start_task(spec: ExecutionSpec) -> LaunchResult:
+    """Start the process of a task; its token is in an anonymous file that the process inherits."""
+    from flwr.supercore.constant import TASK_TYPE_TO_APPIO_API_ADDRESS_ARG, TASK_TYPE_TO_COMMAND
+    from flwr.supercore.superexec.executor.types import LaunchResult
+
+    with in_memory(spec.token.encode()) as (descriptor, path):
+        command = [
+            TASK_TYPE_TO_COMMAND[spec.task_type], TASK_TYPE_TO_APPIO_API_ADDRESS_ARG[spec.task_type],
+            spec.runtime_api_address, "--token-file", path,
+        ]  # fmt: skip
+        if spec.insecure:
+            command += ["--insecure"]
+        elif spec.root_certificates_path is not None:
+            command += ["--root-certificates", spec.root_certificates_path]
+        if spec.parent_pid is not None:
+            command += ["--parent-pid", str(spec.parent_pid)]
+        output = subprocess.DEVNULL if spec.suppress_output else None
+        subprocess.Popen(command, pass_fds=[descriptor], stdout=output, stderr=output)
+    return LaunchResult.accepted()
+
+
+def main() -> None:
+    """Run `flower-superexec` with `start_task`."""
+    from flwr.supercore.cli import flower_superexec
+    from flwr.supercore.superexec.executor.subprocess_executor import SubprocessExecutor
+
+    SubprocessExecutor.launch = lambda _, spec: start_task(spec)  # type: ignore[assignment, method-assign]
+    flower_superexec()
+
+
+if __name__ == "__main__":
+    main()
