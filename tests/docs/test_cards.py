@@ -76,6 +76,7 @@ def test_names_in_code_exist(card: Path, words: set[str]) -> None:
         ("top_k", {"ratio": 0.2}),
         ("rand_k", {"ratio": 0.2}),
         ("natural", {}),
+        *(("subspace", {"ratio": ratio}) for ratio in (0.2, 0.05, 0.01)),
         ("laq", {"bits": 4}),
         ("laq", {"bits": 3}),
         *(("qsgd", {"bits": bits}) for bits in (2, 3, 4, 8)),

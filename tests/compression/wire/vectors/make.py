@@ -36,7 +36,7 @@ SCHEMA = ModelSchema(
 WEIGHTS = SCHEMA.weights
 EXACT = ("dense", "nonzero", "top_k")
 """Codecs whose kept values are the numbers themselves."""
-DRAWN = ("qsgd", "natural", "rand_k", "drive", "eden")
+DRAWN = ("qsgd", "natural", "rand_k", "drive", "eden", "subspace")
 """Codecs that draw: a vector of theirs says how a frame is read, not what an encoder must draw."""
 
 
