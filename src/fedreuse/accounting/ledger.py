@@ -7,7 +7,7 @@ adds one measured row per client and direction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.local_trainer import Work
@@ -21,6 +21,7 @@ __all__ = ["EventRow", "Ledger", "LedgerRow", "Measured", "row_from_plain", "row
 
 _PURPOSES = {"evaluate": "evaluation", "prefetch": "prefetch"}
 _MEASURED = "measured"
+_NO_WORK = Work()
 Direction = Literal["down", "up"]
 
 
@@ -117,17 +118,16 @@ class Ledger:
             arrived: All replies, in time or not.
             refused: Reason by client whose reply was refused.
         """
-        sizes: dict[tuple[int, ...], Any] = {}  # clients often share the same parcels
+        sizes = _Sizes()
         for client, envelope in outgoing.items():
-            self.rows.append(_row(client, envelope, "down", "in_time", Work(), sizes))
+            self.rows.append(_request_row(client, envelope, sizes))
         for reply in sorted(arrived, key=lambda reply: reply.client):
             status = "refused" if reply.client in refused else reply.status
             if status == "refused":
                 reason = refused[reply.client]
                 self.warn(f"round {reply.envelope.round_number}: reply of client {reply.client} refused: {reason}")
-            row = _row(reply.client, reply.envelope, "up", status, reply.work, {})
             request = outgoing.get(reply.client, reply.envelope)  # one from an earlier exchange has none here
-            self.rows.append(replace(row, purpose=_purpose(request)))
+            self.rows.append(_reply_row(reply, request, status, sizes))
         if self.meter is not None and outgoing:
             request = next(iter(outgoing.values()))
             self.rows += [_measured_row(request, measured) for measured in self.meter()]
@@ -142,17 +142,45 @@ class Ledger:
             self.counts[name] = self.counts.get(name, 0) + number
 
 
-def _row(
-    client: int, envelope: Envelope, direction: Direction, status: str, work: Work, sizes: dict[tuple[int, ...], Any]
-) -> LedgerRow:
-    key = tuple(id(parcel) for parcel in envelope.parcels.values())
-    if key not in sizes:
-        sizes[key] = _fields(envelope), _body(envelope)
-    fields, body = sizes[key]
+class _Sizes:
+    """Sizes of the envelopes of one exchange, each computed once; equal mappings are one object."""
+
+    def __init__(self) -> None:
+        self._by_envelope: dict[int, tuple[Any, ...]] = {}
+        self._by_parcels: dict[tuple[int, ...], tuple[dict[str, int], dict[str, int]]] = {}
+        self._equal: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
+
+    def of(self, envelope: Envelope) -> tuple[Any, ...]:
+        """Return fields, value bytes, header bytes, total bytes and body."""
+        known = self._by_envelope.get(id(envelope))
+        if known is None:
+            key = tuple(map(id, envelope.parcels.values()))
+            if key not in self._by_parcels:
+                self._by_parcels[key] = self._one(_fields(envelope)), self._one(_body(envelope))
+            fields, body = self._by_parcels[key]
+            total = envelope.size()
+            known = fields, _value_bytes(envelope), total - sum(body.values()), total, body
+            self._by_envelope[id(envelope)] = known
+        return known
+
+    def _one(self, sizes: dict[str, int]) -> dict[str, int]:
+        return self._equal.setdefault(tuple(sizes.items()), sizes)
+
+
+def _request_row(client: int, envelope: Envelope, sizes: _Sizes) -> LedgerRow:
+    fields, value_bytes, header_bytes, total_bytes, body = sizes.of(envelope)
     return LedgerRow(
-        envelope.round_number, envelope.exchange, client, direction, envelope.kind,
-        _purpose(envelope), status, fields, _value_bytes(envelope),
-        envelope.size() - sum(body.values()), envelope.size(), work, body,
+        envelope.round_number, envelope.exchange, client, "down", envelope.kind, _purpose(envelope), "in_time", fields,
+        value_bytes, header_bytes, total_bytes, _NO_WORK, body,
+    )  # fmt: skip
+
+
+def _reply_row(reply: Reply, request: Envelope, status: str, sizes: _Sizes) -> LedgerRow:
+    envelope = reply.envelope
+    fields, value_bytes, header_bytes, total_bytes, body = sizes.of(envelope)
+    return LedgerRow(
+        envelope.round_number, envelope.exchange, reply.client, "up", envelope.kind, _purpose(request), status, fields,
+        value_bytes, header_bytes, total_bytes, reply.work, body,
     )  # fmt: skip
 
 

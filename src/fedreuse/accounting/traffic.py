@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedreuse.accounting.boundaries.boundary import measured, modelled
+from fedreuse.accounting.columns import counted
 
 if TYPE_CHECKING:
     from fedreuse.accounting.boundaries.boundary import Boundary, Reference
@@ -95,28 +96,59 @@ def traffic(
         num_rounds: Number of rounds; None: the largest round of an event.
     """
     rounds = num_rounds or max((event.round_number for event in events), default=0)
-    charged = {"down": [0] * rounds, "up": [0] * rounds}  # lists: single entries of an array change slowly
-    for row in rows:
-        if row.purpose == "evaluation" or row.is_measured != boundary.is_measured:
-            continue
-        charged[row.direction][row.round_number - 1] += boundary.charge(row)
+    return _charged(boundary, counted(rows), _Clients.of(rows, events, rounds), reference)
+
+
+@dataclass(frozen=True)
+class _Clients:
+    """Numbers of clients per round, and of all lost ones."""
+
+    selected: np.ndarray
+    answered: np.ndarray
+    reused: np.ndarray
+    num_lost: int
+
+    @classmethod
+    def of(cls, rows: Sequence[LedgerRow], events: Sequence[EventRow], rounds: int) -> _Clients:
+        """Count the events of every round."""
+        lost = {(event.round_number, event.client) for event in events if event.outcome == "lost"}
+        # lost clients whose update was nevertheless received are charged, so they have a dense counterpart, too
+        heard = (
+            {key for row in rows if (key := (row.round_number, row.client)) in lost and _is_update(row)}
+            if lost
+            else set()
+        )
+        selected, silent, reused = [0] * rounds, [0] * rounds, [0] * rounds  # lists: entries of arrays change slowly
+        num_lost = 0
+        for event in events:
+            at = event.round_number - 1
+            selected[at] += 1
+            if event.outcome == "reused":
+                reused[at] += 1
+            elif event.outcome == "lost":
+                num_lost += 1
+                silent[at] += (event.round_number, event.client) not in heard
+        every = np.array(selected, np.int64)
+        return cls(every, every - np.array(silent, np.int64), np.array(reused, np.int64), num_lost)
+
+
+def _charged(
+    boundary: Boundary, groups: Sequence[tuple[LedgerRow, int]], clients: _Clients, reference: Reference
+) -> Traffic:
+    rounds = len(clients.selected)
+    charged = {"down": [0] * rounds, "up": [0] * rounds}
+    for row, number in groups:
+        if row.purpose != "evaluation" and row.is_measured == boundary.is_measured:
+            charged[row.direction][row.round_number - 1] += number * boundary.charge(row)
     down, up = (np.array(charged[way], np.int64) for way in ("down", "up"))
-    selected, answered = np.zeros(rounds, np.int64), np.zeros(rounds, np.int64)
-    lost = {(event.round_number, event.client) for event in events if event.outcome == "lost"}
-    # lost clients whose update was nevertheless received are charged, so they have a dense counterpart, too
-    silent = lost - {key for row in rows if (key := (row.round_number, row.client)) in lost and _is_update(row)}
-    for event in events:
-        selected[event.round_number - 1] += 1
-        answered[event.round_number - 1] += (event.round_number, event.client) not in silent
-        if event.outcome == "reused":
-            up[event.round_number - 1] += boundary.per_reuse
+    up += clients.reused * boundary.per_reuse
     if boundary.has_dense_downlink:
-        down += selected * reference.dense_bytes
+        down += clients.selected * reference.dense_bytes
     dense_down, dense_up = boundary.reference(reference)
-    num_lost = sum(event.outcome == "lost" for event in events)
     return Traffic(
-        boundary.name, down, up, selected * dense_down, answered * dense_up, num_selected=len(events), num_lost=num_lost
-    )
+        boundary.name, down, up, clients.selected * dense_down, clients.answered * dense_up,
+        num_selected=int(clients.selected.sum()), num_lost=clients.num_lost,
+    )  # fmt: skip
 
 
 def _is_update(row: LedgerRow) -> bool:
@@ -128,9 +160,12 @@ def savings(
     rows: Sequence[LedgerRow], events: Sequence[EventRow], reference: Reference, num_rounds: int | None = None
 ) -> Mapping[str, Traffic]:
     """Return the traffic under every boundary; measured boundaries only if a meter counted them."""
-    counted = {level for row in rows if row.is_measured for level in row.fields}
-    bounds = {**modelled(), **{name: bound for name, bound in measured().items() if name in counted}}
-    return {name: traffic(bound, rows, events, reference, num_rounds) for name, bound in bounds.items()}
+    groups = counted(rows)
+    levels = {level for row, _ in groups if row.is_measured for level in row.fields}
+    bounds = {**modelled(), **{name: bound for name, bound in measured().items() if name in levels}}
+    rounds = num_rounds or max((event.round_number for event in events), default=0)
+    clients = _Clients.of(rows, events, rounds)
+    return {name: _charged(bound, groups, clients, reference) for name, bound in bounds.items()}
 
 
 def evaluation_bytes(rows: Sequence[LedgerRow]) -> dict[str, dict[str, int]]:

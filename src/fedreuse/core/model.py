@@ -56,8 +56,8 @@ def from_groups(groups: Mapping[str, Tensors], main: str, like: ModelSchema) -> 
     """Return the model (dense) or the update that message groups hold; absent groups are zero."""
     return Model(
         to_dense(groups[main]) if main == "model" else groups[main],
-        groups.get("buffers", zeros(like.buffers)),
-        groups.get("counters", zeros(like.counters)),
+        groups["buffers"] if "buffers" in groups else zeros(like.buffers),
+        groups["counters"] if "counters" in groups else zeros(like.counters),
     )
 
 

@@ -69,7 +69,7 @@ class Tensors:
             array = getattr(self, name)
             if array is not None and array.flags.writeable:
                 view = array.view()
-                view.flags.writeable = False
+                view.setflags(write=False)
                 object.__setattr__(self, name, view)
 
     @property
@@ -89,8 +89,13 @@ class Tensors:
         return to_dense(self).values[start:stop].reshape(self.schema.specs[position].shape)
 
 
+_NOTHING = Tensors(Schema(), np.empty(0, np.float32))
+
+
 def zeros(schema: Schema) -> Tensors:
     """Return tensors of zeros."""
+    if not schema.specs:
+        return _NOTHING
     return Tensors(schema, np.zeros(schema.size, schema.dtype))
 
 
@@ -131,6 +136,8 @@ def add(left: Tensors, right: Tensors) -> Tensors:
 
 def sub(left: Tensors, right: Tensors) -> Tensors:
     """Return the dense difference."""
+    if not left.schema.specs:
+        return left
     if right.index is None:
         return Tensors(left.schema, to_dense(left).values - right.values)
     flat = to_dense(left).values.copy()

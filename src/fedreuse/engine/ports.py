@@ -97,7 +97,19 @@ class ServerPort:
         self._tentative = {}
         self._asked.update(requests)
         shared: dict[tuple[str, int], Sent] = {}
-        return {client: self._pack_one(client, requests[client], shared) for client in sorted(requests)}
+        same: dict[int, tuple[Envelope, _Asked]] = {}
+        packed = {}
+        for client in sorted(requests):
+            message = requests[client]
+            is_first = client not in self._contacts and client not in self._kept and client not in self._before
+            if not is_first or self._method.has_memory:
+                packed[client], self._tentative[client] = self._pack_one(client, message, shared)
+                continue
+            # clients that hold nothing are sent one and the same envelope
+            if id(message) not in same:
+                same[id(message)] = self._pack_one(client, message, shared)
+            packed[client], self._tentative[client] = same[id(message)]
+        return packed
 
     def unpack(self, replies: Mapping[int, Envelope]) -> tuple[dict[int, Message], dict[int, str]]:
         """Absorb replies in client order and return the messages, and the reasons of refused replies."""
@@ -128,7 +140,7 @@ class ServerPort:
     def _contact(self, client: int) -> Contact:
         return self._contacts[client] if client in self._contacts else self._before.get(client, Contact())
 
-    def _pack_one(self, client: int, message: Message, shared: dict[tuple[str, int], Sent]) -> Envelope:
+    def _pack_one(self, client: int, message: Message, shared: dict[tuple[str, int], Sent]) -> tuple[Envelope, _Asked]:
         contact = self._contact(client)
         parcels: dict[str, Parcel | None] = {}
         states, held = {}, dict(self._kept.get(client, {}))
@@ -151,11 +163,11 @@ class ServerPort:
             if delivered is not None:
                 held[group] = delivered
         downlink = {**contact.downlink, **states}
-        self._tentative[client] = _Asked(downlink, message.values, held, message.keep, message.answers)
-        return Envelope(
+        envelope = Envelope(
             message.kind, self._round, self.exchange, contact.ack, contact.durable_at(self._durable),
             message.keep, parcels, message.values,
         )  # fmt: skip
+        return envelope, _Asked(downlink, message.values, held, message.keep, message.answers)
 
     def _share(self, link: Link, group: str, tensors: Tensors) -> Any:
         """Return the link state common to all clients; it advances once per broadcast, not once per receiver."""

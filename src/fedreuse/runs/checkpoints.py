@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from safetensors.numpy import save
 
-from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain, row_to_plain
+from fedreuse.accounting.columns import fold_events, fold_rows
+from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
 from fedreuse.engine.rounds import mark_durable
@@ -127,10 +128,10 @@ class Checkpoints:
         a round in that file is therefore durable.
         """
         num_rows, num_events = self._saved
-        rows = {
+        rows: dict[str, Any] = {
             "metrics": metrics,
-            "ledger": [row_to_plain(row) for row in ledger.rows[num_rows:]],
-            "events": [row_to_plain(event) for event in ledger.events[num_events:]],
+            "ledger": fold_rows(ledger.rows[num_rows:]),
+            "events": fold_events(ledger.events[num_events:]),
             "counts": [dict(ledger.counts)],
         }
         changes = self._checkpointer.changes(record, store)
@@ -143,7 +144,7 @@ class Checkpoints:
 
     def write_final_rows(self, rows: Sequence[LedgerRow]) -> None:
         """Store the ledger rows of messages after the last round, which the evaluation on the test split sends."""
-        self._journal.commit(self.round_number, {FINAL_LEDGER: [row_to_plain(row) for row in rows]})
+        self._journal.commit(self.round_number, {FINAL_LEDGER: fold_rows(rows)})
 
     def read_final_rows(self) -> list[LedgerRow]:
         """Return the rows of `write_final_rows`, for a run that crashed after its test."""

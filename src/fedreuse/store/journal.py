@@ -16,6 +16,7 @@ from typing import Any
 
 import msgpack
 
+from fedreuse.accounting.columns import unfold
 from fedreuse.core.errors import RunDirectoryError, RunError
 from fedreuse.core.files import beside
 from fedreuse.core.formats import JOURNAL as FORMAT
@@ -80,7 +81,7 @@ class Journal:
     def commit(
         self,
         round_number: int,
-        rows: Mapping[str, list[dict[str, Any]]],
+        rows: Mapping[str, list[dict[str, Any]] | dict[str, Any]],
         blobs: Mapping[tuple[str, int], bytes | None] | None = None,
         origin: str | None = None,
     ) -> None:
@@ -88,7 +89,7 @@ class Journal:
 
         Args:
             round_number: The last of these rounds.
-            rows: New rows by kind.
+            rows: New rows by kind: a list, or the form of `accounting.columns`.
             blobs: Changed entries of the state by place and key; None removes an entry.
             origin: Checksum of the run's provenance; stored once it is given.
 
@@ -144,8 +145,9 @@ class Journal:
         """Return all rows of a kind in the order of rounds."""
         packed = [data for _, _, data in self._entries("rows", kind)]
         try:
-            return [row for data in packed for row in msgpack.unpackb(data)]
-        except (ValueError, TypeError, msgpack.UnpackException) as error:
+            entries = [msgpack.unpackb(data) for data in packed]
+            return [row for entry in entries for row in (unfold(entry) if isinstance(entry, dict) else entry)]
+        except (ValueError, TypeError, LookupError, AttributeError, msgpack.UnpackException) as error:
             raise self._damaged(f"rows of {kind}: {error}") from None
 
     def together(self, *kinds: str) -> list[list[dict[str, Any]]]:

@@ -57,7 +57,7 @@ class Boundary(ABC):
 
     @abstractmethod
     def charge(self, row: LedgerRow) -> int:
-        """Return the bytes of one row of the ledger."""
+        """Return the bytes of one row of the ledger, whatever its client and work."""
 
     def reference(self, dense: Reference) -> tuple[int, int]:
         """Return the bytes of dense FedAvg, down and up, per client and round."""
