@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import nn
 
-    from fedreuse.store.directory import RunDirectory
-
 __all__ = ["export_command"]
 
 _PROGRAM = ".pt2"
@@ -39,6 +37,7 @@ def export_command(
     runs without fedreuse; the lines that load it are printed. The safetensors file holds the trained tensors by name,
     for code that builds the network itself.
     """
+    from fedreuse.runs.trained import trained_arrays
     from fedreuse.store.directory import RunDirectory
 
     target = to or Path(f"{run.resolve().name}.safetensors")
@@ -53,10 +52,7 @@ def export_command(
             f"--out {run} and --resume"
         )
     directory.verify()
-    arrays = directory.model()
-    module = _initial_module(directory)
-    _check_model(arrays, module, directory)
-    arrays = _with_tied(arrays, module)
+    module, arrays = trained_arrays(directory)
     _write(target, _weights(arrays))
     program = _write_program(target, arrays, module, tuple(directory.provenance["input_shape"]))
     if as_json:
@@ -68,41 +64,6 @@ def export_command(
     else:
         show_lines(f"{program['program']}: network and weights. In Python:")
     show_lines("", *(f"    {line}" for line in program["example"]))
-
-
-def _initial_module(directory: RunDirectory) -> nn.Module:
-    """Return the run's initial network; raise if its frozen weights are not those of the run."""
-    from fedreuse.learning.networks.network import networks
-    from fedreuse.learning.trainer import initial_network
-
-    known = directory.provenance
-    network = networks.parse(directory.config["network"], "network")
-    made = initial_network(network, tuple(known["input_shape"]), known["num_classes"], directory.config["seed"])
-    wanted = known["digests"].get("frozen")
-    if wanted is not None and made.schema.frozen != wanted:
-        raise RunDirectoryError(
-            f"{directory.path}: the frozen weights of its network have changed (the digest differs); restore the "
-            "pretrained file that the configuration names"
-        )
-    return made.module
-
-
-def _with_tied(arrays: Mapping[str, np.ndarray], module: nn.Module) -> dict[str, np.ndarray]:
-    """Add tied weights under all of their names, as `load_state_dict` expects."""
-    first = {id(weight): name for name, weight in module.named_parameters()}
-    names = {name: first[id(weight)] for name, weight in module.named_parameters(remove_duplicate=False)}
-    return {**arrays, **{name: arrays[known] for name, known in names.items() if known in arrays}}
-
-
-def _check_model(arrays: Mapping[str, np.ndarray], module: nn.Module, directory: RunDirectory) -> None:
-    """Raise if the tensors are not those of the model that was tested."""
-    from fedreuse.runs.facts import digest_of_arrays
-
-    if digest_of_arrays(arrays, module) != directory.summary["model_digest"]:
-        raise RunDirectoryError(
-            f"{directory.path}: model.safetensors does not hold the model that was tested (its digest differs); "
-            "restore the file from a copy, or run the configuration again in another `out`"
-        )
 
 
 def _write_program(

@@ -52,7 +52,7 @@ def run(
             directory that holds a run is refused.
         listeners: Objects that are notified of the run's events, before those that the configuration names; each may
             stop the run.
-        progress: Show a progress bar on a terminal, lines in a notebook or a file.
+        progress: Show a progress bar on a terminal or in a notebook, lines in a file.
         executor: Executor in place of the configured one, for clients on other machines.
 
     Returns:

@@ -57,7 +57,7 @@ def propose(task: Mapping[str, Any], network: Mapping[str, Any] | None = None) -
     """
     prepared = parse_task({**task, **_objective(task)}, "task").prepare(DEVELOPMENT_SEED)
     data, sizes = prepared.data, prepared.training.sizes
-    if data.num_tokens is not None or data.train.inputs.dtype.kind == "i":
+    if network is None and (data.num_tokens is not None or data.train.inputs.dtype.kind == "i"):
         raise ConfigError("the data are texts or token numbers, for which no network is proposed; see configs/text")
     clients = len(sizes)
     median = float(np.median(sizes))

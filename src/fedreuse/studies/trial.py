@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fedreuse.report.tables import Table
     from fedreuse.studies.study import StudyRun
 
-__all__ = ["Request", "Trial", "task_of", "try_data"]
+__all__ = ["Request", "Trial", "simulated_clients", "task_of", "try_data"]
 
 PLAN_FILE, STUDY_YAML, REPORT_FILE = "trial.json", "study.yaml", "report.html"
 _MORE: dict[str, dict[str, Any]] = {
@@ -217,7 +217,7 @@ def task_of(request: Request, place: Path) -> tuple[dict[str, Any], tuple[str, .
     source = Path(request.source).expanduser()
     if not source.exists() and request.source in datasets.names():
         return _named_task(request), (), ()
-    simulated = {} if request.client is not None else _simulated(_SIMULATED)
+    simulated = {} if request.client is not None else simulated_clients()
     notes = () if request.client is not None else (
         f"The file names no clients: rows were divided unevenly among {_SIMULATED} simulated clients; --client COLUMN "
         "takes the real ones.",
@@ -257,11 +257,18 @@ def _named_task(request: Request) -> dict[str, Any]:
             raise ConfigError(f"--{name} names a column of a file, but {request.source} is a dataset; drop the option")
     if request.source in _WITH_KEYS:
         raise ConfigError(f"{request.source} needs keys of its own; name a file instead")
-    return {"name": request.source, **_simulated(30 if request.source in ("digits", "synthetic") else 50)}
+    return {"name": request.source, **simulated_clients(30 if request.source in ("digits", "synthetic") else 50)}
 
 
-def _simulated(clients: int) -> dict[str, Any]:
-    return {"clients": clients, "partition": {"name": "dirichlet", "alpha": 0.5, "min_examples": 5}}
+def simulated_clients(clients: int | None = None, is_iid: bool = False) -> dict[str, Any]:
+    """Return the keys of a task that divide examples among simulated clients: 10 by default, with skewed labels.
+
+    Args:
+        clients: Number of clients.
+        is_iid: Whether to divide evenly, for labels that are not classes.
+    """
+    partition = {"name": "iid"} if is_iid else {"name": "dirichlet", "alpha": 0.5, "min_examples": 5}
+    return {"clients": clients or _SIMULATED, "partition": partition}
 
 
 def _network(model: str | None) -> dict[str, Any] | None:

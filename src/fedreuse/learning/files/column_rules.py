@@ -13,14 +13,15 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MOST_CATEGORIES", "Decision", "as_numbers", "as_texts", "inputs_of"]
+__all__ = ["MISSING", "MOST_CATEGORIES", "Decision", "as_numbers", "as_texts", "inputs_of", "text_of"]
 
 MOST_CATEGORIES = 50
 """Largest number of categories of a column that is one-hot encoded."""
 _NUMERIC_SHARE = 0.9
 """Share of a text column's values that must be numbers for it to count as numbers."""
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|nr|no|index|rowid|row)([_\W]|$)|(Id|ID)$|^unnamed", re.IGNORECASE)
-_MISSING = "(missing)"
+MISSING = "(missing)"
+"""Category of the rows without a value."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,15 @@ def as_texts(column: Any) -> tuple[np.ndarray, list[str]]:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     encoded = column.combine_chunks().dictionary_encode()
-    texts = [_text(value) for value in encoded.dictionary.to_pylist()]
+    texts = [text_of(value) for value in encoded.dictionary.to_pylist()]
     known = sorted({text for text in texts if text is not None}, key=_order)
     number_of = {text: number for number, text in enumerate(known)}
     numbers = np.array([-1 if text is None else number_of[text] for text in texts] + [-1], np.int64)
     return numbers[pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)], known
 
 
-def _text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
+    """Return a value as a text, whole numbers without a fraction; None if it is missing or empty."""
     if isinstance(value, float):
         if not np.isfinite(value):
             return None
@@ -204,7 +206,7 @@ def _categories(name: str, column: Any, is_training: np.ndarray) -> tuple[dict[s
     has_missing = bool((codes[is_training] < 0).any())
     if count == 1 and not has_missing:
         return {}, [Decision(name, f"constant ({texts[used[0]]!r})", "column dropped", {"value": texts[used[0]]})]
-    chosen = {texts[code]: codes == code for code in used} | ({_MISSING: codes < 0} if has_missing else {})
+    chosen = {texts[code]: codes == code for code in used} | ({MISSING: codes < 0} if has_missing else {})
     action = f"one-hot encoded in {len(chosen)} inputs"
     if has_missing:
         action += f", one of them for the {np.count_nonzero(codes < 0):,} missing values"

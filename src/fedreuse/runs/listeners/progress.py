@@ -1,4 +1,4 @@
-"""Progress of a run: a bar on a terminal, plain lines elsewhere, with round, score, saving and time left."""
+"""Progress of a run: a bar on a terminal or in a notebook, plain lines elsewhere; round, score, saving, time left."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from fedreuse.core.listener import Listener, ListenerConfig, listeners
 from fedreuse.report.tables import score
+from fedreuse.runs.listeners.notebook import NotebookBar, in_notebook
 from fedreuse.store.standing import BOUNDARY
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ __all__ = ["ProgressLines", "Watcher", "duration"]
 @listeners.register("progress")
 @dataclass(frozen=True)
 class ProgressLines(ListenerConfig):
-    """Show the progress of a run: a bar on a terminal, lines in a notebook or a file.
+    """Show the progress of a run: a bar on a terminal or in a notebook, lines in a file.
 
     Args:
         pause_seconds: Shortest time between two lines, in seconds.
@@ -68,7 +69,7 @@ class Watcher(Listener):
         self._stderr = stderr
         self._pause_seconds = pause_seconds
         is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
-        self._bar = _bar(stderr) if is_terminal else None
+        self._bar: Any = _bar(stderr) if is_terminal else NotebookBar() if in_notebook() else None
         self._task: Any = None
         self._is_shared = False
 
