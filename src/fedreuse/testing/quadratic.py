@@ -66,10 +66,12 @@ _KEPT = 0.9
 _LOOK_AHEAD = 2
 
 
+_WEIGHTS = Schema(tuple(TensorSpec(name, shape, "float64") for name, shape in _SHAPES.items()))
+
+
 @cache
-def quadratic_schema(has_buffers: bool = True) -> ModelSchema:
-    """Return a schema of three weights, of which two are the head, two running statistics and a counter."""
-    weights = Schema(tuple(TensorSpec(name, shape, "float64") for name, shape in _SHAPES.items()))
+def quadratic_schema(has_buffers: bool = True, weights: Schema = _WEIGHTS) -> ModelSchema:
+    """Return a schema of weights (by default three tensors), two running statistics and a counter."""
     if not has_buffers:
         return ModelSchema(weights)
     mean = TensorSpec("norm.running_mean", (_NUM_STATISTICS,), "float64", "buffer")
@@ -102,6 +104,7 @@ class QuadraticFederation:
     seed: int = 7
     has_buffers: bool = True
     poisoned: frozenset[tuple[int, int]] = frozenset()
+    weights: Schema = _WEIGHTS
 
     @classmethod
     def draw(
@@ -111,10 +114,11 @@ class QuadraticFederation:
         *,
         seed: int = 7,
         has_buffers: bool = True,
+        weights: Schema = _WEIGHTS,
     ) -> QuadraticFederation:
         """Draw clients with different curvatures, optima, numbers of examples and of steps."""
         rng = stream(seed, "quadratics")
-        size = quadratic_schema().weights.size
+        size = weights.size
         return cls(
             curvatures=rng.uniform(0.2, 2.0, (num_clients, size)),
             optima=rng.normal(0.0, 2.0, (num_clients, size)),
@@ -125,12 +129,13 @@ class QuadraticFederation:
             training=training,
             seed=seed,
             has_buffers=has_buffers,
+            weights=weights,
         )
 
     @property
     def schema(self) -> ModelSchema:
         """Schema of the model."""
-        return quadratic_schema(self.has_buffers)
+        return quadratic_schema(self.has_buffers, self.weights)
 
     @property
     def population(self) -> Population:
@@ -141,7 +146,8 @@ class QuadraticFederation:
     def initial(self) -> Model:
         """Initial model: weights drawn once per seed; means zero, variances one, as in BatchNorm."""
         schema = self.schema
-        weights = Tensors(schema.weights, stream(self.seed, "init").normal(0.0, 1.0, schema.weights.size))
+        drawn = stream(self.seed, "init").normal(0.0, 1.0, schema.weights.size)
+        weights = Tensors(schema.weights, drawn.astype(schema.weights.dtype))
         statistics = np.repeat([0.0, 1.0], _NUM_STATISTICS) if self.has_buffers else np.empty(0)
         return Model(weights, Tensors(schema.buffers, statistics.astype(schema.buffers.dtype)), zeros(schema.counters))
 
@@ -225,6 +231,7 @@ class QuadraticTrainer:
         examples = int(federation.examples[client])
         self.work += Work(num_steps, num_steps * examples, 0, 0, num_steps * weights.size, perf_counter() - began)
         counters = Tensors(start.counters.schema, start.counters.values + num_steps)
+        weights = weights.astype(start.weights.schema.dtype, copy=False)
         model = Model(Tensors(start.weights.schema, weights), Tensors(start.buffers.schema, statistics), counters)
         return Trained(model, num_steps, examples, rule.lr, rule.momentum)
 
@@ -262,7 +269,7 @@ class QuadraticTrainer:
     def _updated_statistics(self, statistics: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if not self._federation.has_buffers:
             return statistics
-        mean = self._federation.means[self.client] + weights[:_NUM_STATISTICS]
+        mean = self._federation.means[self.client] + np.resize(weights, _NUM_STATISTICS)
         seen = np.concatenate([mean, self._federation.variances[self.client]])
         updated: np.ndarray = _KEPT * statistics + (1 - _KEPT) * seen
         return updated

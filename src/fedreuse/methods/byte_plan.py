@@ -1,0 +1,242 @@
+"""Byte plan: the division of a run's bytes between its messages, and the links that keep to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import TYPE_CHECKING, Literal
+
+import msgpack
+import numpy as np
+
+from fedreuse.accounting.dense import dense_reference, message_groups
+from fedreuse.compression.codecs.allot import Allot
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.codecs.fit import Fit
+from fedreuse.compression.codecs.narrow import Narrow
+from fedreuse.compression.codecs.packed import Packed
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.broadcast import Broadcast
+from fedreuse.compression.links.delta import Delta
+from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.compression.links.plain import Plain
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.compression.wire.header import describe_parcel
+from fedreuse.compression.wire.limits import MAX_PARCELS
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.method import LinkContext
+from fedreuse.core.tensors import Tensors, zeros
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedreuse.compression.wire.modes.narrow import Kind
+    from fedreuse.compression.wire.parcel import Parcel
+    from fedreuse.core.message import Value
+    from fedreuse.core.method import Link, Scope
+    from fedreuse.core.schema import Schema
+
+__all__ = ["Allowances", "BytePlan"]
+
+Way = Literal["up", "down"]
+_UP = 0.25
+"""Share of the budget for the uplink."""
+_VALUES: tuple[tuple[float, Kind | None], ...] = ((0.035, "int4"), (0.12, "int8"), (0.35, "fp16"), (1.0, None))
+"""(largest share of the dense bytes, number format of the values) in increasing order."""
+_LONGEST_LIST = 4
+"""Bytes by which a list of many broadcasts is described longer than one of few."""
+
+
+@dataclass(frozen=True)
+class Allowances:
+    """Bytes of single messages, headers included; those of a dense message mean that it is dense.
+
+    Attributes:
+        reply: Bytes of a reply.
+        request: Bytes of a request that carries a difference, or of one broadcast.
+    """
+
+    reply: int
+    request: int
+
+
+class BytePlan:
+    """Division of a run's bytes between requests and replies, both as long as the format can make them at worst.
+
+    Args:
+        scope: The federation.
+        is_shared: True if all clients receive the same broadcasts.
+        values: Small values that every reply carries.
+    """
+
+    def __init__(self, scope: Scope, *, is_shared: bool, values: Mapping[str, Value] | None = None) -> None:
+        """Count the messages of the run."""
+        self._scope, self._schema, self._is_shared = scope, scope.schema, is_shared
+        self._values = dict(values or {})
+        self._dense = dense_reference(scope.schema)
+        self._requests = scope.num_requests
+        whole = 0 if scope.shares_initial else scope.clients
+        if is_shared:  # a client that missed more broadcasts than a message can carry gets the dense model again
+            # Upper bound: no such gap fits into the first MAX_PARCELS rounds, and each client can have one per
+            # MAX_PARCELS + 1 rounds.
+            rest = max(0, scope.rounds - 1 - MAX_PARCELS)
+            whole += min(rest * scope.cohort, scope.clients * ((scope.rounds - 1) // (MAX_PARCELS + 1)))
+        self._whole = min(whole, self._requests)
+        """Requests that carry a dense model: first contacts, and long absences where broadcasts are shared."""
+        self._free = min(scope.cohort if scope.shares_initial else 0, self._requests - self._whole)
+        """Requests of round 1, which carry no weights."""
+        self._later = self._requests - self._whole - self._free
+        self._carrying = self._broadcasts() if is_shared else self._later
+        """Differences that are sent: one in each later request, or each broadcast to all clients that may need it."""
+
+    def _broadcasts(self) -> int:
+        scope = self._scope
+        return sum(min(scope.clients, left * scope.cohort) for left in range(1, scope.rounds))
+
+    @cached_property
+    def _least(self) -> tuple[int, int]:
+        """Bytes of the smallest reply, and of the smallest request with a difference (or the smallest broadcast)."""
+        return self._most_of_least("up"), self._most_of_least("down")
+
+    @cached_property
+    def _fixed(self) -> int:
+        """Bytes that no codec can change: dense models, round 1, and the rest of messages with broadcasts."""
+        around = self._requests * self._around_broadcasts if self._is_shared else self._free * self._least[1]
+        return self._whole * self._dense.request_bytes + around
+
+    @cached_property
+    def _around_broadcasts(self) -> int:
+        """Bytes of a request without a broadcast."""
+        held = zeros(self._schema.weights)
+        context = LinkContext(held.schema, 2, 0, np.random.default_rng(0))
+        return self._message("down", Delta(start="initial").send(held, held, context)[0]).size() + _LONGEST_LIST
+
+    @property
+    def _both(self) -> int:
+        return self._dense.request_bytes + self._dense.reply_bytes
+
+    @cached_property
+    def smallest(self) -> float:
+        """Smallest possible budget, rounded up to four decimals."""
+        reply, request = self._least
+        needed = self._requests * reply + self._carrying * request + self._fixed
+        return min(1.0, ceil(1e4 * needed / (self._requests * self._both)) / 1e4)
+
+    def allowances(self, budget: float) -> Allowances:
+        """Return the bytes of single messages; what one direction cannot use moves to the other.
+
+        Raises:
+            ConfigError: If the budget is above 1 or below the smallest possible one.
+        """
+        scope = self._scope
+        if not self.smallest <= budget <= 1:
+            raise ConfigError(
+                f"method.budget must be from {self.smallest:g}, the smallest that this federation can reach "
+                f"({scope.rounds} rounds, {scope.cohort} of {scope.clients} clients in each, "
+                f"{scope.schema.dense_bytes:,} bytes of model), to 1, got {budget!r}"
+            )
+        request, reply = self._dense.request_bytes, self._dense.reply_bytes
+        least_up, least_down = self._least
+        # The uplink first: a quarter of the budget, at least the smallest message; the downlink gets the rest.
+        wanted = max(_UP * budget * self._both, least_up)
+        # Dense requests cost the same in every round, round 1 included, which is free otherwise.
+        if budget * self._both - request >= wanted or budget == 1:
+            return Allowances(min(reply, int(budget * self._both - request)), request)
+        total = budget * self._requests * self._both - self._fixed
+        if not self._carrying:  # a single round: nothing but replies costs
+            return Allowances(min(reply, int(total / self._requests)), least_down)
+        down = min(max((total - wanted * self._requests) / self._carrying, least_down), request - 1)
+        return Allowances(min(reply, int((total - down * self._carrying) / self._requests)), int(down))
+
+    def uplink(self, allowed: Allowances) -> dict[str, Link]:
+        """Return the links of replies; none if they are dense."""
+        if allowed.reply >= self._dense.reply_bytes:
+            return {}
+        return {"update": ErrorFeedback(self._fitting("up", allowed.reply)), **self._statistics()}
+
+    def downlink(self, allowed: Allowances) -> dict[str, Link]:
+        """Return the links of requests; none if they are dense."""
+        if allowed.request >= self._dense.request_bytes:
+            return {}
+        codec = self._fitting("down", allowed.request)
+        model = Broadcast(codec) if self._is_shared else Delta(codec, start="initial")
+        return {"model": model, **self._statistics()}
+
+    def _statistics(self) -> dict[str, Link]:
+        return {"buffers": Plain(Narrow(Dense(), "bf16"))} if len(self._schema.buffers) else {}
+
+    def _fitting(self, way: Way, allowed: int) -> Fit:
+        """Return the codec of the weights, which get the allowance minus header, statistics and counters."""
+        size = self._schema.weights.dense_bytes
+        for _, kind in reversed(_VALUES):
+            body = max(1, allowed - self._around(way, kind, allowed))
+            # The format for this share of the dense bytes, or a shorter one if the least message does not fit in it.
+            is_for = kind == next(kind for most, kind in _VALUES if body <= most * size or most == 1)
+            if kind == "int4" or (is_for and self._least_body(way, kind) <= body):
+                break
+        return Fit(Packed(_sparse(kind, min(1.0, 5 * body / size)), least=0), body)
+
+    def _most_of_least(self, way: Way) -> int:
+        """Return the largest size of the smallest message: one coordinate of each tensor."""
+        return self._around(way, "int4", 1) + self._least_body(way, "int4")
+
+    def _least_body(self, way: Way, kind: Kind | None) -> int:
+        """Return the largest size of the arrays of one coordinate of each tensor."""
+        # Packing shortens a block by an amount that depends on its numbers, and never lengthens it.
+        return self._sample(way, kind).body_bytes
+
+    def _around(self, way: Way, kind: Kind | None, allowed: int) -> int:
+        """Return the bytes of a message, or of what a broadcast adds to it, without the arrays of its weights."""
+        sample = self._sample(way, kind)
+        described = describe_parcel(sample)
+        # At worst every tensor is sparse, and its count as long as the allowance permits: a coordinate takes a bit.
+        counts = [min(spec.size, 8 * allowed) for spec in self._schema.weights]
+        notes = dict.fromkeys(sample.notes, (1 << 32) - 1) | ({} if kind is None else {"values": kind})
+        longest = [bytes(len(counts)), counts, notes]
+        return self._size(way, sample) - sample.body_bytes + _length(longest) - _length(described)
+
+    def _sample(self, way: Way, kind: Kind | None) -> Parcel:
+        """Return a parcel with one coordinate of each tensor."""
+        codec = Fit(_sparse(kind), 1)
+        return _sent(ErrorFeedback(codec) if way == "up" else Delta(codec, start="initial"), self._schema.weights)
+
+    def _size(self, way: Way, parcel: Parcel) -> int:
+        """Return the bytes of a message with this parcel of weights; of a broadcast, those that it adds."""
+        size = self._message(way, parcel).size()
+        if self._is_shared and way == "down":
+            size -= self._message(way, None).size() - 1  # the marker of an absent parcel takes one byte
+        return size
+
+    def _message(self, way: Way, parcel: Parcel | None) -> Envelope:
+        """Return a message with this parcel of weights."""
+        kind, main = ("update", "update") if way == "up" else ("train", "model")
+        others = self._statistics()
+        parcels = {
+            group: parcel if group == main else _sent(others.get(group, Plain()), self._schema.of_group(group))
+            for group in message_groups(self._schema, main)
+        }
+        values = self._values if way == "up" else {}
+        return Envelope(kind, self._scope.rounds, self._requests, parcels=parcels, values=values)
+
+
+def _sent(link: Link, part: Schema) -> Parcel:
+    """Return the parcel for normally distributed numbers, sent to a receiver that holds zeros.
+
+    Sizes are measured on a sample parcel instead of being recomputed here, so they follow every change of the format.
+    """
+    drawn = Tensors(part, np.random.default_rng(0).normal(size=part.size).astype(part.dtype))
+    context = LinkContext(part, 2, 0, np.random.default_rng(0), initial=zeros(part))
+    parcel = link.send(drawn, None, context)[0]
+    assert parcel is not None  # these links always send
+    return parcel
+
+
+def _sparse(kind: Kind | None, ratio: float = 1.0) -> Allot:
+    """Return the codec with this number format; `fit` starts its search for the largest ratio at `ratio`."""
+    return Allot(ratio, TopK() if kind is None else Narrow(TopK(), kind))
+
+
+def _length(entry: object) -> int:
+    """Return the bytes of an entry of a header."""
+    return len(msgpack.packb(entry))
