@@ -53,6 +53,10 @@ from .core.model import Model as Model
 from .core.schema import Schema as Schema
 from .core.schema import TensorSpec as TensorSpec
 
+# Compress the messages of your own loop
+from .channel.server_channel import ServerChannel as ServerChannel
+from .channel.client_channel import ClientChannel as ClientChannel
+
 # Errors
 from .core.errors import FedreuseError as FedreuseError
 from .core.errors import UserError as UserError

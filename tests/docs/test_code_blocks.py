@@ -43,7 +43,7 @@ def call(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("document", ["README.md", "docs/how-to/python.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/how-to/channel.md", "docs/how-to/python.md"])
 def test_python_blocks_run_in_order(document: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "document"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fedreuse.core.errors import FedreuseError, RunDirectoryError
 
-__all__ = ["CLIENT_STORE", "FORMATS", "FRAME", "JOURNAL", "RUN_DIRECTORY", "WIRE", "Format"]
+__all__ = ["CHANNEL", "CLIENT_STORE", "FORMATS", "FRAME", "JOURNAL", "RUN_DIRECTORY", "WIRE", "Format"]
 
 
 @dataclass(frozen=True)
@@ -53,5 +53,6 @@ FRAME = Format("frame", 1)
 JOURNAL = Format("journal", 2)
 RUN_DIRECTORY = Format("run directory", 2)
 CLIENT_STORE = Format("client store", 1)
-FORMATS = (WIRE, FRAME, JOURNAL, RUN_DIRECTORY, CLIENT_STORE)
+CHANNEL = Format("channel", 1)
+FORMATS = (WIRE, FRAME, JOURNAL, RUN_DIRECTORY, CLIENT_STORE, CHANNEL)
 """All formats, in the order of `fedreuse --version`."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Tensors",
     "add",
+    "add_bits",
     "dot",
     "drop_rows",
     "from_arrays",
@@ -23,6 +24,7 @@ __all__ = [
     "pick",
     "scale",
     "sub",
+    "sub_bits",
     "to_arrays",
     "to_dense",
     "weighted_sum",
@@ -143,6 +145,21 @@ def sub(left: Tensors, right: Tensors) -> Tensors:
     flat = to_dense(left).values.copy()
     flat[right.index] -= right.values
     return Tensors(left.schema, flat)
+
+
+def add_bits(left: Tensors, right: Tensors) -> Tensors:
+    """Return the sum of the bit patterns, read as unsigned integers that wrap around; inverts `sub_bits` exactly."""
+    return Tensors(left.schema, (_patterns(left) + _patterns(right)).view(left.schema.dtype))
+
+
+def sub_bits(left: Tensors, right: Tensors) -> Tensors:
+    """Return the difference of the bit patterns, read as unsigned integers that wrap around; nothing is rounded."""
+    return Tensors(left.schema, (_patterns(left) - _patterns(right)).view(left.schema.dtype))
+
+
+def _patterns(tensors: Tensors) -> np.ndarray:
+    dense = to_dense(tensors).values
+    return dense.view(f"u{dense.dtype.itemsize}")
 
 
 def scale(tensors: Tensors, factor: float) -> Tensors:

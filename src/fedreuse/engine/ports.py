@@ -7,7 +7,7 @@ random stream, reference): any difference between the two ends makes the decoded
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fedreuse.core.schema import ModelSchema, Schema
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["EVALUATE", "FORGOT", "RESYNC", "ServerPort", "WhichModel", "client_answer"]
+__all__ = ["BITS", "EVALUATE", "FORGOT", "RESYNC", "ClientPort", "ServerPort", "WhichModel", "client_answer"]
 
 FORGOT = "forgot"
 """Kind of the reply of a client that lost its memory: both ends then start over as at first contact."""
@@ -40,6 +40,8 @@ RESYNC = "resync"
 """Kind of the reply of a client that lacks the reference of a difference: it is then sent the whole tensors."""
 EVALUATE = "evaluate"
 """Kind of evaluation requests and replies, which change no state at either end."""
+BITS = "correction"
+"""Group of bit patterns, which are no numbers: the receiver checks the sum that they correct."""
 WhichModel = Literal["own", "received", "fine_tuned"]
 _DENSE = Plain()
 _LARGEST = float(1 << 40)
@@ -64,8 +66,17 @@ class _Asked:
 class ServerPort:
     """The server's side of the port for one round."""
 
-    def __init__(self, method: Method, record: ServerRecord, round_number: int, schema: ModelSchema, seed: int) -> None:
-        """Start a round from `record`, which is never changed."""
+    def __init__(
+        self,
+        method: Method,
+        record: ServerRecord,
+        round_number: int,
+        schema: ModelSchema,
+        seed: int,
+        *,
+        is_channel: bool = False,
+    ) -> None:
+        """Start a round from `record`, which is never changed; the port of a channel records every exchange."""
         self._method = method
         self._round = round_number
         self._schema = schema
@@ -79,7 +90,8 @@ class ServerPort:
         """The tensors of each group that `Link.share` saw last."""
         self._tentative: dict[int, _Asked] = {}
         self._kept: dict[int, Mapping[str, Tensors]] = {}
-        self._delivers = any(link.uses_reference for link in method.uplink.values())
+        self._is_channel = is_channel
+        self._delivers = is_channel or any(link.uses_reference for link in method.uplink.values())
         self._asked: set[int] = set()
         self.forgotten: set[int] = set()
         """Clients of this round that reported a lost memory."""
@@ -126,6 +138,10 @@ class ServerPort:
             else:
                 del self._tentative[client]  # a second copy of the same reply is refused as unrequested
         return messages, refused
+
+    def delivered(self, client: int) -> Mapping[str, Tensors]:
+        """Return the groups that a client holds once it has decoded the open request; for channels."""
+        return self._tentative[client].held
 
     def acks(self) -> dict[int, int]:
         """Return the last absorbed exchange of every client that got a request in this round."""
@@ -213,7 +229,7 @@ class ServerPort:
                 uplink[group] = after
         # Only now does the exchange count, with the downlink state that `pack` proposed. A reply that never arrives,
         # or is refused above, leaves both ends as they were before the request.
-        if leaves_memory(self._method, asked.keep, contact.ack):
+        if self._is_channel or leaves_memory(self._method, asked.keep, contact.ack):
             durable = contact.durable_at(self._durable)
             self._contacts[client] = Contact(self.exchange, durable, uplink, asked.downlink)
         if asked.keep:
@@ -221,6 +237,8 @@ class ServerPort:
         return Message(envelope.kind, groups, envelope.values)
 
     def _check_numbers(self, client: int, group: str, tensors: Tensors) -> None:
+        if group == BITS:
+            return
         limit = self._method.max_norm
         if not is_finite(tensors):
             self.diverged[client] = f"group {group} holds infinite or undefined numbers"
@@ -265,6 +283,71 @@ def _check_tensors(group: str, tensors: Tensors, wanted: Schema) -> None:
         raise WireError(f"group {group} lacks {', '.join(sorted(missing))}")
 
 
+class ClientPort:
+    """The client's side of the port for one exchange.
+
+    Args:
+        links: Links of both directions, with the initial model if both ends create it.
+        schema: Schema of the model.
+        rng: Random stream of a purpose, for this client and round.
+        client: Id of the client.
+    """
+
+    def __init__(
+        self, links: Method, schema: ModelSchema, rng: Callable[[str], np.random.Generator], client: int
+    ) -> None:
+        """Start an exchange; nothing is kept in the port."""
+        self._links, self._schema, self._rng, self._client = links, schema, rng, client
+
+    def unpack(self, request: Envelope, memory: ClientMemory) -> tuple[Message, ClientMemory]:
+        """Return the request as a message, and the memory with the new states of the downlinks."""
+        arrived: dict[str, Tensors] = {}
+        downlink = dict(memory.downlink)
+        for group, parcel in request.parcels.items():
+            link = self._links.downlink.get(group, _DENSE)
+            context = replace(self._context(request, group, "compression down"), initial=_initial(self._links, group))
+            arrived[group], after = link.receive(parcel, memory.downlink.get(group), context)
+            if after is not None:
+                downlink[group] = after
+        # Groups kept from an earlier exchange of this round complete the request; those of former rounds are stale.
+        kept = memory.kept if memory.kept is not None and memory.kept.round_number == request.round_number else None
+        groups = {**kept.groups, **arrived} if kept is not None else arrived
+        if request.keep:
+            kept = Kept(request.round_number, groups)
+        return Message(request.kind, groups, request.values), replace(memory, downlink=downlink, kept=kept)
+
+    def pack(
+        self, request: Envelope, held: Mapping[str, Tensors], reply: Message, memory: ClientMemory, *, settles: bool
+    ) -> tuple[Envelope, dict[str, Any], Message]:
+        """Return the reply's envelope, the new states of the uplinks, and the reply as the server decodes it.
+
+        Args:
+            request: The request that is answered.
+            held: Groups that the request delivered or that were kept, which both ends know.
+            reply: The reply.
+            memory: The memory before the reply.
+            settles: Whether the decoded reply is needed; it is empty otherwise.
+        """
+        parcels: dict[str, Parcel | None] = {}
+        uplink = dict(memory.uplink)
+        delivered: dict[str, Tensors] = {}
+        for group, tensors in reply.groups.items():
+            link: Link = self._links.uplink.get(group, _DENSE)
+            context = _with_reference(self._context(request, group, "compression up"), link, group, held)
+            parcels[group], after = link.send(tensors, memory.uplink.get(group), context)
+            if after is not None:
+                uplink[group] = after
+            if settles:
+                delivered[group] = link.delivered(parcels[group], after, context)
+        address = request.round_number, request.exchange, request.exchange
+        envelope = Envelope(reply.kind, *address, 0, False, parcels, reply.values)
+        return envelope, uplink, Message(reply.kind, delivered, reply.values)
+
+    def _context(self, request: Envelope, group: str, purpose: str) -> LinkContext:
+        rng = deferred(lambda: self._rng(f"{purpose} {group}"))
+        return LinkContext(self._schema.of_group(group), request.round_number, self._client, rng, request.values)
+
+
 def client_answer(
     method: Method, request: Envelope, record: ClientRecord, trainer: LocalTrainer, client: int
 ) -> tuple[Envelope, ClientRecord]:
@@ -272,20 +355,22 @@ def client_answer(
 
     This is the whole client: the same function runs in every executor and in deployment.
     """
+    port = ClientPort(method, trainer.schema, trainer.rng, client)
     try:
         memory = record.resolve(request.ack, ClientMemory(method.client.init()))
     except MemoryLost:
         return Envelope(FORGOT, request.round_number, request.exchange), ClientRecord()
     try:
-        message, memory = _unpack_request(method, request, memory, trainer, client)
+        message, memory = port.unpack(request, memory)
     except NotHeld:
         return Envelope(RESYNC, request.round_number, request.exchange), record  # the memory itself is intact
     if request.kind == EVALUATE:
         values = _evaluation(method, message, memory.state, trainer).to_values()
         return Envelope(EVALUATE, request.round_number, request.exchange, request.exchange, values=values), record
     reply, state = method.client.answer(message, memory.state, trainer)
-    envelope, delivered, uplink = _pack_reply(method, request, (message.groups, reply), memory, trainer, client)
     # Some methods remember the tensors as the server decodes them, which are known only after packing.
+    settles = method.client.wants_delivered
+    envelope, uplink, delivered = port.pack(request, message.groups, reply, memory, settles=settles)
     state = method.client.settle(state, delivered)
     if not leaves_memory(method, request.keep, request.ack):
         return envelope, record
@@ -310,58 +395,6 @@ def _evaluation(method: Method, question: Message, state: Any, trainer: LocalTra
     elif which == "fine_tuned":
         model = trainer.train(model, purpose="fine-tuning batches").model
     return trainer.evaluate(model, "test" if question.values.get("split") == "test" else "validation")
-
-
-def _unpack_request(
-    method: Method, request: Envelope, memory: ClientMemory, trainer: LocalTrainer, client: int
-) -> tuple[Message, ClientMemory]:
-    arrived: dict[str, Tensors] = {}
-    downlink = dict(memory.downlink)
-    for group, parcel in request.parcels.items():
-        link = method.downlink.get(group, _DENSE)
-        context = _client_context(trainer, request, group, client, "compression down")
-        context = replace(context, initial=_initial(method, group))
-        arrived[group], after = link.receive(parcel, memory.downlink.get(group), context)
-        if after is not None:
-            downlink[group] = after
-    # Groups kept from an earlier exchange of this round complete the request; kept groups of former rounds are stale.
-    kept = memory.kept if memory.kept is not None and memory.kept.round_number == request.round_number else None
-    groups = {**kept.groups, **arrived} if kept is not None else arrived
-    if request.keep:
-        kept = Kept(request.round_number, groups)
-    return Message(request.kind, groups, request.values), replace(memory, downlink=downlink, kept=kept)
-
-
-def _pack_reply(
-    method: Method,
-    request: Envelope,
-    received_and_reply: tuple[Mapping[str, Tensors], Message],
-    memory: ClientMemory,
-    trainer: LocalTrainer,
-    client: int,
-) -> tuple[Envelope, Message, dict[str, Any]]:
-    held, reply = received_and_reply
-    parcels: dict[str, Parcel | None] = {}
-    uplink = dict(memory.uplink)
-    delivered: dict[str, Tensors] = {}
-    for group, tensors in reply.groups.items():
-        link: Link = method.uplink.get(group, _DENSE)
-        context = _client_context(trainer, request, group, client, "compression up")
-        context = _with_reference(context, link, group, held)
-        parcels[group], after = link.send(tensors, memory.uplink.get(group), context)
-        if after is not None:
-            uplink[group] = after
-        if method.client.wants_delivered:
-            delivered[group] = link.delivered(parcels[group], after, context)
-    envelope = Envelope(
-        reply.kind, request.round_number, request.exchange, request.exchange, 0, False, parcels, reply.values
-    )
-    return envelope, Message(reply.kind, delivered, reply.values), uplink
-
-
-def _client_context(trainer: LocalTrainer, request: Envelope, group: str, client: int, purpose: str) -> LinkContext:
-    rng = deferred(lambda: trainer.rng(f"{purpose} {group}"))
-    return LinkContext(trainer.schema.of_group(group), request.round_number, client, rng, request.values)
 
 
 def _initial(method: Method, group: str) -> Tensors | None:

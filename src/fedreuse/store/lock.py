@@ -18,8 +18,8 @@ LOCK = "LOCK"
 class WriteLock:
     """Exclusive lock of a folder. The operating system releases it when the process ends, in whatever way."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, way_out: str = "choose another `out`") -> None:
+        self._folder, self._way_out = folder, way_out
         self._file: IO[str] | None = None
 
     def acquire(self) -> bool:
@@ -44,7 +44,7 @@ class WriteLock:
             owner = self._file.read().strip() or "unknown"
             self.release()
             raise RunDirectoryError(
-                f"{self._folder} is in use by process {owner}; wait for it to end, or choose another `out`"
+                f"{self._folder} is in use by process {owner}; wait for it to end, or {self._way_out}"
             ) from None
         try:
             os.ftruncate(self._file.fileno(), 0)
@@ -62,4 +62,4 @@ class WriteLock:
             self._file = None
 
     def _not_writable(self, error: OSError) -> RunDirectoryError:
-        return RunDirectoryError(f"{self._folder} cannot be written ({error}); choose another `out`")
+        return RunDirectoryError(f"{self._folder} cannot be written ({error}); {self._way_out}")

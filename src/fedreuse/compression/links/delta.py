@@ -23,7 +23,7 @@ from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.errors import ConfigError, NotHeld, WireError, require
 from fedreuse.core.method import Link, LinkContext
 from fedreuse.core.registry import part
-from fedreuse.core.tensors import Tensors, add, is_equal, sub, to_dense
+from fedreuse.core.tensors import Tensors, add, add_bits, is_equal, sub, sub_bits, to_dense
 
 __all__ = ["HELD", "Delta"]
 
@@ -113,25 +113,12 @@ class Delta(Link):
         return parcel, self._plus(held, parcel.decode(context.schema))
 
     def _minus(self, wanted: Tensors, held: Tensors) -> Tensors:
-        if self.arithmetic == "float":
-            return sub(wanted, held)
-        return _as_floats(wanted, _patterns(wanted) - _patterns(held))
+        return sub(wanted, held) if self.arithmetic == "float" else sub_bits(wanted, held)
 
     def _plus(self, held: Tensors, difference: Tensors) -> Tensors:
-        if self.arithmetic == "float":
-            return add(held, difference)
-        return _as_floats(held, _patterns(held) + _patterns(to_dense(difference)))
+        return add(held, difference) if self.arithmetic == "float" else add_bits(held, difference)
 
 
 def _digest(held: Tensors) -> int:
     """Return a checksum of 32 bits, which detects accidental differences but not forgery."""
     return crc32(np.ascontiguousarray(held.values).data)
-
-
-def _patterns(tensors: Tensors) -> np.ndarray:
-    """Return the bit patterns as unsigned integers; their sums and differences wrap around."""
-    return tensors.values.view(f"u{tensors.values.dtype.itemsize}")
-
-
-def _as_floats(like: Tensors, patterns: np.ndarray) -> Tensors:
-    return Tensors(like.schema, patterns.view(like.values.dtype))

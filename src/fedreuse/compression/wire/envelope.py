@@ -92,6 +92,11 @@ class Envelope:
         return b"".join([_START.pack(b"FR", VERSION, checksum), *body])
 
     @staticmethod
+    def address_of(data: bytes) -> tuple[int, int, int, int]:
+        """Return round, exchange, ack and durable of a message, for a receiver that does not know the schema."""
+        return _open_frame(data)[1]
+
+    @staticmethod
     def from_bytes(data: bytes, schema: ModelSchema) -> Envelope:
         """Parse a message; raise WireError if it is malformed or longer than the schema allows."""
         limits = limits_of(schema)
