@@ -46,9 +46,21 @@ COMMANDS = [
     "unseal",
     "watch",
 ]
-LAB_COMMANDS = ["confirm", "export-results", "gate", "wire"]
-BENCH_COMMANDS = ["engine", "step", "peers", "codecs", "scale", "memory", "files", "deploy", "intervals", "report"]
-DATA_COMMANDS = ["list", "fetch", "check", "show", "split"]
+LAB_COMMANDS = ["confirm", "devices", "export-results", "gate", "wire"]
+BENCH_COMMANDS = [
+    "engine",
+    "step",
+    "peers",
+    "codecs",
+    "scale",
+    "crowd",
+    "memory",
+    "files",
+    "deploy",
+    "intervals",
+    "report",
+]
+DATA_COMMANDS = ["list", "fetch", "check", "clear", "show", "split"]
 FEDREUSE = [sys.executable, "-c", "from fedreuse.cli import main; main()"]
 
 

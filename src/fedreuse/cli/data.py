@@ -20,7 +20,7 @@ __all__ = ["check_command", "clear_command", "fetch_command", "list_command"]
 
 data_app = typer.Typer(
     no_args_is_help=True,
-    help="List, fetch, check, show and split datasets; clear converted copies.",
+    help="List, fetch, check, show, split and clear datasets.",
     epilog="Example: fedreuse data fetch fashion_mnist",
 )
 app.add_typer(data_app, name="data")

@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import ConfigError, suggest
 
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ def _schema_file() -> Path:
 
 @cache
 def _schema() -> Node:
+    from fedreuse.core.bounded import read_json  # imports yaml, which `--help` does not need
+
     schema: Node = read_json(_schema_file())
     return schema
 

@@ -21,7 +21,7 @@ def devices_command(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the draws.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Write an example trace of devices over one day, drawn around published means of bandwidth.
+    """Write an example trace of devices over one day.
 
     The file is for `devices: {name: trace, file: FILE, period: 86400}`.
     """
