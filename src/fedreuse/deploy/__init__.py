@@ -1,7 +1,8 @@
 """Deployment on Flower: the methods of a simulation on real nodes.
 
-For an existing Flower app: `FedReuseStrategy` in its server app, `fedreuse_train` on its train function; `ResidentApp`
-keeps its client app in memory between messages.
+For an existing Flower app: `Lean` or `Compressed` around its strategy and `compression_mod` in its client app.
+`FedReuseStrategy` replaces the strategy by a method of this package, for which `fedreuse_train` gives access to the
+network and the loss; `ResidentApp` keeps a client app in memory between messages.
 """
 
 from __future__ import annotations
@@ -9,15 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fedreuse.deploy.existing_app.compressed import Compressed, Lean
     from fedreuse.deploy.existing_app.decorator import fedreuse_train
+    from fedreuse.deploy.existing_app.mod import compression_mod
     from fedreuse.deploy.existing_app.strategy import FedReuseStrategy
     from fedreuse.deploy.resident.forwarding import ResidentApp
 
-__all__ = ["FedReuseStrategy", "ResidentApp", "fedreuse_train"]
+__all__ = ["Compressed", "FedReuseStrategy", "Lean", "ResidentApp", "compression_mod", "fedreuse_train"]
 
 _MODULES = {
+    "Compressed": "existing_app.compressed",
     "FedReuseStrategy": "existing_app.strategy",
+    "Lean": "existing_app.compressed",
     "ResidentApp": "resident.forwarding",
+    "compression_mod": "existing_app.mod",
     "fedreuse_train": "existing_app.decorator",
 }
 

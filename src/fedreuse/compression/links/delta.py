@@ -22,7 +22,7 @@ from fedreuse.compression.wire.block import absent_block
 from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.errors import ConfigError, NotHeld, WireError, require
 from fedreuse.core.method import Link, LinkContext
-from fedreuse.core.registry import part
+from fedreuse.core.registry import optional_part, part
 from fedreuse.core.tensors import Tensors, add, add_bits, is_equal, sub, sub_bits, to_dense
 
 __all__ = ["HELD", "Delta"]
@@ -43,9 +43,12 @@ class Delta(Link):
         start: `dense` sends all tensors the first time. `initial` sends a difference to the initial model, which both
             ends create from the configuration, and no blocks if nothing changed; every difference then names the
             tensors it builds on, and a receiver that does not hold them is sent all tensors.
+        whole: Codec of all tensors, which must keep every coordinate, such as `{name: narrow, values: int8, codec:
+            dense}`; later differences correct its rounding. None sends them lossless.
 
     Raises:
-        ConfigError: If the codec is not contractive, or not exact with `arithmetic: bits`.
+        ConfigError: If the codec is not contractive, or not exact with `arithmetic: bits`, or `whole` drops
+            coordinates.
 
     Example: `downlink: {model: {name: delta, codec: nonzero, start: initial}}`.
     """
@@ -55,9 +58,13 @@ class Delta(Link):
     codec: Codec = part(codecs, "nonzero")
     arithmetic: Literal["float", "bits"] = "float"
     start: Literal["dense", "initial"] = "dense"
+    whole: Codec | None = optional_part(codecs)
 
     def __post_init__(self) -> None:
-        """Check that the codec is contractive, and exact if bit patterns are sent."""
+        """Check that the codec is contractive, and exact if bit patterns are sent, and that `whole` is complete."""
+        require(
+            self.whole is None or not self.whole.drops_coordinates, "delta.whole must keep every coordinate", self.whole
+        )
         require_contraction(self.codec, "delta")
         require(
             self.arithmetic == "float" or self.codec.is_exact,
@@ -72,8 +79,8 @@ class Delta(Link):
             raise ConfigError("a delta link sends whole tensors, but the method leaves out rows; use another link")
         held = self._held(state, context)
         if held is None or held.schema != wanted.schema:  # nothing to subtract from
-            whole = self.codec.for_everything
-            return whole.encode(wanted, context.schema, context.rng), wanted
+            parcel = (self.whole or self.codec.for_everything).encode(wanted, context.schema, context.rng)
+            return parcel, wanted if self.whole is None else to_dense(parcel.decode(context.schema))
         if self.start == "dense":  # the first message was complete, so both ends hold the same: no digest is needed
             return self._difference(wanted, held, context)
         nothing = Parcel(tuple(absent_block() for _ in context.schema))

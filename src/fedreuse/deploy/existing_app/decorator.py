@@ -29,7 +29,7 @@ from fedreuse.engine.state.client_store import DiskStore
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["AGREEMENT", "MISSING", "PARTITION", "REFUSED", "Train", "fedreuse_train"]
+__all__ = ["AGREEMENT", "MISSING", "PARTITION", "REFUSED", "Train", "answered", "fedreuse_train"]
 
 AGREEMENT, MISSING, REFUSED, PARTITION = "agreement", "missing", "refused", "partition"
 """Facts of a frame: it holds the agreement; the client lacks it; the client refuses; the node's partition id."""
@@ -80,12 +80,12 @@ def _decorated(function: Train, network: Any = None, loss: Any = None) -> Train:
     def answer(message: Message, context: Context) -> Message:
         if not has_frame(message):
             return function(message, context)
-        return Message(_answer(own, message, context), reply_to=message)
+        return Message(answered(own, message, context), reply_to=message)
 
     return answer
 
 
-def _answer(own: OwnTraining, message: Message, context: Context) -> RecordDict:
+def answered(own: OwnTraining, message: Message, context: Context) -> RecordDict:
     """Answer a frame; errors go to the server as text, which logs them."""
     frame = frame_of(message)
     try:

@@ -40,10 +40,18 @@ def environment(home: Path) -> dict[str, str]:
     return {**os.environ, **OFFLINE, "PATH": path, "FLWR_HOME": str(home)}
 
 
-def superlink_command(host: str, port: int, authority: Authority | None) -> list[str]:
-    """Return the command of a SuperLink behind `front_door`; with an authority: TLS, and registered nodes only."""
+def superlink_command(host: str, port: int, authority: Authority | None, is_guarded: bool = True) -> list[str]:
+    """Return the command of a SuperLink; with an authority: TLS, and registered nodes only.
+
+    Args:
+        host: Address to listen on.
+        port: Port to listen on.
+        authority: Certificates and keys; None for plain text.
+        is_guarded: Start it behind `front_door`; otherwise Flower's own program, unmodified.
+    """
     # -P: modules in the working directory must not hide those of Python
-    start = [sys.executable, "-P", "-m", "fedreuse.deploy.flower.front_door", "superlink"]
+    door = [sys.executable, "-P", "-m", "fedreuse.deploy.flower.front_door", "superlink"]
+    start = door if is_guarded else ["flower-superlink"]
     command = [*start, "--host", host, "--port", str(port), "--disable-runtime-dependency-installation"]
     if authority is None:
         return [*command, "--insecure"]

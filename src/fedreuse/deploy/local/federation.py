@@ -54,8 +54,9 @@ class LocalFederation:
 
     All files are below `folder`: logs, Flower's home, the nodes' disks (`node-k/`). Processes start in the current
     folder, so that relative paths in a configuration mean the same as in a simulation; `homes` gives nodes working
-    directories of their own, as on other machines. `homes`, `line`, `data` (folders of nodes, task at_home), `claims`
-    and `is_resident` may be set before it starts.
+    directories of their own, as on other machines. `homes`, `line`, `data` (folders of nodes, task at_home), `claims`,
+    `settings` (more entries of every node config), `is_resident` and `is_guarded` may be set before it starts; with
+    both False the programs are Flower's own, unmodified.
 
     Args:
         folder: Folder of all files.
@@ -73,7 +74,8 @@ class LocalFederation:
         self.data: Mapping[int, Path] = {}
         self.claims: Mapping[int, int] = {}
         self.homes: Mapping[int, Path] = {}
-        self.is_resident = True
+        self.settings: Mapping[str, str | int | bool] = {}
+        self.is_resident = self.is_guarded = True
         self.superlink: subprocess.Popen[bytes] | None = None
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
         self._mark = token_hex(8)
@@ -108,7 +110,7 @@ class LocalFederation:
         disk.mkdir(parents=True, exist_ok=True)
         root, key = (None, None) if self.authority is None else (self.authority.root, self.authority.node_key(node))
         address = self.address if self.line is None else self.line.address(node)
-        node_config: dict[str, str | int | bool] = {"store": str(disk / "store")}
+        node_config: dict[str, str | int | bool] = {"store": str(disk / "store"), **self.settings}
         if key is not None:
             node_config["key-path"] = str(key)
         if key is None or node in self.claims:  # with keys the roster decides
@@ -194,7 +196,7 @@ class LocalFederation:
     def _start_superlink(self) -> None:
         self._home.mkdir(exist_ok=True)
         (self._home / "config.toml").write_text(self._connection())
-        command = superlink_command(LOOPBACK, self.port, self.authority)
+        command = superlink_command(LOOPBACK, self.port, self.authority, self.is_guarded)
         self.superlink = self._start(command, "superlink", self._home)
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:

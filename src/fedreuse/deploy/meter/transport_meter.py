@@ -94,6 +94,11 @@ class TransportMeter:
         """Lost packets of all lines, by direction."""
         return {way: sum(line.num_lost[way] for line in self._lines) for way in _BOTH}
 
+    @property
+    def num_connections(self) -> int:
+        """Connections of all nodes so far."""
+        return sum(door.num_connections for door in self._doors)
+
     def to_plain(self) -> dict[str, Any]:
         """Return kind, conditions and counts so far as plain data, for `meter.json`."""
         lines = range(len(self.counters))

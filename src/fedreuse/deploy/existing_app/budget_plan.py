@@ -1,0 +1,232 @@
+"""Links that keep a strategy's messages within a budget in each direction, as a share of what it sends without them.
+
+up      u = budget * reply                                    every reply of a training round
+down    D = budget * rounds * (train + evaluate) * request    the bytes of a run
+        F                                                     a first contact: all weights, rounded
+        d = (D - nodes * F) / V                               a difference; V of them
+
+A node gets one difference for each model, with the first message that carries it: if a node evaluates the model of a
+round and then trains it, the training request carries nothing. V is the expected number of nodes that get a model, for
+all rounds. Sizes are measured on sample messages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedreuse.accounting.boundaries.boundary import Reference
+from fedreuse.accounting.dense import dense_reference, message_groups
+from fedreuse.compression.codecs.allot import Allot
+from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.codecs.fit import Fit
+from fedreuse.compression.codecs.narrow import Narrow
+from fedreuse.compression.codecs.packed import Packed
+from fedreuse.compression.codecs.top_k import TopK
+from fedreuse.compression.links.delta import Delta
+from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.compression.links.plain import Plain
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.core.errors import ConfigError, require
+from fedreuse.core.method import LinkContext
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors
+
+if TYPE_CHECKING:
+    from fedreuse.compression.codecs.codec import Codec
+    from fedreuse.compression.wire.modes.narrow import Kind
+    from fedreuse.compression.wire.parcel import Parcel
+    from fedreuse.core.method import Link
+    from fedreuse.core.schema import ModelSchema
+
+__all__ = ["BudgetPlan", "Exchanges"]
+
+_VALUES: tuple[tuple[float, Kind | None], ...] = ((0.035, "int4"), (0.12, "int8"), (0.35, "fp16"), (1.0, None))
+"""(largest share of the dense bytes, number format of the values) in increasing order."""
+_FIRST: tuple[tuple[Kind | None, float], ...] = ((None, 0.1), ("bf16", 0.1), ("int8", 0.5), ("int4", 0.9))
+"""(format of a first contact, largest share of the downlink's bytes for it), from fine to coarse."""
+_SAMPLE = 20_000
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """Messages of a run: its nodes and rounds, and how many nodes train and evaluate in a round."""
+
+    nodes: int
+    rounds: int
+    train: int
+    evaluate: int
+
+    @property
+    def models_sent(self) -> float:
+        """Expected number of pairs of a model and a node that gets it."""
+        idle = (1 - min(1.0, self.train / self.nodes)) * (1 - min(1.0, self.evaluate / self.nodes))
+        return self.rounds * self.nodes * (1 - idle)
+
+    @property
+    def replies_per_node(self) -> float:
+        """Expected number of a node's replies of training rounds."""
+        return self.rounds * self.train / self.nodes
+
+
+@dataclass(frozen=True)
+class BudgetPlan:
+    """Division of a budget.
+
+    Args:
+        budget: Share of the bytes that the strategy sends without compression, in each direction, in (0, 1].
+        schema: Schema of the model.
+        exchanges: Messages of the run.
+
+    Raises:
+        ConfigError: The budget is out of range, or below the smallest possible one.
+    """
+
+    budget: float
+    schema: ModelSchema
+    exchanges: Exchanges
+
+    def __post_init__(self) -> None:
+        """Check the budget."""
+        require(0 < self.budget <= 1, "budget must be above 0 and at most 1", self.budget)
+        if self.budget < self.smallest:
+            plan = self.exchanges
+            raise ConfigError(
+                f"budget must be at least {self.smallest:.4f} in this run ({plan.rounds} rounds, {plan.train} of "
+                f"{plan.nodes} nodes train and {plan.evaluate} evaluate in each, {self.schema.dense_bytes:,} bytes of "
+                f"model, of which the first contacts alone take {plan.nodes * self.first_bytes('int4'):,.0f}), got "
+                f"{self.budget!r}; raise the budget or the number of rounds"
+            )
+
+    @cached_property
+    def smallest(self) -> float:
+        """Smallest possible budget: the coarsest first contact, and one coordinate of each tensor in every message."""
+        least_up, least_down = self._size("up", _up(Fit(bytes=1))), self._size("down", _down(Fit(bytes=1), None))
+        first = self.exchanges.nodes * self.first_bytes("int4") / _FIRST[-1][1]
+        down = max(first, first * _FIRST[-1][1] + least_down * self.exchanges.models_sent)
+        return min(1.0, max(least_up / self._dense.reply_bytes, down / self._down_bytes(1.0)))
+
+    @property
+    def coverage(self) -> float:
+        """Expected number of times that a node sends each coordinate of its updates in the run."""
+        return self.exchanges.replies_per_node * _kept(self.budget)
+
+    def hint(self) -> str | None:
+        """Return a warning about a budget that is too small to train in these rounds, with a way out; else None."""
+        if self.coverage >= 1:
+            return None
+        rounds = int(np.ceil(self.exchanges.rounds / self.coverage))
+        low, high = self.budget, 1.0
+        while high / low > 1.05:
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if self.exchanges.replies_per_node * _kept(middle) < 1 else (low, middle)
+        return (
+            f"a budget of {self.budget:g} lets a node send {_kept(self.budget):.1%} of its update in a round, so that "
+            f"in {self.exchanges.rounds} rounds most coordinates never arrive and the model can stay near its start; use "
+            f"at least {rounds} rounds, or a budget of at least {high:.2g}"
+        )
+
+    def uplink(self) -> dict[str, Link]:
+        """Return the links of replies."""
+        allowed = int(self.budget * self._dense.reply_bytes)
+        if allowed >= self._dense.reply_bytes:
+            return {}
+        return {"update": _up(self._fitting("up", allowed)), **self._statistics}
+
+    def downlink(self) -> dict[str, Link]:
+        """Return the links of requests."""
+        kind = self.first_kind
+        left = self._down_bytes(self.budget) - self.exchanges.nodes * self.first_bytes(kind)
+        allowed = int(left / self.exchanges.models_sent)
+        if allowed >= self._dense.request_bytes:
+            return {}
+        return {"model": _down(self._fitting("down", allowed), _whole(kind)), **self._statistics}
+
+    @property
+    def first_kind(self) -> Kind | None:
+        """Number format of a first contact: the finest that leaves enough bytes for differences; None: lossless."""
+        down = self._down_bytes(self.budget)
+        fitting = [kind for kind, most in _FIRST if self.exchanges.nodes * self.first_bytes(kind) <= most * down]
+        return fitting[0] if fitting else "int4"
+
+    def first_bytes(self, kind: Kind | None) -> float:
+        """Return the bytes of a first contact in a number format, estimated from a sample of normal numbers."""
+        part = Schema((TensorSpec("w", (_SAMPLE,), str(self.schema.weights.dtype)),))
+        codec = _whole(kind) or Packed(Dense(), 0)
+        share = _encoded(codec, part).body_bytes / part.dense_bytes
+        return share * self.schema.weights.dense_bytes + self._rest("down")
+
+    def _down_bytes(self, budget: float) -> float:
+        plan = self.exchanges
+        return budget * plan.rounds * (plan.train + plan.evaluate) * self._dense.request_bytes
+
+    @cached_property
+    def _dense(self) -> Reference:
+        return dense_reference(self.schema)
+
+    @property
+    def _statistics(self) -> dict[str, Link]:
+        return {"buffers": Plain(Narrow(Dense(), "bf16"))} if len(self.schema.buffers) else {}
+
+    def _fitting(self, way: str, allowed: int) -> Fit:
+        body = max(1, allowed - self._rest(way))
+        return Fit(_codec(body / self.schema.weights.dense_bytes), body)
+
+    def _rest(self, way: str) -> int:
+        """Return the bytes of a message around the values of its weights."""
+        link = _up(Fit(bytes=1)) if way == "up" else _down(Fit(bytes=1), None)
+        # the number of values per tensor is a varint, which may take two bytes more than in this sample
+        return self._size(way, link) - _sent(link, self.schema.weights).body_bytes + 2 * len(self.schema.weights)
+
+    def _size(self, way: str, link: Link) -> int:
+        main = "update" if way == "up" else "model"
+        links = {main: link, **self._statistics}
+        parcels = {
+            group: _sent(links.get(group, Plain()), self.schema.of_group(group))
+            for group in message_groups(self.schema, main)
+        }
+        return Envelope("train", 1, 1, parcels=parcels).size()
+
+
+def _up(codec: Codec) -> Link:
+    return ErrorFeedback(codec)
+
+
+def _down(codec: Codec, whole: Codec | None) -> Link:
+    return Delta(codec, start="initial", whole=whole)
+
+
+def _whole(kind: Kind | None) -> Codec | None:
+    return None if kind is None else Packed(Narrow(Dense(), kind), 0)
+
+
+def _codec(share: float) -> Codec:
+    """Return the codec for a share of the dense bytes; `fit` starts its search for the largest ratio at this one."""
+    values = next(values for most, values in _VALUES if share <= most or most == 1)
+    return Packed(Allot(min(1.0, 5 * share), TopK() if values is None else Narrow(TopK(), values)), least=0)
+
+
+def _kept(share: float) -> float:
+    """Return the share of coordinates that fit into a share of the dense bytes, for normal numbers."""
+    part = Schema((TensorSpec("w", (_SAMPLE,)),))
+    decoded = _encoded(Fit(_codec(share), max(1, int(share * part.dense_bytes))), part).decode(part)
+    return float(np.count_nonzero(decoded.values)) / _SAMPLE
+
+
+def _encoded(codec: Codec, part: Schema) -> Parcel:
+    return codec.encode(_drawn(part), part, np.random.default_rng(0))
+
+
+def _sent(link: Link, part: Schema) -> Parcel:
+    """Return the parcel for normal numbers, sent to a receiver that holds zeros."""
+    zeros = Tensors(part, np.zeros(part.size, part.dtype))
+    parcel = link.send(_drawn(part), None, LinkContext(part, 2, 0, np.random.default_rng(0), initial=zeros))[0]
+    assert parcel is not None  # these links always send
+    return parcel
+
+
+def _drawn(part: Schema) -> Tensors:
+    return Tensors(part, np.random.default_rng(0).normal(size=part.size).astype(part.dtype))

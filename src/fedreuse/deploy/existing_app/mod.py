@@ -1,0 +1,142 @@
+"""Flower mod at the client: `ClientApp(mods=[compression_mod])`; messages of other strategies pass unchanged."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from flwr.app import Context, Message, RecordDict
+
+from fedreuse.compression.links.delta import HELD
+from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.core.errors import FedreuseError, WireError
+from fedreuse.core.files import write_whole
+from fedreuse.core.model import Model
+from fedreuse.core.tensors import to_dense, zeros
+from fedreuse.deploy.existing_app.agreement import Agreement
+from fedreuse.deploy.existing_app.app_call import AppCall, AppClient, AppError
+from fedreuse.deploy.existing_app.app_trainer import OwnTraining
+from fedreuse.deploy.existing_app.decorator import MISSING, REFUSED, answered
+from fedreuse.deploy.existing_app.held_models import HeldModels
+from fedreuse.deploy.existing_app.small_records import pack_small, unpack_small
+from fedreuse.deploy.flower.client_disk import alone, load, run_folder
+from fedreuse.deploy.flower.frame import Frame
+from fedreuse.deploy.flower.message import content_of, frame_of, has_frame, others_of
+from fedreuse.engine.ports import client_answer
+from fedreuse.engine.state.client_store import DiskStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from fedreuse.core.schema import ModelSchema
+
+__all__ = ["AGREED", "MODEL", "ORDER", "RECORDS", "compression_mod"]
+
+MODEL, RECORDS, AGREED, ORDER = "model", "records", "agreed", "order"
+"""Facts of frames: the name of the record with the model, the other records, the length of the agreement that the body
+begins with, the order of the returned arrays."""
+_FILE = "agreement.bin"
+
+
+def compression_mod(message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
+    """Answer a server app whose strategy is wrapped in `Lean` or `Compressed`, with the unchanged functions of the app.
+
+    Residuals and models are stored on the node's disk: below `store` of the node config, else `FEDREUSE_HOME`, else
+    `~/.fedreuse`. Other mods that change arrays, such as clipping, come after this one in the list.
+
+    Args:
+        message: The message.
+        context: Flower's context.
+        call_next: The rest of the client app.
+
+    Returns:
+        The reply. A node that cannot take part replies with the reason, which the server app logs.
+
+    Example:
+        >>> from flwr.clientapp import ClientApp
+        >>> from fedreuse.deploy import compression_mod
+        >>> app = ClientApp(mods=[compression_mod])
+    """
+    if not has_frame(message):
+        return call_next(message, context)
+    frame = frame_of(message)
+    if MODEL not in frame.facts:  # a request of FedReuseStrategy
+        return Message(answered(OwnTraining(call_next), message, context), reply_to=message)
+    try:
+        content = _answer(frame, message, context, call_next)
+    except AppError as error:
+        return error.reply
+    except FedreuseError as error:
+        content = content_of(Frame(frame.run, frame.client, {REFUSED: str(error)}))
+    return Message(content, reply_to=message)
+
+
+def _answer(
+    frame: Frame, message: Message, context: Context, call_next: Callable[[Message, Context], Message]
+) -> RecordDict:
+    folder = run_folder(context, frame.run)
+    agreement, body = _agreement(frame, folder)
+    if agreement is None:
+        return content_of(Frame(frame.run, frame.client, {MISSING: True}))
+    schema, client = agreement.layout.schema, frame.client
+    request = Envelope.from_bytes(body, schema)
+    records = {**others_of(message), **unpack_small(frame.facts.get(RECORDS))}
+    where = client, request.round_number
+    call: Any = AppCall(call_next, message, context, agreement, where, str(frame.facts[MODEL]), records)
+    models, store = HeldModels(folder.parent / ".models", schema), DiskStore(folder, schema)
+    method = replace(agreement.recipe.build(), client=AppClient(), initial=_initial(models, request, schema))
+    with alone(folder / f"client-{client}.lock"):
+        known = load(store, client)
+        envelope, record = client_answer(method, request, known, call, client)
+        if record is not known:
+            store.save(client, record)
+            _keep_whole(models, request, schema)
+    facts: dict[str, Any] = {MODEL: call.name} if call.name else {}
+    packed, others = pack_small(call.returned)
+    facts |= {RECORDS: packed} if packed else {}
+    facts |= {ORDER: tuple(call.order)} if call.order else {}
+    content = content_of(Frame(frame.run, client, facts, envelope.to_bytes()))
+    content.update(others)
+    return content
+
+
+def _agreement(frame: Frame, folder: Path) -> tuple[Agreement | None, bytes]:
+    """Return the agreement, from the message or from the disk, and the bytes of the request."""
+    length, path = frame.facts.get(AGREED, 0), folder / _FILE
+    if not isinstance(length, int) or not 0 <= length <= len(frame.body):
+        raise WireError(f"an agreement of {length!r} bytes")
+    if length:
+        packed = frame.body[:length]
+        agreement = Agreement.from_bytes(_inflated(packed))
+        write_whole(path, packed, is_private=True)
+        return agreement, frame.body[length:]
+    return (Agreement.from_bytes(_inflated(path.read_bytes())) if path.exists() else None), frame.body
+
+
+def _inflated(packed: bytes, most: int = 1 << 26) -> bytes:
+    """Return inflated bytes; a server cannot make a client allocate more than 64 MB with a short message."""
+    inflate = zlib.decompressobj()
+    try:
+        data = inflate.decompress(packed, most)
+    except zlib.error as error:
+        raise WireError(f"malformed agreement: {error}") from None
+    if inflate.unconsumed_tail:
+        raise WireError(f"an agreement of more than {most} bytes")
+    return data
+
+
+def _initial(models: HeldModels, request: Envelope, schema: ModelSchema) -> Model | None:
+    """Return the model that the server hopes this node has: at first contact, the request names its digest."""
+    parcel = request.parcels.get("model")
+    digest = None if parcel is None or request.ack else parcel.notes.get(HELD)
+    weights = models.load(digest) if isinstance(digest, int) else None
+    return None if weights is None else Model(weights, zeros(schema.buffers), zeros(schema.counters))
+
+
+def _keep_whole(models: HeldModels, request: Envelope, schema: ModelSchema) -> None:
+    """Keep a model that was sent whole."""
+    parcel = request.parcels.get("model")
+    if parcel is not None and HELD not in parcel.notes:
+        models.save(to_dense(parcel.decode(schema.weights)))
