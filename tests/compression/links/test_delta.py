@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fedreuse.compression.codecs.dense import Dense
+from fedreuse.compression.codecs.narrow import Narrow
 from fedreuse.compression.codecs.nonzero import Nonzero
 from fedreuse.compression.codecs.rand_k import RandK
 from fedreuse.compression.codecs.top_k import TopK
@@ -245,3 +246,18 @@ def test_equals_the_reference(start: str) -> None:
     )
     for model, one in zip(session.models[1:], wanted, strict=True):
         assert_close(model, *one)
+
+
+def test_a_first_message_may_be_rounded_and_differences_correct_it() -> None:
+    # int8 levels of the largest magnitude, 4: steps of 4 / 127
+    link = Delta(whole=Narrow(Dense(), "int8"))
+    wanted = tensors(1, 2, 3, 4)
+    parcel, held = link.send(wanted, None, CONTEXT)
+    there, mirror = link.receive(parcel, None, CONTEXT)
+    assert is_equal(held, there)
+    assert np.abs(there.values - wanted.values).max() <= 2 / 127 + 1e-6
+    assert not is_equal(there, wanted)
+    there, _ = link.receive(link.send(wanted, held, CONTEXT)[0], mirror, CONTEXT)
+    np.testing.assert_allclose(there.values, wanted.values, rtol=1e-6)
+    with pytest.raises(ConfigError, match="whole must keep every coordinate"):
+        Delta(whole=TopK(0.5))

@@ -125,8 +125,8 @@ class BudgetPlan:
             low, high = (middle, high) if self.exchanges.replies_per_node * _kept(middle) < 1 else (low, middle)
         return (
             f"a budget of {self.budget:g} lets a node send {_kept(self.budget):.1%} of its update in a round, so that "
-            f"in {self.exchanges.rounds} rounds most coordinates never arrive and the model can stay near its start; use "
-            f"at least {rounds} rounds, or a budget of at least {high:.2g}"
+            f"in {self.exchanges.rounds} rounds most coordinates never arrive and the model can stay near its start; "
+            f"use at least {rounds} rounds, or a budget of at least {high:.2g}"
         )
 
     def uplink(self) -> dict[str, Link]:

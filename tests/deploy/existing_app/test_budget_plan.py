@@ -1,0 +1,80 @@
+"""Budgets: sizes of messages that keep them, first contacts, and budgets that cannot be kept or cannot train."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fedreuse.accounting.dense import dense_reference
+from fedreuse.compression.links.delta import Delta
+from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.method import LinkContext
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, zeros
+from fedreuse.deploy.existing_app.budget_plan import BudgetPlan, Exchanges
+
+SCHEMA = ModelSchema(
+    Schema((TensorSpec("a", (100, 200)), TensorSpec("b", (200,)))),
+    Schema((TensorSpec("m.running_mean", (200,), role="buffer"),)),
+)
+ALL = Exchanges(nodes=4, rounds=30, train=4, evaluate=4)
+
+
+def drawn(link: object, held: bool) -> int:
+    part = SCHEMA.weights
+    context = LinkContext(part, 2, 0, np.random.default_rng(1), initial=zeros(part) if held else None)
+    values = np.random.default_rng(2).standard_t(3, part.size).astype(np.float32)
+    return int(link.send(Tensors(part, values), None, context)[0].body_bytes)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("budget", [0.02, 0.05, 0.3])
+def test_both_directions_keep_the_budget(budget: float) -> None:
+    plan, dense = BudgetPlan(budget, SCHEMA, ALL), dense_reference(SCHEMA)
+    statistics = 2 * 200  # bf16
+    up = drawn(plan.uplink()["update"], True) + statistics
+    assert 0.7 * budget * dense.reply_bytes < up < budget * dense.reply_bytes
+    link = plan.downlink()["model"]
+    # a node gets one first contact and 30 differences, for 30 requests to train and 30 to evaluate
+    down = drawn(link, False) + 30 * (drawn(link, True) + statistics)
+    assert 0.7 * budget * 60 * dense.request_bytes < down < budget * 60 * dense.request_bytes
+
+
+def test_by_hand() -> None:
+    # 4 of 10 nodes train and 5 evaluate: a model does not reach a node with probability 0.6 * 0.5
+    exchanges = Exchanges(nodes=10, rounds=20, train=4, evaluate=5)
+    assert exchanges.models_sent == pytest.approx(20 * 10 * 0.7)
+    assert exchanges.replies_per_node == 8
+
+
+def test_links() -> None:
+    plan = BudgetPlan(0.05, SCHEMA, ALL)
+    assert isinstance(plan.uplink()["update"], ErrorFeedback)
+    assert isinstance(plan.downlink()["model"], Delta)
+    whole = BudgetPlan(1.0, SCHEMA, ALL)
+    assert (whole.uplink(), whole.downlink()) == ({}, {})
+
+
+def test_first_contacts_are_finer_where_there_is_room() -> None:
+    kinds = [BudgetPlan(0.05, SCHEMA, Exchanges(4, rounds, 4, 4)).first_kind for rounds in (5, 30, 60, 400)]
+    assert kinds == ["int8", "int8", "bf16", None]
+    assert BudgetPlan(0.02, SCHEMA, Exchanges(4, 6, 4, 4)).first_kind == "int4"
+
+
+def test_a_budget_below_the_smallest_is_refused_with_a_way_out() -> None:
+    with pytest.raises(ConfigError, match=r"at least 0\.\d+ in this run \(2 rounds.*first contacts.*number of rounds"):
+        BudgetPlan(0.01, SCHEMA, Exchanges(4, 2, 4, 4))
+    smallest = BudgetPlan(0.5, SCHEMA, Exchanges(4, 2, 4, 4)).smallest
+    BudgetPlan(smallest, SCHEMA, Exchanges(4, 2, 4, 4))
+    with pytest.raises(ConfigError, match="above 0 and at most 1"):
+        BudgetPlan(1.5, SCHEMA, ALL)
+
+
+def test_the_hint_names_rounds_and_budget_that_are_enough() -> None:
+    short = BudgetPlan(0.04, SCHEMA, Exchanges(4, 5, 4, 4))
+    hint = short.hint() or ""
+    rounds = int(hint.rpartition("at least ")[0].rpartition("at least ")[2].split()[0])
+    budget = float(hint.rpartition(" ")[2])
+    assert BudgetPlan(0.04, SCHEMA, Exchanges(4, rounds, 4, 4)).hint() is None
+    assert BudgetPlan(1.05 * budget, SCHEMA, Exchanges(4, 5, 4, 4)).hint() is None
+    assert BudgetPlan(0.05, SCHEMA, ALL).hint() is None
