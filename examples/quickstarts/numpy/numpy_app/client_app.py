@@ -2,6 +2,7 @@
 
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
+
 from numpy_app.task import load_data
 from numpy_app.task import test as test_fn
 from numpy_app.task import train as train_fn
