@@ -22,6 +22,11 @@ FINISHED = (*AVERAGING, "finish down model", "finished up")
 FETCHING = ("train down correction", "prefetch down anchor", "prefetch up")
 
 CASES = [
+    Case("fedbuff", {"buffer": 2}),
+    Case("fedbuff", {"buffer": 1, "staleness": 0.0}, uplink=TOP_K, buffers="as_weights"),
+    Case("fedbuff", {"buffer": 2}, uplink=FEEDBACK, downlink={"name": "delta", "codec": TOP_K}),
+    Case("fedbuff", {"buffer": 3}, uplink=QSGD, downlink={"name": "broadcast", "codec": TOP_K}),
+    Case("buffered", {"buffer": 2, "prox": 0.2, "step": {"name": "adam", "lr": 0.05}}, uplink=FEEDBACK),
     Case("fedavg"),
     Case("fedavg", uplink=TOP_K),
     Case("fedavg", uplink="nonzero"),

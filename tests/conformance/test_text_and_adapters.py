@@ -57,6 +57,7 @@ def config(case: Case, kind: str, table: Path, wire: str) -> RunConfig:
         "accept_approximation": True,
         "rounds": {"count": 3, "cohort": 3, "evaluate_every": 3},
         "executor": {"name": "serial", "mode": wire},
+        "devices": {"name": "profile", "up": {"low": 1e5, "high": 4e6}, "down": 4e6},
         "seed": 3,
     })  # fmt: skip
 

@@ -7,7 +7,7 @@ adds one measured row per client and direction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedreuse.core.local_trainer import Work
@@ -110,13 +110,20 @@ class Ledger:
     meter: Callable[[], Iterable[Measured]] | None = None
     warn: Callable[[str], object] = str  # `str` has no effect
 
-    def note(self, outgoing: Mapping[int, Envelope], arrived: Sequence[Reply], refused: Mapping[int, str]) -> None:
+    def note(
+        self,
+        outgoing: Mapping[int, Envelope],
+        arrived: Sequence[Reply],
+        refused: Mapping[int, str],
+        round_number: int | None = None,
+    ) -> None:
         """Add the rows of one exchange.
 
         Args:
             outgoing: Requests by client.
             arrived: All replies, in time or not.
             refused: Reason by client whose reply was refused.
+            round_number: The round in which replies count; None: that of their request.
         """
         sizes = _Sizes()
         for client, envelope in outgoing.items():
@@ -127,7 +134,8 @@ class Ledger:
                 reason = refused[reply.client]
                 self.warn(f"round {reply.envelope.round_number}: reply of client {reply.client} refused: {reason}")
             request = outgoing.get(reply.client, reply.envelope)  # one from an earlier exchange has none here
-            self.rows.append(_reply_row(reply, request, status, sizes))
+            row = _reply_row(reply, request, status, sizes)
+            self.rows.append(row if round_number is None else replace(row, round_number=round_number))
         if self.meter is not None and outgoing:
             request = next(iter(outgoing.values()))
             self.rows += [_measured_row(request, measured) for measured in self.meter()]

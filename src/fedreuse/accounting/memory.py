@@ -39,6 +39,7 @@ def memory_of(record: Any, store: _Store) -> dict[str, int]:
     contacts = list(record.contacts.values())  # held while counting: `seen` holds ids, which freed arrays would reuse
     for contact in contacts:
         _add_links(add, "server", contact)
+    add("server.under way", record.flights)
     for _client, kept in store.items():  # noqa: PERF102  (a client store is not a dictionary)
         seen = set(server)  # anew per client: the store may free a client's arrays, and the next would reuse their ids
         for memory in kept.memories.values():

@@ -24,6 +24,7 @@ from fedreuse.engine.schedule import Availability, availabilities
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.task import TASK_KEYS, Task, parse_task
 from fedreuse.learning.trainer import Local
+from fedreuse.methods.wrapper import Wrapper
 from fedreuse.robustness.attacks.attack import Attack, attacks
 from fedreuse.robustness.attacks.hostile import under_attack
 from fedreuse.robustness.privacy import check_private_run
@@ -166,6 +167,8 @@ class RunConfig:
                 f"rounds.cohort is {self.rounds.cohort}, but task.clients is {self.task.clients}; "
                 f"set rounds.cohort to at most {self.task.clients}, or raise task.clients"
             )
+        if self.method.needs.asynchronous:
+            self._check_asynchronous()
         for name in ("deadline", "wait_for"):
             if getattr(self.rounds, name) is not None and self.devices is None:
                 raise ConfigError(
@@ -186,6 +189,29 @@ class RunConfig:
             )
         name, needs = methods.name_of(self.method), self.method.needs
         needs.check(name, self.rounds.cohort, self.task.clients, self.accept_approximation)
+
+    def _check_asynchronous(self) -> None:
+        """Check that an asynchronous method has a clock, and that nothing waits for a cohort."""
+        name = methods.name_of(self.method)
+        if self.devices is None:
+            raise ConfigError(
+                f"method {name} is asynchronous and needs simulated time, but there are no devices; add for example "
+                "devices: {name: profile, up: {low: 0.5mbit, high: 10mbit}, down: 20mbit}"
+            )
+        if self.rounds.wait_for is not None:
+            raise ConfigError(
+                f"rounds.wait_for is {self.rounds.wait_for}, but method {name} is asynchronous and waits for its own "
+                "number of replies; set method.buffer, and drop rounds.wait_for"
+            )
+        if isinstance(self.method, Wrapper):
+            raise ConfigError(
+                f"method.inner is asynchronous, but {name} wraps the exchanges of whole cohorts; drop one"
+            )
+        if self.attack is not None and self.attack.colludes:
+            raise ConfigError(
+                f"attack {attacks.name_of(self.attack)} colludes over the replies of a cohort, but method {name} gets "
+                "them one by one; choose an attack of single clients, such as sign_flip"
+            )
 
     def _check_keep(self) -> None:
         """Check that `keep` names rounds, models and states that this run has."""

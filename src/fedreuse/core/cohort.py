@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +28,7 @@ class Cohort:
             by it.
         secret: Key for noise that protects clients, known only to the server. None: noise is drawn from the seed, as
             in a simulation.
+        busy: Of an asynchronous method, the clients with a request under way, and the round in which it was sent.
 
     Example:
         >>> from fedreuse import Cohort
@@ -43,6 +45,7 @@ class Cohort:
     population: Population = field(default_factory=lambda: Population(np.zeros(0, np.int64)), compare=False)
     lr_factor: float = 1.0
     secret: bytes | None = field(default=None, compare=False, repr=False)
+    busy: Mapping[int, int] = field(default_factory=dict)
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Return the server's random stream for a purpose in this round."""

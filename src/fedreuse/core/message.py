@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from fedreuse.core.schema import Schema
+    from fedreuse.core.schema import ModelSchema, Schema
     from fedreuse.core.tensors import Tensors
 
 __all__ = [
-    "EMPTY", "Answer", "ClientId", "Conversation", "Event", "Events", "Message", "Outcome", "Replies", "Requests",
-    "Value",
+    "EMPTY", "LOST", "Answer", "ClientId", "Conversation", "Event", "Events", "Message", "Outcome", "Replies",
+    "Requests", "Value",
 ]  # fmt: skip
 
 S = TypeVar("S")
@@ -21,6 +21,9 @@ ClientId = int
 Value = bool | int | float | str | tuple["Value", ...]
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 Outcome = Literal["fresh", "reused", "dropped", "lost"]
+LOST = "lost"
+"""Kind of the message that an asynchronous server half gets for a request whose reply is lost or refused."""
+_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (bool, int, float, str, tuple)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +45,18 @@ class Answer:
     kind: str
     groups: Mapping[str, Schema] = field(default_factory=lambda: EMPTY)
     values: Mapping[str, type] = field(default_factory=lambda: EMPTY)
+
+    def to_plain(self) -> tuple[Any, ...]:
+        """Return kind, tensor names by group and names of types by value, as part of a state."""
+        groups = tuple((group, tuple(schema.positions)) for group, schema in self.groups.items())
+        return self.kind, groups, tuple((name, kind.__name__) for name, kind in self.values.items())
+
+    @classmethod
+    def from_plain(cls, plain: tuple[Any, ...], schema: ModelSchema) -> Answer:
+        """Return the answer of `to_plain`, for a model's schema."""
+        kind, groups, values = plain
+        parts = {group: schema.of_group(group).subset(names) for group, names in groups}
+        return cls(kind, parts, {name: _TYPES[of] for name, of in values})
 
     def __str__(self) -> str:
         """Return a short description for messages about refused replies."""

@@ -91,6 +91,17 @@ class ServerHalf(ABC, Generic[S]):
         """Return the model that clients receive; by default the evaluated one, which may be an average instead."""
         return self.model(state)
 
+    @property
+    def is_asynchronous(self) -> bool:
+        """True if `round` is sent one reply at a time, in the order of arrival; False by default.
+
+        Such a round may yield requests at any time, also none, and may end while requests are under way; their clients
+        are the `busy` ones of the next cohort. Each `yield` returns the next arrival: a mapping with one client, or an
+        empty one if nothing is under way. A lost reply arrives as a message of kind `LOST`. No client has two requests
+        under way.
+        """
+        return False
+
     def forget(self, state: S, client: ClientId) -> S:
         """Return the state after a client lost its own state; by default unchanged."""
         del client

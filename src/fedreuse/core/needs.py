@@ -19,6 +19,7 @@ class Needs:
         gradients: Clients compute gradients at given models.
         corrections: Local training adds a correction to every gradient.
         steps: The method sets the number of local steps.
+        buffer: Of an asynchronous method, the replies of a round, at most `rounds.cohort`; 0: the method waits for all.
 
     A method without `gradients`, `corrections` and `steps` needs only the trained model.
 
@@ -33,13 +34,25 @@ class Needs:
     gradients: bool = False
     corrections: bool = False
     steps: bool = False
+    buffer: int = 0
+
+    @property
+    def asynchronous(self) -> bool:
+        """True if requests stay under way from round to round, which needs simulated time."""
+        return self.buffer > 0
 
     def check(self, name: str, cohort: int, clients: int, accept_approximation: bool) -> None:
         """Check the size of the cohort.
 
         Raises:
-            ConfigError: If the method needs all clients, the cohort is smaller, and this was not accepted.
+            ConfigError: If the method needs all clients, the cohort is smaller, and this was not accepted; or if it
+                waits for more replies than clients work at the same time.
         """
+        if self.buffer > cohort:
+            raise ConfigError(
+                f"method {name} waits for {self.buffer} replies in a round, but only rounds.cohort = {cohort} clients "
+                f"work at the same time; set method.buffer to at most {cohort}, or raise rounds.cohort"
+            )
         if self.full_participation and cohort < clients and not accept_approximation:
             raise ConfigError(
                 f"method {name} needs every client in every round, but rounds.cohort is {cohort} of {clients}; "

@@ -41,6 +41,15 @@ class Clock:
         device = self.fleet.device(reply.client)
         return device.timing(sent, request.size(), reply.work.flops, reply.envelope.size()).arrived
 
+    def noticed(self, sent: float, client: int, request: Envelope) -> float:
+        """Return when the server notices that a request, sent at `sent`, has no reply.
+
+        That is the deadline after the request or, without one, the moment at which the client would have received it.
+        """
+        if self.deadline is not None:
+            return sent + self.deadline
+        return self.fleet.device(client).timing(sent, request.size(), 0, 0).received
+
     def judge(
         self, began: float, now: float, requests: Mapping[int, Envelope], replies: Sequence[Reply]
     ) -> tuple[list[Reply], float]:

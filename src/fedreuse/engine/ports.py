@@ -8,7 +8,7 @@ random stream, reference): any difference between the two ends makes the decoded
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,17 +16,19 @@ import numpy as np
 from fedreuse.compression.links.plain import Plain
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import NotHeld, WireError, refusal
-from fedreuse.core.message import Message
+from fedreuse.core.local_trainer import Work
+from fedreuse.core.message import Answer, Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
 from fedreuse.core.randomness import deferred, stream
 from fedreuse.core.tensors import dot, is_finite
-from fedreuse.engine.state.records import ClientMemory, ClientRecord, Contact, Kept, MemoryLost, ServerRecord
+from fedreuse.engine.executors.executor import Reply
+from fedreuse.engine.state.records import ClientMemory, ClientRecord, Contact, Flight, Kept, MemoryLost, ServerRecord
 
 if TYPE_CHECKING:
     from fedreuse.compression.wire.parcel import Parcel
     from fedreuse.core.local_trainer import LocalTrainer
-    from fedreuse.core.message import Answer, Requests
+    from fedreuse.core.message import Requests
     from fedreuse.core.method import Link, Method
     from fedreuse.core.metrics import Metrics
     from fedreuse.core.schema import ModelSchema, Schema
@@ -61,6 +63,8 @@ class _Asked:
     held: Mapping[str, Tensors]
     keep: bool
     answers: tuple[Answer, ...]
+    round_number: int
+    exchange: int
 
 
 class ServerPort:
@@ -78,7 +82,7 @@ class ServerPort:
     ) -> None:
         """Start a round from `record`, which is never changed; the port of a channel records every exchange."""
         self._method = method
-        self._round = round_number
+        self.round_number = round_number
         self._schema = schema
         self._seed = seed
         self._before = record.contacts
@@ -102,6 +106,8 @@ class ServerPort:
         self.exchange = record.exchange
         self.began = self.now = record.seconds
         """Simulated time: the start of the round, and the end of its last exchange."""
+        self.flights = record.flights
+        """Requests under way by client, of an asynchronous method."""
 
     def pack(self, requests: Requests) -> dict[int, Envelope]:
         """Return one envelope per request; tensors that are the same object for several clients are encoded once."""
@@ -143,15 +149,48 @@ class ServerPort:
         """Return the groups that a client holds once it has decoded the open request; for channels."""
         return self._tentative[client].held
 
+    def depart(self, client: int, arrives: float, reply: Reply | None) -> None:
+        """Put the request that `pack` made for a client, and its reply, under way; None: the reply is lost."""
+        asked = self._tentative.pop(client)
+        flight = Flight(
+            asked.round_number,
+            asked.exchange,
+            arrives,
+            None if reply is None else np.frombuffer(reply.envelope.to_bytes(), np.uint8),
+            () if reply is None else astuple(replace(reply.work, seconds=0.0)),  # wall-clock time is no state
+            asked.downlink,
+            asked.values,
+            asked.held,
+            tuple(answer.to_plain() for answer in asked.answers),
+        )
+        self.flights = self.flights.with_({client: flight})
+
+    def land(self, client: int) -> Reply | None:
+        """Return the reply of a client's request under way, ready for `unpack`; None if it is lost."""
+        flight = self.flights[client]
+        self.flights = self.flights.without([client])
+        self._asked.add(client)
+        if flight.reply is None:
+            return None
+        answers = tuple(Answer.from_plain(plain, self._schema) for plain in flight.answers)
+        self._tentative[client] = _Asked(
+            flight.downlink, flight.values, flight.held, False, answers, flight.round_number, flight.exchange
+        )
+        envelope = Envelope.from_bytes(flight.reply.tobytes(), self._schema)
+        return Reply(client, envelope, Work(*flight.work))  # type: ignore[arg-type]  # numbers as they were stored
+
     def acks(self) -> dict[int, int]:
-        """Return the last absorbed exchange of every client that got a request in this round."""
-        return {client: self._contact(client).ack for client in sorted(self._asked)}
+        """Return the last absorbed exchange of every client that got a request, or replied to an earlier one.
+
+        A client whose request is still under way is missing: the reply may yet be absorbed.
+        """
+        return {client: self._contact(client).ack for client in sorted(self._asked) if client not in self.flights}
 
     def finish(self, state: object) -> ServerRecord:
         """Return the record that the next round starts from."""
         gone = [client for client, contact in self._contacts.items() if not contact.ack]
         contacts = self._before.with_(self._contacts).without(gone)
-        return ServerRecord(state, contacts, self.exchange, self._durable, self._shared, self.now)
+        return ServerRecord(state, contacts, self.exchange, self._durable, self._shared, self.now, self.flights)
 
     def _contact(self, client: int) -> Contact:
         return self._contacts[client] if client in self._contacts else self._before.get(client, Contact())
@@ -180,10 +219,12 @@ class ServerPort:
                 held[group] = delivered
         downlink = {**contact.downlink, **states}
         envelope = Envelope(
-            message.kind, self._round, self.exchange, contact.ack, contact.durable_at(self._durable),
+            message.kind, self.round_number, self.exchange, contact.ack, contact.durable_at(self._durable),
             message.keep, parcels, message.values,
         )  # fmt: skip
-        return envelope, _Asked(downlink, message.values, held, message.keep, message.answers)
+        return envelope, _Asked(
+            downlink, message.values, held, message.keep, message.answers, self.round_number, self.exchange
+        )
 
     def _share(self, link: Link, group: str, tensors: Tensors) -> Any:
         """Return the link state common to all clients; it advances once per broadcast, not once per receiver."""
@@ -196,11 +237,8 @@ class ServerPort:
         return self._shared.get(group)
 
     def _check_asked(self, client: int, envelope: Envelope) -> None:
-        is_asked = client in self._tentative and (envelope.round_number, envelope.exchange) == (
-            self._round,
-            self.exchange,
-        )
-        if not is_asked:
+        asked = self._tentative.get(client)
+        if asked is None or (envelope.round_number, envelope.exchange) != (asked.round_number, asked.exchange):
             raise WireError(f"client {client} answers exchange {envelope.exchange}, in which it got no request")
         if envelope.kind == FORGOT:
             self._contacts[client] = Contact()
@@ -218,7 +256,7 @@ class ServerPort:
         groups, uplink = {}, dict(contact.uplink)
         for group, parcel in envelope.parcels.items():
             link = self._method.uplink.get(group, _DENSE)
-            context = self._context(group, client, "compression up", asked.values)
+            context = self._context(group, client, "compression up", asked.values, asked.round_number)
             context = _with_reference(context, link, group, asked.held)
             with np.errstate(all="ignore"):  # infinities and NaN are refused below, without a warning here
                 groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
@@ -231,7 +269,7 @@ class ServerPort:
         # or is refused above, leaves both ends as they were before the request.
         if self._is_channel or leaves_memory(self._method, asked.keep, contact.ack):
             durable = contact.durable_at(self._durable)
-            self._contacts[client] = Contact(self.exchange, durable, uplink, asked.downlink)
+            self._contacts[client] = Contact(asked.exchange, durable, uplink, asked.downlink)
         if asked.keep:
             self._kept[client] = asked.held
         return Message(envelope.kind, groups, envelope.values)
@@ -250,9 +288,13 @@ class ServerPort:
             self.diverged[client] = f"group {group} has norm {norm:.6g}, above max_norm {limit:g}"
             raise WireError(self.diverged[client])
 
-    def _context(self, group: str, client: int, purpose: str, values: Mapping[str, Any]) -> LinkContext:
-        rng = deferred(lambda: stream(self._seed, f"{purpose} {group}", self._round, client))
-        return LinkContext(self._schema.of_group(group), self._round, client, rng, values)
+    def _context(
+        self, group: str, client: int, purpose: str, values: Mapping[str, Any], round_number: int | None = None
+    ) -> LinkContext:
+        # both ends use the round of the request, also for a reply that arrives in a later one
+        number = self.round_number if round_number is None else round_number
+        rng = deferred(lambda: stream(self._seed, f"{purpose} {group}", number, client))
+        return LinkContext(self._schema.of_group(group), number, client, rng, values)
 
 
 def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:

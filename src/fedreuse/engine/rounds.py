@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import RunError
+from fedreuse.core.message import LOST, Message
 from fedreuse.engine.executors.executor import TooFewReplies
 from fedreuse.engine.ports import ServerPort
 
@@ -16,14 +17,14 @@ if TYPE_CHECKING:
     from fedreuse.accounting.ledger import Ledger
     from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.core.cohort import Cohort
-    from fedreuse.core.message import Message, Requests
+    from fedreuse.core.message import Requests
     from fedreuse.core.method import Method
     from fedreuse.core.schema import ModelSchema
     from fedreuse.engine.clock import Clock
     from fedreuse.engine.executors.executor import Executor, Reply
     from fedreuse.engine.state.records import ServerRecord
 
-__all__ = ["exchange", "mark_durable", "run_round"]
+__all__ = ["exchange", "mark_durable", "next_arrival", "run_round"]
 
 
 def run_round(  # noqa: PLR0913, PLR0917 - the parts of a federation, and its clock
@@ -38,21 +39,24 @@ def run_round(  # noqa: PLR0913, PLR0917 - the parts of a federation, and its cl
     """Run one round of a method and return the record that the next round starts from.
 
     The server half is a generator: it yields requests, is sent the messages that arrived, and returns its new state.
-    With a clock, simulated time passes, and replies may be late.
+    With a clock, simulated time passes, and replies may be late. An asynchronous server half gets replies one by one.
 
     Raises:
         RunError: every update of the round was refused, usually because training diverged.
         TooFewReplies: the executor got fewer replies than the deployment requires.
     """
     port = ServerPort(method, record, cohort.round_number, schema, cohort.seed)
+    deliver = next_arrival if method.server.is_asynchronous else exchange
+    if record.flights:
+        cohort = replace(cohort, busy={client: flight.round_number for client, flight in record.flights.items()})
     conversation = method.server.round(record.state, cohort)
     requests = next(conversation)
     reasons: dict[int, str] = {}
     has_answers = has_tensors = False
     while True:
-        messages, refused = exchange(port, requests, executor, ledger, clock)
+        messages, refused = deliver(port, requests, executor, ledger, clock)
         reasons |= {client: reason for client, reason in refused.items() if client not in port.forgotten}
-        has_answers = has_answers or bool(messages)
+        has_answers = has_answers or any(message.kind != LOST for message in messages.values())
         has_tensors = has_tensors or any(message.groups for message in messages.values())
         try:
             requests = conversation.send(messages)
@@ -83,6 +87,51 @@ def exchange(
         messages |= again
         refused = {client: reason for client, reason in refused.items() if client not in behind} | refused_again
     return messages, refused
+
+
+def next_arrival(
+    port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger, clock: Clock | None
+) -> tuple[dict[int, Message], dict[int, str]]:
+    """Send requests, and return the first arrival among all that are under way; nothing if there is none.
+
+    Clients compute their replies at once, because a reply does not depend on what happens until it arrives. Its bytes
+    count in the round of its arrival.
+    """
+    if clock is None:
+        raise RunError("an asynchronous method needs simulated time; add devices to the configuration")
+    _send(port, requests, executor, ledger, clock)
+    if not port.flights:
+        return {}, {}
+    # clients break ties, so that the order never depends on the executor
+    arrives, client = min((flight.arrives, client) for client, flight in port.flights.items())
+    port.now = max(port.now, arrives)
+    reply = port.land(client)
+    if reply is None:
+        return {client: Message(LOST)}, {}
+    messages, refused = port.unpack({client: reply.envelope})
+    ledger.note({}, [reply], refused, port.round_number)
+    return messages or {client: Message(LOST)}, refused
+
+
+def _send(port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger, clock: Clock) -> None:
+    """Put requests under way."""
+    busy = sorted(requests.keys() & port.flights.keys())
+    if busy:
+        raise RunError(f"client {busy[0]} got a second request while one is under way; this is a bug of the method")
+    outgoing = port.pack(requests) if requests else {}
+    replies = {reply.client: reply for reply in _delivered(executor, outgoing, ledger, port)}
+    late = []
+    for client, request in outgoing.items():
+        reply = replies.get(client)
+        arrives = clock.noticed(port.now, client, request)
+        if reply is not None and reply.status == "in_time":
+            at = clock.arrival(port.now, request, reply)
+            is_late = clock.deadline is not None and at > port.now + clock.deadline
+            reply, arrives = (replace(reply, status="late"), arrives) if is_late else (reply, at)
+        is_late = reply is not None and reply.status == "late"
+        late += [reply] if reply is not None and is_late else []
+        port.depart(client, arrives, None if is_late else reply)
+    ledger.note(outgoing, late, {})  # late replies count where they were asked for: the server never waits for them
 
 
 def _ask(

@@ -129,6 +129,10 @@ def storing(directory: RunDirectory) -> Iterator[None]:
 def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfig | None) -> Iterator[LiveRun]:
     """Do every step before the first round; the executor is stopped at the end."""
     _check_seal(config, elsewhere)
+    if elsewhere is not None and config.method.needs.asynchronous:
+        raise ConfigError(
+            "asynchronous methods run in simulated time only, not on nodes; use `fedreuse run`, or a synchronous method"
+        )
     federation = assemble(config, _at_home(config, directory, elsewhere))
     _check_validation(federation)
     secret = secret_of(config, directory, elsewhere is not None)

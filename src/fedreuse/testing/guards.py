@@ -71,6 +71,10 @@ def guarded(method: Method) -> Method:
 class _GuardedServer(ServerHalf[Any]):
     inner: ServerHalf[Any]
 
+    @property
+    def is_asynchronous(self) -> bool:
+        return self.inner.is_asynchronous
+
     def init(self, model: Model, population: Population) -> Any:
         with unchanged("the server's init", model):
             return self.inner.init(model, population)
@@ -105,6 +109,10 @@ def named(method: Method) -> Method:
 @dataclass(frozen=True)
 class _NamedServer(ServerHalf[Any]):
     inner: ServerHalf[Any]
+
+    @property
+    def is_asynchronous(self) -> bool:
+        return self.inner.is_asynchronous
 
     def init(self, model: Model, population: Population) -> Any:
         return self.inner.init(model, population)

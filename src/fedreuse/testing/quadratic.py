@@ -31,6 +31,8 @@ from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, zeros
+from fedreuse.engine.clock import Clock
+from fedreuse.engine.devices import Draw, Profile
 from fedreuse.engine.evaluation import Question, evaluate_clients, start_evaluator
 from fedreuse.engine.executors.executor import (
     ExecutorConfig,
@@ -282,11 +284,15 @@ def _correction(correction: Correction, weights: np.ndarray) -> np.ndarray:
     return total if correction.shift is None else total + correction.shift.values
 
 
+_LINES = Profile(up=Draw(low=1e4, high=4e5), down=1e6, latency=0.01)
+
+
 @dataclass(frozen=True, eq=False)
 class Setting:
     """Settings of a session: clients per round, executor, faults, stores of both ends, rounds between checkpoints.
 
-    `shares_initial`: clients build the initial model themselves.
+    `shares_initial`: clients build the initial model themselves. `clock`: simulated time; None: asynchronous methods
+    get devices of which the slowest has a fortieth of the fastest one's bandwidth.
     """
 
     cohort: int = 3
@@ -297,6 +303,7 @@ class Setting:
     tensors: TensorStore | None = None
     wrap_setup: Callable[[WorkerSetup], WorkerSetup] = lambda setup: setup
     shares_initial: bool = True
+    clock: Clock | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,6 +345,9 @@ class Session:
         self.models = [self.model]
         self._checkpointer = Checkpointer(self.schema, None, setting.tensors)
         self._executor: RunExecutor | None = None
+        self._clock = setting.clock
+        if setting.clock is None and method.server.is_asynchronous:
+            self._clock = Clock(_LINES.fleet(len(federation.examples), federation.seed))
 
     @property
     def model(self) -> Model:
@@ -350,7 +360,9 @@ class Session:
         for _ in range(num_rounds):
             self.round_number += 1
             cohort = self.federation.cohort(self.round_number, self.setting.cohort)
-            self.record = run_round(self.method, self.record, cohort, self._executor, self.ledger, self.schema)
+            self.record = run_round(
+                self.method, self.record, cohort, self._executor, self.ledger, self.schema, self._clock
+            )
             self.models.append(self.model)
             if self.round_number % self.setting.checkpoint_every == 0:
                 self.checkpoint()

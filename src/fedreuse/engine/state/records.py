@@ -16,9 +16,11 @@ from fedreuse.core.int_map import IntMap
 from fedreuse.core.values import value
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["ClientMemory", "ClientRecord", "Contact", "Kept", "MemoryLost", "ServerRecord"]
+__all__ = ["ClientMemory", "ClientRecord", "Contact", "Flight", "Kept", "MemoryLost", "ServerRecord"]
 
 
 class MemoryLost(Exception):
@@ -84,6 +86,33 @@ class Contact:
 
 
 @value
+class Flight:
+    """A request under way, of an asynchronous method, and the reply that will arrive.
+
+    Attributes:
+        round_number: The round in which the request was sent.
+        exchange: Its exchange.
+        arrives: Simulated second at which the reply arrives, or at which its loss is noticed.
+        reply: The serialized reply; None if it is lost.
+        work: The client's computation, by the fields of `Work`.
+        downlink: Link states of the server if the reply is absorbed.
+        values: Small values of the request.
+        held: Groups that the client holds, for links that use them.
+        answers: Replies that the request accepts: kind, tensor names by group, names of types by value.
+    """
+
+    round_number: int
+    exchange: int
+    arrives: float
+    reply: np.ndarray | None
+    work: tuple[float, ...]
+    downlink: Mapping[str, Any]
+    values: Mapping[str, Any]
+    held: Mapping[str, Tensors]
+    answers: tuple[Any, ...]
+
+
+@value
 class ServerRecord:
     """The server's side of a run between rounds.
 
@@ -94,6 +123,7 @@ class ServerRecord:
         durable_exchange: Number of the last exchange inside a checkpoint.
         shared: Link states common to all clients.
         seconds: Simulated time; 0 without devices.
+        flights: Requests under way by client, of an asynchronous method.
     """
 
     state: Any
@@ -102,3 +132,4 @@ class ServerRecord:
     durable_exchange: int = 0
     shared: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    flights: IntMap[Flight] = field(default_factory=IntMap)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from fedreuse.accounting.ledger import EventRow
+from fedreuse.config.run_config import load
 from fedreuse.core.errors import ConfigError, DataError, FedreuseError, RunDirectoryError
 from fedreuse.engine.schedule import Schedule
 from fedreuse.lab.evidence.audit_gate import check_gate
@@ -173,7 +175,14 @@ def _schedule(directory: RunDirectory) -> Check:
     same("schedule", schedule.digest, directory.provenance["digests"]["schedule"])
     same("seed of the schedule", schedule.seed, directory.config["seed"])
     cohorts = {(t, client) for t, clients in enumerate(schedule.cohorts, start=1) for client in clients}
-    unscheduled = {(event.round_number, event.client) for event in directory.events()} - cohorts
+    # asynchronous methods need devices, so that older configurations are not parsed here
+    is_asynchronous = directory.config.get("devices") is not None and load(directory.config).method.needs.asynchronous
+
+    def selected(event: EventRow) -> tuple[int, int]:
+        # a reply to an asynchronous server arrives `age` rounds after the round that selected its client
+        return event.round_number - (event.age or 0 if is_asynchronous else 0), event.client
+
+    unscheduled = {selected(event) for event in directory.events()} - cohorts
     if unscheduled:
         number, client = min(unscheduled)
         raise RunDirectoryError(f"client {client} has an event in round {number}, but was not selected")

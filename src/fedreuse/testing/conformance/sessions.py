@@ -95,11 +95,23 @@ def _server_memory(session: Session) -> dict[tuple[str, int], bytes | None]:
 
 
 def check_events(session: Session) -> None:
-    """Check that there is one event per selected client and round."""
+    """Check that there is one event per selected client and round; of asynchronous methods, one per arrival."""
+    if session.method.server.is_asynchronous:
+        _check_arrivals(session)
+        return
     for number in range(1, session.round_number + 1):
         clients = [event.client for event in session.ledger.events if event.round_number == number]
         selected = list(session.federation.cohort(number, session.setting.cohort).clients)
         assert sorted(clients) == selected, f"round {number}: events of {clients}, but {selected} were selected"
+
+
+def _check_arrivals(session: Session) -> None:
+    """Check that fresh events are the absorbed replies, round by round in order of arrival, with the age of each."""
+    asked = {row.exchange: row.round_number for row in session.ledger.rows if row.direction == "down"}
+    replies = [row for row in session.ledger.rows if row.direction == "up" and row.status == "in_time"]
+    arrived = [(row.round_number, row.client, row.round_number - asked[row.exchange]) for row in replies]
+    fresh = [event for event in session.ledger.events if event.outcome == "fresh"]
+    assert [(event.round_number, event.client, event.age) for event in fresh] == arrived
 
 
 def _facts(rows: list[LedgerRow]) -> list[LedgerRow]:
