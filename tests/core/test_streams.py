@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedreuse.core.randomness import stream
-from fedreuse.core.streams import first_numbers
+from fedreuse.core.streams import first_numbers, streams
 
 
 @pytest.mark.slow
@@ -28,3 +28,11 @@ def test_ten_thousand_clients() -> None:
     found = first_numbers(101, "validation", clients, np.full(10_000, 2))
     wanted = [stream(101, "validation", 0, client).random(2) for client in clients]
     assert np.array_equal(found, np.concatenate(wanted))
+
+
+def test_generators_of_many_clients_are_those_of_single_streams() -> None:
+    clients = [0, 7, 10**6]
+    found = [(rng.permutation(20).tolist(), rng.random()) for rng in streams(101, "batches", 3, clients)]
+    single = [stream(101, "batches", 3, client) for client in clients]
+    assert found == [(rng.permutation(20).tolist(), rng.random()) for rng in single]
+    assert list(streams(101, "batches", 3, [])) == []

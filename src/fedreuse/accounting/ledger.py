@@ -156,11 +156,16 @@ class _Sizes:
     def __init__(self) -> None:
         self._by_envelope: dict[int, tuple[Any, ...]] = {}
         self._by_parcels: dict[tuple[int, ...], tuple[dict[str, int], dict[str, int]]] = {}
+        self._by_form: dict[tuple[Any, ...], tuple[Any, ...]] = {}
         self._equal: dict[tuple[tuple[str, int], ...], dict[str, int]] = {}
 
     def of(self, envelope: Envelope) -> tuple[Any, ...]:
         """Return fields, value bytes, header bytes, total bytes and body."""
         known = self._by_envelope.get(id(envelope))
+        if known is not None:
+            return known
+        form = _form(envelope)
+        known = None if form is None else self._by_form.get(form)
         if known is None:
             key = tuple(map(id, envelope.parcels.values()))
             if key not in self._by_parcels:
@@ -168,11 +173,30 @@ class _Sizes:
             fields, body = self._by_parcels[key]
             total = envelope.size()
             known = fields, _value_bytes(envelope), total - sum(body.values()), total, body
-            self._by_envelope[id(envelope)] = known
+        self._by_envelope[id(envelope)] = known
+        if form is not None:
+            self._by_form[form] = known
         return known
 
     def _one(self, sizes: dict[str, int]) -> dict[str, int]:
         return self._equal.setdefault(tuple(sizes.items()), sizes)
+
+
+def _form(envelope: Envelope) -> tuple[Any, ...] | None:
+    """Return everything that the sizes of an envelope depend on; None if that is not known without computing them."""
+    if envelope.values:
+        return None
+    form: list[Any] = [envelope.kind, envelope.keep]
+    for group, parcel in envelope.parcels.items():
+        if parcel is None or parcel.notes or parcel.more:
+            return None
+        form.append(group)
+        for block in parcel.blocks:
+            if block.mode.modelled is not None:
+                return None
+            form += block.mode.code, block.count
+            form += [part.nbytes for part in block.fields]
+    return tuple(form)
 
 
 def _request_row(client: int, envelope: Envelope, sizes: _Sizes) -> LedgerRow:

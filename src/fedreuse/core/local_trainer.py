@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     import numpy as np
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fedreuse.core.schema import ModelSchema
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["BatchPlan", "LocalTrainer", "SplitName", "Trained", "Work"]
+__all__ = ["BatchPlan", "LocalTrainer", "Paused", "SplitName", "Together", "Trained", "WaitingTrainer", "Work"]
 
 SplitName = Literal["validation", "test"]
 """A split of a client's own examples for evaluation."""
@@ -135,4 +135,33 @@ class LocalTrainer(Protocol):
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Return the random stream of a purpose for this client and round."""
+        ...
+
+
+class Paused(BaseException):
+    """A client whose training waits for that of others; its answer is then computed again, with the result."""
+
+
+class WaitingTrainer(LocalTrainer, Protocol):
+    """A trainer of a group: `train` raises `Paused` until `Together.train` has computed its result."""
+
+    def restart(self) -> None:
+        """Return the known results again, in the order of the calls."""
+        ...
+
+
+class Together(Protocol):
+    """Training of several clients as one computation."""
+
+    @property
+    def size(self) -> int:
+        """Largest number of clients of a group."""
+        ...
+
+    def trainers(self, clients: Sequence[int], round_number: int) -> list[WaitingTrainer]:
+        """Return the trainers of a group, in the order of the clients."""
+        ...
+
+    def train(self, paused: Sequence[WaitingTrainer]) -> None:
+        """Compute the training that each of these trainers waits for."""
         ...

@@ -15,9 +15,9 @@ import numpy as np
 from fedreuse.core.randomness import stream, stream_seed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-__all__ = ["first_numbers"]
+__all__ = ["first_numbers", "streams"]
 
 _Wide = tuple[np.ndarray, np.ndarray]
 """High and low halves of 128-bit numbers."""
@@ -46,6 +46,17 @@ def first_numbers(seed: int, purpose: str, clients: Sequence[int], counts: np.nd
         is_wanted = counts > nth
         numbers[starts[is_wanted] + nth] = _double(state)[is_wanted]
     return numbers
+
+
+def streams(seed: int, purpose: str, round_number: int, clients: Sequence[int]) -> Iterator[np.random.Generator]:
+    """Yield `stream(seed, purpose, round_number, client)` of all clients; each is valid until the next one."""
+    seeds = b"".join(stream_seed(seed, purpose, round_number, client).to_bytes(16, "little") for client in clients)
+    state, step = _seeded(_hashed(np.frombuffer(seeds, "<u4").reshape(-1, _WORDS).T))
+    generator = np.random.Generator(np.random.PCG64(0))
+    for high, low, step_high, step_low in zip(*(half.tolist() for half in (*state, *step)), strict=True):
+        inner = {"state": high << 64 | low, "inc": step_high << 64 | step_low}
+        generator.bit_generator.state = {"bit_generator": "PCG64", "state": inner, "has_uint32": 0, "uinteger": 0}
+        yield generator
 
 
 def _hashed(words: np.ndarray) -> list[np.ndarray]:

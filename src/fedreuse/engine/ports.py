@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,7 +22,7 @@ from fedreuse.core.message import Answer, Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
 from fedreuse.core.randomness import deferred, stream
-from fedreuse.core.tensors import dot, is_finite
+from fedreuse.core.tensors import dot
 from fedreuse.engine.executors.executor import Reply
 from fedreuse.engine.state.records import ClientMemory, ClientRecord, Contact, Flight, Kept, MemoryLost, ServerRecord
 
@@ -34,7 +35,19 @@ if TYPE_CHECKING:
     from fedreuse.core.schema import ModelSchema, Schema
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["BITS", "EVALUATE", "FORGOT", "RESYNC", "ClientPort", "ServerPort", "WhichModel", "client_answer"]
+__all__ = [
+    "BITS",
+    "EVALUATE",
+    "FORGOT",
+    "RESYNC",
+    "ClientPort",
+    "ServerPort",
+    "WhichModel",
+    "answer_opened",
+    "client_answer",
+    "leaves_memory",
+    "open_request",
+]
 
 FORGOT = "forgot"
 """Kind of the reply of a client that lost its memory: both ends then start over as at first contact."""
@@ -46,6 +59,7 @@ BITS = "correction"
 """Group of bit patterns, which are no numbers: the receiver checks the sum that they correct."""
 WhichModel = Literal["own", "received", "fine_tuned"]
 _DENSE = Plain()
+_FIRST = Contact()
 _LARGEST = float(1 << 40)
 """Largest magnitude accepted from a client; training never reaches it, and one such number would ruin the model."""
 _MAX_QUOTED = 40
@@ -132,17 +146,18 @@ class ServerPort:
     def unpack(self, replies: Mapping[int, Envelope]) -> tuple[dict[int, Message], dict[int, str]]:
         """Absorb replies in client order and return the messages, and the reasons of refused replies."""
         messages, refused = {}, {}
-        for client in sorted(replies):
-            envelope = replies[client]
-            try:
-                self._check_asked(client, envelope)
-                messages[client] = self._unpack_one(client, envelope)
-            except AssertionError:
-                raise  # a bug of the program: no reply can cause it
-            except Exception as error:  # a malformed reply must not end the run: only this reply is refused
-                refused[client] = refusal(error)
-            else:
-                del self._tentative[client]  # a second copy of the same reply is refused as unrequested
+        with np.errstate(all="ignore"):  # infinities and NaN are refused, without a warning
+            for client in sorted(replies):
+                envelope = replies[client]
+                try:
+                    self._check_asked(client, envelope)
+                    messages[client] = self._unpack_one(client, envelope)
+                except AssertionError:
+                    raise  # a bug of the program: no reply can cause it
+                except Exception as error:  # a malformed reply must not end the run: only this reply is refused
+                    refused[client] = refusal(error)
+                else:
+                    del self._tentative[client]  # a second copy of the same reply is refused as unrequested
         return messages, refused
 
     def delivered(self, client: int) -> Mapping[str, Tensors]:
@@ -193,7 +208,10 @@ class ServerPort:
         return ServerRecord(state, contacts, self.exchange, self._durable, self._shared, self.now, self.flights)
 
     def _contact(self, client: int) -> Contact:
-        return self._contacts[client] if client in self._contacts else self._before.get(client, Contact())
+        contact = self._contacts.get(client)
+        if contact is None:
+            contact = self._before.get(client, _FIRST)
+        return contact
 
     def _pack_one(self, client: int, message: Message, shared: dict[tuple[str, int], Sent]) -> tuple[Envelope, _Asked]:
         contact = self._contact(client)
@@ -258,10 +276,9 @@ class ServerPort:
             link = self._method.uplink.get(group, _DENSE)
             context = self._context(group, client, "compression up", asked.values, asked.round_number)
             context = _with_reference(context, link, group, asked.held)
-            with np.errstate(all="ignore"):  # infinities and NaN are refused below, without a warning here
-                groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
+            groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
             self._check_numbers(client, group, groups[group])
-            if answer is not None:
+            if answer is not None and groups[group].schema is not answer.groups[group]:
                 _check_tensors(group, groups[group], answer.groups[group])
             if after is not None:
                 uplink[group] = after
@@ -277,11 +294,11 @@ class ServerPort:
     def _check_numbers(self, client: int, group: str, tensors: Tensors) -> None:
         if group == BITS:
             return
-        limit = self._method.max_norm
-        if not is_finite(tensors):
+        limit, largest = self._method.max_norm, _largest(tensors)
+        if not isfinite(largest):
             self.diverged[client] = f"group {group} holds infinite or undefined numbers"
             raise WireError(self.diverged[client])
-        if (largest := _largest(tensors)) > _LARGEST:
+        if largest > _LARGEST:
             self.diverged[client] = f"group {group} holds {largest:.6g}, above the limit of {_LARGEST:.6g}"
             raise WireError(self.diverged[client])
         if limit is not None and group not in BUFFER_GROUPS and (norm := dot(tensors, tensors) ** 0.5) > limit:
@@ -315,9 +332,12 @@ def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:
 
 
 def _largest(tensors: Tensors) -> float:
-    """Return the largest magnitude, from maximum and minimum: `abs` of the smallest integer overflows."""
+    """Return the largest magnitude, NaN if one is undefined; not by `abs`, which overflows for the smallest integer."""
     values = tensors.values
-    return max(float(values.max()), -float(values.min())) if values.size else 0.0
+    if not values.size:
+        return 0.0
+    highest, lowest = float(values.max()), float(values.min())  # both are NaN if one value is
+    return highest if highest >= -lowest or highest != highest else -lowest  # noqa: PLR0124 - NaN differs from itself
 
 
 def _check_tensors(group: str, tensors: Tensors, wanted: Schema) -> None:
@@ -397,21 +417,36 @@ def client_answer(
 
     This is the whole client: the same function runs in every executor and in deployment.
     """
-    port = ClientPort(method, trainer.schema, trainer.rng, client)
     try:
-        memory = record.resolve(request.ack, ClientMemory(method.client.init()))
+        opened = open_request(method, request, record, trainer, client)
     except MemoryLost:
         return Envelope(FORGOT, request.round_number, request.exchange), ClientRecord()
-    try:
-        message, memory = port.unpack(request, memory)
     except NotHeld:
         return Envelope(RESYNC, request.round_number, request.exchange), record  # the memory itself is intact
+    return answer_opened(method, request, opened, (record, trainer), client)
+
+
+Opened = tuple[Message, ClientMemory]
+"""A request as the client's half reads it, and the memory that it builds on."""
+
+
+def open_request(method: Method, request: Envelope, record: ClientRecord, trainer: LocalTrainer, client: int) -> Opened:
+    """Decode a request; raise `MemoryLost` or `NotHeld` if the client lacks what it builds on."""
+    memory = record.resolve(request.ack, ClientMemory(method.client.init()))
+    return ClientPort(method, trainer.schema, trainer.rng, client).unpack(request, memory)
+
+
+def answer_opened(
+    method: Method, request: Envelope, opened: Opened, held: tuple[ClientRecord, LocalTrainer], client: int
+) -> tuple[Envelope, ClientRecord]:
+    """Return the reply to a decoded request, and the client's new record."""
+    (message, memory), (record, trainer) = opened, held
     if request.kind == EVALUATE:
         values = _evaluation(method, message, memory.state, trainer).to_values()
         return Envelope(EVALUATE, request.round_number, request.exchange, request.exchange, values=values), record
     reply, state = method.client.answer(message, memory.state, trainer)
     # Some methods remember the tensors as the server decodes them, which are known only after packing.
-    settles = method.client.wants_delivered
+    port, settles = ClientPort(method, trainer.schema, trainer.rng, client), method.client.wants_delivered
     envelope, uplink, delivered = port.pack(request, message.groups, reply, memory, settles=settles)
     state = method.client.settle(state, delivered)
     if not leaves_memory(method, request.keep, request.ack):

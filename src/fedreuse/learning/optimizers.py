@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
 from math import cos, pi
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch.optim.adam import adam
@@ -42,6 +42,8 @@ class Optimizer(ABC):
 
     lr: float
     """Learning rate of the first round."""
+    is_elementwise: ClassVar[bool] = False
+    """True if a step treats every weight alone, so that one step can move the weights of several clients."""
 
     @property
     def momentum(self) -> float:
@@ -95,6 +97,8 @@ class Sgd(Optimizer):
     Example: `local: {optimizer: {name: sgd, lr: 0.05}}`.
     """
 
+    is_elementwise: ClassVar[bool] = True
+
     lr: float = 0.05
     momentum: float = 0.9
     weight_decay: float = 1e-4
@@ -131,6 +135,8 @@ class Adam(Optimizer):
 
     Example: `local: {optimizer: {name: adam, lr: 1e-3}}`.
     """
+
+    is_elementwise: ClassVar[bool] = True
 
     lr: float = 1e-3
     beta1: float = 0.9

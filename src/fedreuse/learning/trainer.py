@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count, islice
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -21,12 +21,13 @@ from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import Model
 from fedreuse.core.randomness import stream, stream_seed
 from fedreuse.core.registry import part
+from fedreuse.core.streams import streams
 from fedreuse.core.tensors import scale
 from fedreuse.learning.allocator import keep_freed_memory
 from fedreuse.learning.augmentation import crop_and_flip
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.optimizers import LearningRate, Optimizer, learning_rates, optimizers
-from fedreuse.learning.targets import kind_of, num_counted
+from fedreuse.learning.targets import IGNORED, kind_of, num_counted
 
 if TYPE_CHECKING:
     from fedreuse.core.corrections import Correction
@@ -55,6 +56,10 @@ class Local:
         optimizer: Optimizer, with its learning rate.
         lr_schedule: Factor on the learning rate by round.
         clip_norm: Largest L2 norm of the gradient of a batch, positive; default: no clipping.
+        together: Clients that train as one batched computation, at least 1; `auto` is a quarter of the cohort, at most
+            256 clients and 2 million weights together, and 1 for networks of more than 200,000 weights. Results equal
+            those of 1 up to rounding, and do not depend on the number of workers. Networks that cannot (BatchNorm,
+            dropout, LSTM) train one by one; a deployed client always trains alone.
         device: Torch device, such as `cpu`, `cuda` (workers are spread over all CUDA devices) or `cuda:1`.
 
     Raises:
@@ -69,6 +74,7 @@ class Local:
     lr_schedule: LearningRate = part(learning_rates, "constant")
     clip_norm: float | None = None
     device: str = "cpu"
+    together: int | Literal["auto"] = 1
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -79,6 +85,7 @@ class Local:
             self.batch,
         )
         _named_device(self.device)
+        require(self.together == "auto" or self.together >= 1, "together must be at least 1", self.together)
         require(self.clip_norm is None or self.clip_norm > 0, "clip_norm must be positive", self.clip_norm)
 
 
@@ -153,6 +160,33 @@ class Trainer:
         if augment is not None:
             inputs = crop_and_flip(inputs, augment)
         return self.normalise(inputs), self._labels[at].to(self._device)
+
+    def batches(
+        self, index: np.ndarray, counts: np.ndarray, augments: Sequence[np.random.Generator] | None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return inputs and labels of one batch of several clients: clients x examples x shape.
+
+        Args:
+            index: Positions of the examples; a row for each client, padded at its end.
+            counts: Number of examples of each client. Whole numbers as labels of the padding are `IGNORED`.
+            augments: Random streams of the clients' augmentation.
+        """
+        at = torch.from_numpy(index)
+        inputs, labels = self._inputs[at.view(-1)], self._labels[at]
+        if augments is not None:
+            length = index.shape[1]
+            for row, (rng, count) in enumerate(zip(augments[: len(counts)], counts.tolist(), strict=True)):
+                part = slice(row * length, row * length + count)
+                inputs[part] = crop_and_flip(inputs[part], rng)
+        if labels.dtype == torch.int64 and counts.min() < index.shape[1]:
+            labels[torch.arange(index.shape[1]) >= torch.from_numpy(counts).unsqueeze(1)] = IGNORED
+        inputs = self.normalise(inputs)
+        return inputs.view(*index.shape, *inputs.shape[1:]), labels.to(self._device)
+
+    def plans(self, clients: Sequence[TorchLocalTrainer], steps: int | None, purpose: str) -> list[list[np.ndarray]]:
+        """Return the batches of several clients in one round, those of training alone."""
+        rngs = streams(self.seed, purpose, clients[0].round_number, [client.client for client in clients])
+        return [client.plan(rng, steps) for client, rng in zip(clients, rngs, strict=True)]
 
     def normalise(self, inputs: torch.Tensor) -> torch.Tensor:
         """Normalise a batch of inputs.
@@ -266,7 +300,7 @@ class TorchLocalTrainer:
         """Refer to the shared trainer, so that an instance costs little."""
         self._trainer = trainer
         self.client = client
-        self._round = round_number
+        self._round = self.round_number = round_number
         self._index = trainer.training.of(client)
         self.schema: ModelSchema = trainer.network.schema
         self.initial: Model = trainer.initial
@@ -275,6 +309,30 @@ class TorchLocalTrainer:
     def rng(self, purpose: str) -> np.random.Generator:
         """Return the random stream of a purpose for this client and round."""
         return stream(self._trainer.seed, purpose, self._round, self.client)
+
+    @property
+    def num_examples(self) -> int:
+        """Number of the client's training examples."""
+        return len(self._index)
+
+    @property
+    def learning_rate(self) -> float:
+        """Learning rate of this round."""
+        local = self._trainer.local
+        return local.optimizer.lr * local.lr_schedule.factor(self._round)
+
+    def augmentation(self, purpose: str = "batches") -> np.random.Generator:
+        """Return the random stream of augmentation."""
+        return self.rng(f"augment {purpose}")
+
+    def plan(self, rng: np.random.Generator, steps: int | None) -> list[np.ndarray]:
+        """Return the batches of local training."""
+        local, index = self._trainer.local, self._index
+        if steps is not None:
+            return list(self._batches(rng, local.batch, None, steps))
+        starts = range(0, len(index) - 1, local.batch)
+        orders = [index[rng.permutation(len(index))] for _ in range(local.epochs if len(starts) else 0)]
+        return [order[start : start + local.batch] for order in orders for start in starts]
 
     def train(
         self, start: Model, correction: Correction | None = None, steps: int | None = None, purpose: str = "batches"
@@ -293,10 +351,10 @@ class TorchLocalTrainer:
         network.differentiate(None)
         network.module.train()
         _seed_torch(trainer.seed, f"torch {purpose}", self._round, self.client)
-        lr = local.optimizer.lr * local.lr_schedule.factor(self._round)
+        lr = self.learning_rate
         step = local.optimizer.stepper(network.vector, lr)
         correct = _Corrector(network, correction, lr)
-        augment = self.rng(f"augment {purpose}") if trainer.is_augmented else None
+        augment = self.augmentation(purpose) if trainer.is_augmented else None
         epochs = local.epochs if steps is None else None
         num_steps = num_examples = 0
         began = perf_counter()

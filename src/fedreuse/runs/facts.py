@@ -60,6 +60,7 @@ def facts_of(federation: Federation, schedule: Schedule) -> dict[str, Any]:
             "initial_model": digest_of_model(federation.initial),
         },
         "partition_redraws": prepared.training.redraws,
+        **({} if federation.config.local.together == 1 else {"together": federation.group_size[0]}),
         "parameters": federation.schema.weights.size,
         "input_shape": list(prepared.data.shape),
         "num_classes": prepared.data.num_classes,

@@ -18,6 +18,7 @@ from fedreuse.learning.data import Data, Split
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.splits import SealedSplit, local_test
 from fedreuse.learning.task import PreparedTask
+from fedreuse.learning.together import Group, resolved_size
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.robustness.poisoning import claimed, poisoned
 
@@ -85,7 +86,9 @@ class Federation:
 
     def site(self, store: ClientStore, warn: Callable[[str], object] = str) -> Site:
         """Return what an executor needs to run the clients; their records lie in `store`."""
-        config = self.config
+        config, (_, reason) = self.config, self.group_size
+        if reason:
+            warn(f"local.together: clients train one by one, because {reason}")
         return Site(
             self.method,
             self.schema,
@@ -99,7 +102,20 @@ class Federation:
             warn,
             self.population,
             config.rounds.cohort,
+            self.together,
         )
+
+    @cached_property
+    def together(self) -> Group | None:
+        """Training of several clients at once; None: one by one."""
+        size, _ = self.group_size
+        return Group(self.trainer, size) if size > 1 else None
+
+    @cached_property
+    def group_size(self) -> tuple[int, str]:
+        """Clients that train together, and why it is one (empty if the configuration asks for no more)."""
+        together = self.config.local.together
+        return (1, "") if together == 1 else resolved_size(together, self.trainer, self.config.rounds.cohort)
 
     @property
     def worker_setup(self) -> WorkerSetup:

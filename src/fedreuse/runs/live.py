@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.accounting.dense import dense_reference
 from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.work import total_work
+from fedreuse.core.collection import long_lived
 from fedreuse.core.errors import RunError
 from fedreuse.core.events import Evaluated, Finished, RoundDone, Stopped
 from fedreuse.engine.evaluation import start_evaluator
@@ -74,7 +75,7 @@ class LiveRun:
                 otherwise evaluations run in this process, without faults.
         """
         site = self.federation.site(self.store, self.directory.log)
-        with closing((elsewhere or self._config.executor).start(site)) as executor:
+        with closing((elsewhere or self._config.executor).start(site)) as executor, long_lived():
             self._executor, self.ledger.meter = executor, executor.meter
             self.scores = Scores(self, executor, start_evaluator(site) if elsewhere is None else executor)
             yield self

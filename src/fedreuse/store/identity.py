@@ -27,6 +27,9 @@ def run_id_of(plain: Mapping[str, Any]) -> str:
     if isinstance(plain.get("rounds"), Mapping):
         rounds = plain["rounds"].items()
         decisive["rounds"] = {key: part for key, part in rounds if not (key in _ROUNDS_IF_SET and part is None)}
+    if isinstance(plain.get("local"), Mapping):
+        # one by one is what runs stored before the key existed did
+        decisive["local"] = {key: part for key, part in plain["local"].items() if (key, part) != ("together", 1)}
     decisive["method"] = _first_names(decisive["method"])
     model = plain.get("keep", {}).get("model", "last")
     if model != "last":

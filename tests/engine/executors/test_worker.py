@@ -7,7 +7,7 @@ from fedreuse.core.errors import RunError
 from fedreuse.core.message import Message
 from fedreuse.core.model import to_groups
 from fedreuse.engine.executors.shared_memory import lay_out_envelopes
-from fedreuse.engine.executors.worker import ClientJob, EvaluateJob, Failure, Played, Worker
+from fedreuse.engine.executors.worker import ClientsJob, EvaluateJob, Failure, OneClient, Worker
 from fedreuse.engine.ports import ServerPort, client_answer
 from fedreuse.engine.state.client_store import MemoryStore
 from fedreuse.engine.state.records import ClientRecord, ServerRecord
@@ -25,9 +25,14 @@ def request(ack: int = 0) -> Envelope:
     return Envelope(packed.kind, 1, packed.exchange, ack, 0, packed.keep, packed.parcels, packed.values)
 
 
-def job(envelope: Envelope, **parts) -> tuple[ClientJob, np.ndarray]:
+def job(envelope: Envelope, record: bytes | None = None, client: int = 2, **parts) -> tuple[ClientsJob, np.ndarray]:
     layout, (place,) = lay_out_envelopes([envelope])
-    return ClientJob(2, 1, place, **parts), layout.to_array()
+    return ClientsJob(1, (OneClient(client, place, record),), **parts), layout.to_array()
+
+
+def played(worker: Worker, *parts):
+    (answer,) = worker.do(*parts)
+    return answer
 
 
 def test_the_reply_is_what_the_client_function_says_and_memories_are_held():
@@ -35,8 +40,7 @@ def test_the_reply_is_what_the_client_function_says_and_memories_are_held():
     for envelope in (request(), request(ack=1)):  # the second builds on the first
         wanted, record = client_answer(METHOD, envelope, store.load(2), FEDERATION.trainer(2, 1), 2)
         store.save(2, record)
-        answer = worker.do(*job(envelope))
-        assert isinstance(answer, Played)
+        answer = played(worker, *job(envelope))
         assert answer.reply == wanted.to_bytes()
         proposed = read_state(answer.record, FEDERATION.schema, "here")
         assert list(proposed.memories) == [envelope.exchange]
@@ -46,12 +50,12 @@ def test_the_reply_is_what_the_client_function_says_and_memories_are_held():
 
 def test_a_record_that_comes_with_the_job_counts_and_a_forgotten_one_does_not():
     worker = Worker(FEDERATION.site(METHOD))
-    first = worker.do(*job(request()))
+    first = played(worker, *job(request()))
     other = Worker(FEDERATION.site(METHOD))
-    sent = other.do(*job(request(ack=1), record=first.record))
-    held = worker.do(*job(request(ack=1)))
+    sent = played(other, *job(request(ack=1), record=first.record))
+    held = played(worker, *job(request(ack=1)))
     assert sent.reply == held.reply
-    gone = Envelope.from_bytes(worker.do(*job(request(ack=1), forgotten=(2,))).reply, FEDERATION.schema)
+    gone = Envelope.from_bytes(played(worker, *job(request(ack=1), forgotten=(2,))).reply, FEDERATION.schema)
     assert gone.kind == "forgot"
 
 
@@ -64,7 +68,6 @@ def test_a_look_is_the_evaluation_of_a_part():
 def test_errors_travel_ours_as_they_are_others_as_text():
     assert Failure.of(error := RunError("ours")).error is error
     assert "ZeroDivisionError" in Failure.of(ZeroDivisionError("theirs")).error
-    broken, view = job(request())
-    failure = Worker(FEDERATION.site(METHOD)).do(ClientJob(99, 1, broken.request), view)
+    failure = Worker(FEDERATION.site(METHOD)).do(*job(request(), client=99))
     assert isinstance(failure, Failure)
     assert "IndexError" in failure.error

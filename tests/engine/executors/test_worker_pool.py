@@ -12,7 +12,7 @@ from fedreuse.core.population import Population
 from fedreuse.engine.executors import worker_pool as pool_module
 from fedreuse.engine.executors.executor import evaluate_here
 from fedreuse.engine.executors.shared_memory import lay_out_envelopes
-from fedreuse.engine.executors.worker import ClientJob, EvaluateJob, Worker
+from fedreuse.engine.executors.worker import ClientsJob, EvaluateJob, Worker
 from fedreuse.engine.executors.worker_pool import WorkerPoolExecutor
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import build, is_same
@@ -48,8 +48,8 @@ class HerePool:
             return
         worker = next(iter(self._at_work))
         job, area = self._at_work.pop(worker)
-        if isinstance(job, ClientJob) and job.client in self._dying:
-            self._dying.remove(job.client)
+        if isinstance(job, ClientsJob) and job.key in self._dying:
+            self._dying.remove(job.key)
             self.players[worker] = Worker(self._site)
             yield worker, None
             return
@@ -85,7 +85,7 @@ def test_same_bits_as_serial(method, count):
 def test_the_largest_go_first():
     here = Here(2, examples=FEDERATION.examples)
     session = play(here, "fedavg", 1)
-    sizes = [int(FEDERATION.examples[job.client]) for _, job in here.pool.given]
+    sizes = [int(FEDERATION.examples[job.key]) for _, job in here.pool.given]
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) == len(session.federation.cohort(1, 4).clients)
 
@@ -94,17 +94,17 @@ def test_the_largest_go_first():
 def test_a_record_travels_only_to_a_worker_that_does_not_hold_it():
     alone = Here(1)
     play(alone)
-    assert all(job.record is None for _, job in alone.pool.given)
+    assert all(job.members[0].record is None for _, job in alone.pool.given)
     many = Here(3)
     session = Session(FEDERATION, build("scaffold"), Setting(cohort=8, executor=many)).advance(3)
-    sent = [job for _, job in many.pool.given if job.record is not None]
+    sent = [job for _, job in many.pool.given if job.members[0].record is not None]
     held: dict[int, set[int]] = {}
     for worker, job in many.pool.given:
-        seen_before = any(job.client in clients for clients in held.values())
-        assert (job.record is not None) == (seen_before and job.client not in held.get(worker, set()))
+        seen_before = any(job.key in clients for clients in held.values())
+        assert (job.members[0].record is not None) == (seen_before and job.key not in held.get(worker, set()))
         for clients in held.values():
-            clients.discard(job.client)  # what others hold is old now
-        held.setdefault(worker, set()).add(job.client)
+            clients.discard(job.key)  # what others hold is old now
+        held.setdefault(worker, set()).add(job.key)
     assert len(sent) < 16  # of the 16 that build on something, some find their worker again
     session.close()
     assert many.pool.is_closed
@@ -117,7 +117,7 @@ def test_what_is_too_much_is_forgotten_by_both_sides(monkeypatch):
     alone = Session(FEDERATION, build("scaffold"), Setting(cohort=8)).advance(3)
     assert is_same(session.model, alone.model)
     assert len(here.pool.players[0]._held) < 8
-    assert any(job.record is not None for _, job in here.pool.given)
+    assert any(job.members[0].record is not None for _, job in here.pool.given)
 
 
 def test_a_dead_workers_client_is_done_again_and_the_run_says_so():
@@ -161,9 +161,9 @@ def test_the_replacement_of_a_dead_worker_holds_nothing():
     session = Session(FEDERATION, build("scaffold"), Setting(cohort=8, executor=here)).advance(1)
     here.pool._dying.append(5)
     session.advance(1)
-    assert [job.record is None for _, job in here.pool.given if job.client == 5] == [True, True, False]
-    done_again = [job.client for _, job in here.pool.given].index(5, 8) + 1
-    assert all(job.record is not None for _, job in here.pool.given[done_again:])
+    assert [job.members[0].record is None for _, job in here.pool.given if job.key == 5] == [True, True, False]
+    done_again = [job.key for _, job in here.pool.given].index(5, 8) + 1
+    assert all(job.members[0].record is not None for _, job in here.pool.given[done_again:])
     assert is_same(session.model, Session(FEDERATION, build("scaffold"), Setting(cohort=8)).advance(2).model)
 
 
@@ -171,8 +171,8 @@ def test_the_slowest_go_first_once_they_are_known():
     class Timed(HerePool):
         def wait(self):
             for worker, played in super().wait():
-                seconds = 10.0 + self.given[-1][1].client
-                yield worker, replace(played, work=replace(played.work, seconds=seconds))
+                seconds = 10.0 + self.given[-1][1].key
+                yield worker, tuple(replace(one, work=replace(one.work, seconds=seconds)) for one in played)
 
     class TimedHere(Here):
         def start(self, site):
@@ -182,7 +182,7 @@ def test_the_slowest_go_first_once_they_are_known():
 
     here = TimedHere(1, examples=[1] * 8)
     Session(FEDERATION, build("fedavg"), Setting(cohort=8, executor=here)).advance(2)
-    assert [job.client for _, job in here.pool.given] == [*range(8), *reversed(range(8))]
+    assert [job.key for _, job in here.pool.given] == [*range(8), *reversed(range(8))]
 
 
 def test_what_a_worker_holds_is_counted():

@@ -42,3 +42,26 @@ def test_unknown_names_are_refused_with_a_way_out(own: str) -> None:
         losses.parse("cros_entropy", "task.loss")
     with pytest.raises(ConfigError, match=r"task\.loss\.name: 'own_losses' has no 'square'; .*'squares'\?"):
         losses.parse(f"{own}:square", "task.loss")
+
+
+def test_the_mean_of_the_terms_is_the_loss() -> None:
+    scores, tokens = torch.linspace(-2, 3, 20).view(5, 4).sin(), torch.tensor([[1, -100, 0], [3, 3, -100]])
+    cases = [
+        (
+            losses.parse({"name": "cross_entropy", "label_smoothing": 0.1}, "loss"),
+            scores,
+            torch.tensor([0, 3, 1, 1, 2]),
+            5,
+        ),
+        (
+            losses.parse("cross_entropy", "loss"),
+            torch.linspace(-3, 2, 24).view(2, 3, 4).cos(),
+            tokens,
+            4,
+        ),  # two tokens do not count
+        (losses.parse("squared_error", "loss"), scores, scores.square(), 20),
+        (losses.parse("binary_cross_entropy", "loss"), scores, scores > 0.2, 20),
+    ]
+    for loss, outputs, labels, count in cases:
+        assert loss.terms(outputs, labels).shape == labels.shape
+        torch.testing.assert_close(loss.terms(outputs, labels).sum() / count, loss(outputs, labels))

@@ -34,6 +34,8 @@ class Parcel:
     blocks: tuple[Block, ...]
     notes: Notes = field(default_factory=dict)
     more: tuple[Parcel, ...] = ()
+    _decoded: Tensors | None = field(default=None, init=False, repr=False)
+    """The tensors, if every block is dense and the sender is in this process; a changed copy does not have them."""
 
     @property
     def field_bytes(self) -> int:
@@ -56,6 +58,8 @@ class Parcel:
             schema: The schema of the group.
             reference: The tensors that packed values may have been coded against.
         """
+        if self._decoded is not None and self._decoded.schema is schema:
+            return self._decoded
         present = [(spec, block) for spec, block in zip(schema, self.blocks, strict=True) if block.mode is not ABSENT]
         part = schema if len(present) == len(schema) else Schema(tuple(spec for spec, _ in present))
         pieces = [self._decode_block(block, spec, held_of(reference, schema, spec)) for spec, block in present]
@@ -105,7 +109,10 @@ def pack_tensors(
         whole = schema.specs[schema.positions[spec.name]]
         packed[spec.name] = block if spec.rows is None else rows_block(block, spec.rows, whole.shape[0])
     blocks = (packed[spec.name] if spec.name in packed else absent_block() for spec in schema)
-    return Parcel(tuple(blocks), notes or {})
+    parcel = Parcel(tuple(blocks), notes or {})
+    if pack is dense_block and part is schema:
+        object.__setattr__(parcel, "_decoded", tensors)
+    return parcel
 
 
 def _join(values: list[np.ndarray], part: Schema) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 
 from fedreuse.core.errors import RunError
-from fedreuse.core.local_trainer import LocalTrainer, Work
+from fedreuse.core.local_trainer import LocalTrainer, Together, Work
 from fedreuse.core.metrics import Metrics
 from fedreuse.core.population import Population
 from fedreuse.core.registry import Registry
@@ -85,6 +85,8 @@ class Site:
     population: Population = field(default_factory=lambda: Population(np.zeros(0, np.int64)))
     cohort: int | None = None
     """Clients per round, if known."""
+    together: Together | None = None
+    """Training of several clients at once; None: one by one."""
 
     def num_workers(self, asked: int, cores: int) -> int:
         """Return the number of workers: at most one per core and per client of a cohort; warn if fewer than asked."""

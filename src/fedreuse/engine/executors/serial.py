@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.engine.executors.executor import ExecutorConfig, RunExecutor, evaluate_here, executors
 from fedreuse.engine.executors.fault_injection import Exchange, FaultInjection
+from fedreuse.engine.executors.group import answers_of, groups_of
 from fedreuse.engine.ports import client_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
@@ -50,8 +51,8 @@ class SerialExecutor(RunExecutor):
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         """Deliver requests and yield replies."""
         exchange = self._faults.begin(requests)
-        for client in exchange.requests:
-            yield play(self._site, exchange, client, self._is_strict)
+        for group in groups_of(exchange.requests, self._site):
+            yield from play(self._site, exchange, group, self._is_strict)
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """Evaluate a model on the run's validation examples."""
@@ -66,16 +67,22 @@ class SerialExecutor(RunExecutor):
         self._site.store.commit(acks)
 
 
-def play(site: Site, exchange: Exchange, client: int, is_strict: bool = False) -> Reply:
-    """Run one client in this process; its record is stored before the reply is visible to the server."""
+def play(site: Site, exchange: Exchange, group: Sequence[int], is_strict: bool = False) -> Iterator[Reply]:
+    """Run a group of clients in this process; records are stored before the replies are visible to the server."""
 
     def carry(envelope: Envelope) -> Envelope:
         return Envelope.from_bytes(envelope.to_bytes(), site.schema) if is_strict else envelope
 
-    trainer = site.trainer(client, exchange.round_number)
-    known = site.store.load(client)
-    envelope, record = client_answer(site.method, carry(exchange.requests[client]), known, trainer, client)
-    # Record first, reply second: a crash in between leaves an unacknowledged memory, which the commit rule ignores.
-    if record is not known:
-        site.store.save(client, record)
-    return exchange.reply(client, carry(envelope), trainer.work)
+    number, records = exchange.round_number, [site.store.load(client) for client in group]
+    if site.together is None:
+        (client,), (known,) = group, records
+        trainer = site.trainer(client, number)
+        answer = client_answer(site.method, carry(exchange.requests[client]), known, trainer, client)
+        answers = [(*answer, trainer.work)]
+    else:
+        answers = answers_of(site, number, {client: carry(exchange.requests[client]) for client in group}, records)
+    for client, known, (envelope, record, work) in zip(group, records, answers, strict=True):
+        # Record first, reply second: a crash in between leaves an unacknowledged memory, which the commit rule ignores.
+        if record is not known:
+            site.store.save(client, record)
+        yield exchange.reply(client, carry(envelope), work)

@@ -132,14 +132,14 @@ def lay_out_envelopes(envelopes: Sequence[Envelope]) -> tuple[Layout, list[Envel
         return parcels[id(parcel)]
 
     names = ("kind", "round_number", "exchange", "ack", "durable", "keep", "values")
-    places = [
-        EnvelopePlace(
-            {name: getattr(envelope, name) for name in names} | {"values": dict(envelope.values)},
-            {group: None if parcel is None else put(parcel) for group, parcel in envelope.parcels.items()},
-        )
-        for envelope in envelopes
-    ]
-    return layout, places
+    places: dict[int, EnvelopePlace] = {}
+    for envelope in envelopes:
+        if id(envelope) not in places:
+            places[id(envelope)] = EnvelopePlace(
+                {name: getattr(envelope, name) for name in names} | {"values": dict(envelope.values)},
+                {group: None if parcel is None else put(parcel) for group, parcel in envelope.parcels.items()},
+            )
+    return layout, [places[id(envelope)] for envelope in envelopes]
 
 
 def attach(area: Area) -> mmap.mmap:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.engine.executors.executor import RunExecutor
 from fedreuse.engine.executors.fault_injection import FaultInjection
+from fedreuse.engine.executors.group import groups_of
 from fedreuse.engine.executors.serial import SerialExecutor, play
 
 if TYPE_CHECKING:
@@ -42,15 +43,16 @@ class WaitingExecutor(RunExecutor):
         self._pool: WorkerPoolExecutor | None = None
 
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
-        """Deliver requests and yield replies; the pool may take over at any client."""
+        """Deliver requests and yield replies; the pool may take over at any group of clients."""
         exchange = self._faults.begin(requests)
-        waiting = sorted(exchange.requests, key=lambda client: (-self._site.examples(client), client))
+        waiting = groups_of(exchange.requests, self._site)
+        waiting.sort(key=lambda group: (-sum(map(self._site.examples, group)), group))
         while waiting and not self._has_pool():
             began = perf_counter()
             # Smallest first: the large ones may still run in parallel, once there are workers.
-            reply = play(self._site, exchange, waiting.pop())
+            replies = list(play(self._site, exchange, waiting.pop()))
             self._left_seconds -= perf_counter() - began
-            yield reply
+            yield from replies
         if waiting and self._pool is not None:
             yield from self._pool.play(exchange, waiting)
 

@@ -11,31 +11,50 @@ from fedreuse.core.local_trainer import Work
 from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import from_groups
 from fedreuse.core.own_code import own_code_error
+from fedreuse.engine.executors.group import answers_of
 from fedreuse.engine.ports import client_answer
 from fedreuse.engine.state.records import ClientRecord
 from fedreuse.engine.state.state_file import read_state, write_state
 
 if TYPE_CHECKING:
+    from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.engine.executors.executor import Site
     from fedreuse.engine.executors.shared_memory import EnvelopePlace, View
 
-__all__ = ["ClientJob", "EvaluateJob", "Failure", "Job", "Outcome", "Played", "Worker"]
+__all__ = ["ClientsJob", "EvaluateJob", "Failure", "Job", "OneClient", "Outcome", "Played", "Worker"]
 
 
 @dataclass(frozen=True)
-class ClientJob:
-    """Run a client: its request, and its record unless the worker caches the memory that the request builds on."""
+class OneClient:
+    """A client's request, and its record unless the worker caches the memory that the request builds on."""
 
     client: int
-    round_number: int
     request: EnvelopePlace
     record: bytes | None = None
+
+
+@dataclass(frozen=True)
+class ClientsJob:
+    """Run a group of clients, of one or of several that train together."""
+
+    round_number: int
+    members: tuple[OneClient, ...]
     forgotten: tuple[int, ...] = ()
     """Clients whose memories the worker shall drop from its cache."""
 
+    @property
+    def clients(self) -> list[int]:
+        """The clients of the group."""
+        return [member.client for member in self.members]
+
+    @property
+    def key(self) -> int:
+        """The first client, which identifies the job in its exchange."""
+        return self.members[0].client
+
     def __str__(self) -> str:
         """Return the name used in logs and errors."""
-        return f"client {self.client}"
+        return f"client {self.key}" if len(self.members) == 1 else f"clients {', '.join(map(str, self.clients))}"
 
 
 @dataclass(frozen=True)
@@ -53,7 +72,7 @@ class EvaluateJob:
 
 @dataclass(frozen=True)
 class Played:
-    """Outcome of a client's job: the reply and the proposed record as bytes, and the work."""
+    """One client's part of the outcome of a job: the reply and the proposed record as bytes, and the work."""
 
     reply: bytes
     record: bytes | None
@@ -74,8 +93,8 @@ class Failure:
         return cls(ours or "".join(traceback.format_exception(error)))
 
 
-Job = ClientJob | EvaluateJob
-Outcome = Played | Metrics | Failure
+Job = ClientsJob | EvaluateJob
+Outcome = tuple[Played, ...] | Metrics | Failure
 
 
 class Worker:
@@ -89,22 +108,40 @@ class Worker:
     def do(self, job: Job, view: View) -> Outcome:
         """Do a job whose arrays are in a view."""
         try:
-            return self._play(job, view) if isinstance(job, ClientJob) else self._evaluate(job, view)
+            return self._play(job, view) if isinstance(job, ClientsJob) else self._evaluate(job, view)
         except Exception as error:
             return Failure.of(error)
 
-    def _play(self, job: ClientJob, view: View) -> Played:
-        schema, client = self._site.schema, job.client
+    def _play(self, job: ClientsJob, view: View) -> tuple[Played, ...]:
+        site = self._site
         for other in job.forgotten:
             self._held.pop(other, None)
-        trainer = self._site.trainer(client, job.round_number)
-        if job.record is not None:
-            self._held[client] = read_state(job.record, schema, f"client {client}")
-        known = self._held.get(client, ClientRecord())
-        request = job.request.open(view)
-        envelope, record = client_answer(self._site.method, request, known, trainer, client)
+        for member in job.members:
+            if member.record is not None:
+                self._held[member.client] = read_state(member.record, site.schema, f"client {member.client}")
+        known = [self._held.get(client, ClientRecord()) for client in job.clients]
+        opened: dict[int, Envelope] = {}  # clients may have the same request
+        for member in job.members:
+            if id(member.request) not in opened:
+                opened[id(member.request)] = member.request.open(view)
+        requests = {member.client: opened[id(member.request)] for member in job.members}
+        if site.together is None:
+            trainer = site.trainer(job.key, job.round_number)
+            answer = client_answer(site.method, requests[job.key], known[0], trainer, job.key)
+            answers = [(*answer, trainer.work)]
+        else:
+            answers = answers_of(site, job.round_number, requests, known)
+        return tuple(
+            self._played(client, request, before, *answer)
+            for (client, request), before, answer in zip(requests.items(), known, answers, strict=True)
+        )
+
+    def _played(
+        self, client: int, request: Envelope, known: ClientRecord, envelope: Envelope, record: ClientRecord, work: Work
+    ) -> Played:
+        schema = self._site.schema
         if record is known:
-            return Played(envelope.to_bytes(), None, trainer.work)
+            return Played(envelope.to_bytes(), None, work)
         # Only the new memory is sent back; the main process has the older ones in its store.
         proposed = {number: memory for number, memory in record.memories.items() if number == request.exchange}
         state = write_state(ClientRecord(proposed), schema)
@@ -113,7 +150,7 @@ class Worker:
         # Keep the memory before this exchange, too: if the reply is refused or lost, the next request builds on it.
         before = {number: memory for number, memory in known.memories.items() if number == request.ack}
         self._held[client] = ClientRecord({**before, **fresh.memories})
-        return Played(envelope.to_bytes(), state, trainer.work)
+        return Played(envelope.to_bytes(), state, work)
 
     def _evaluate(self, job: EvaluateJob, view: View) -> Metrics:
         schema = self._site.schema

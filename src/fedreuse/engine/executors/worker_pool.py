@@ -22,7 +22,8 @@ from fedreuse.core.tensors import to_dense
 from fedreuse.engine.executors.costs import Costs
 from fedreuse.engine.executors.executor import RunExecutor, WorkersLost, parts_of
 from fedreuse.engine.executors.fault_injection import FaultInjection
-from fedreuse.engine.executors.worker import ClientJob, EvaluateJob, Failure, Job, Outcome, Played
+from fedreuse.engine.executors.group import groups_of
+from fedreuse.engine.executors.worker import ClientsJob, EvaluateJob, Failure, Job, OneClient, Outcome, Played
 from fedreuse.engine.ports import EVALUATE
 from fedreuse.engine.state.state_file import read_state, write_state
 
@@ -114,24 +115,28 @@ class WorkerPoolExecutor(RunExecutor):
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         """Deliver requests and yield replies."""
         exchange = self._faults.begin(requests)
-        yield from self.play(exchange, list(exchange.requests))
+        yield from self.play(exchange, groups_of(exchange.requests, self._site))
 
-    def play(self, exchange: Exchange, clients: Sequence[int]) -> Iterator[Reply]:
-        """Run some clients of an exchange."""
+    def play(self, exchange: Exchange, groups: Sequence[Sequence[int]]) -> Iterator[Reply]:
+        """Run some groups of clients of an exchange, each on one worker."""
+        clients = [client for group in groups for client in group]
         with self._pool.place([exchange.requests[client] for client in clients]) as (places, area):
+            place_of = dict(zip(clients, places, strict=True))
             jobs = [
-                ClientJob(client, exchange.round_number, place) for client, place in zip(clients, places, strict=True)
+                ClientsJob(exchange.round_number, tuple(OneClient(client, place_of[client]) for client in group))
+                for group in groups
             ]
             kinds = {client: exchange.requests[client].kind for client in clients}
-            costs = {client: self._costs.of(kinds[client], client) for client in clients}
-            queue = _Queue(sorted(jobs, key=lambda job: (-costs[job.client], job.client)), costs)
+            costs = {job.key: sum(self._costs.of(kinds[client], client) for client in job.clients) for job in jobs}
+            queue = _Queue(sorted(jobs, key=lambda job: (-costs[job.key], job.key)), costs)
             give = self._with_record(exchange.requests)
-            for worker, job, answer in self._work_through(queue, area, give):
-                assert isinstance(job, ClientJob)
-                assert isinstance(answer, Played)
-                self._costs.note(kinds[job.client], job.client, answer.work.seconds)
-                envelope = self._absorb(worker, job, exchange.requests[job.client], answer)
-                yield exchange.reply(job.client, envelope, answer.work)
+            for worker, job, answers in self._work_through(queue, area, give):
+                assert isinstance(job, ClientsJob)
+                assert isinstance(answers, tuple)
+                for client, answer in zip(job.clients, answers, strict=True):
+                    self._costs.note(kinds[client], client, answer.work.seconds)
+                    envelope = self._absorb(worker, client, exchange.requests[client], answer)
+                    yield exchange.reply(client, envelope, answer.work)
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """Evaluate a model on the run's validation examples, in parts on all workers."""
@@ -175,22 +180,26 @@ class WorkerPoolExecutor(RunExecutor):
 
     def _with_record(self, requests: Mapping[int, Envelope]) -> Callable[[int, Job], Job]:
         def prepare(worker: int, job: Job) -> Job:
-            assert isinstance(job, ClientJob)
-            held, ack = self._held[worker], requests[job.client].ack
-            # A client at first contact (ack 0) has no record; one whose memory this worker caches needs none.
-            record = None
-            if ack and not held.has(job.client, ack):
-                record = write_state(self._site.store.load(job.client), self._site.schema)
-                held.note(job.client, {ack}, len(record))
-            return replace(job, record=record, forgotten=held.take_forgotten())
+            assert isinstance(job, ClientsJob)
+            held, members = self._held[worker], []
+            for member in job.members:
+                ack = requests[member.client].ack
+                # A client at first contact (ack 0) has no record; one whose memory this worker caches needs none.
+                if not ack or held.has(member.client, ack):
+                    members.append(member)
+                    continue
+                record = write_state(self._site.store.load(member.client), self._site.schema)
+                held.note(member.client, {ack}, len(record))
+                members.append(replace(member, record=record))
+            return replace(job, members=tuple(members), forgotten=held.take_forgotten())
 
         return prepare
 
-    def _absorb(self, worker: int, job: ClientJob, request: Envelope, answer: Played) -> Envelope:
-        client, held, site = job.client, self._held[worker], self._site
+    def _absorb(self, worker: int, client: int, request: Envelope, answer: Played) -> Envelope:
+        held, site = self._held[worker], self._site
         if answer.record is None:
             return Envelope.from_bytes(answer.reply, site.schema)
-        proposed: ClientRecord = read_state(answer.record, site.schema, str(job))
+        proposed: ClientRecord = read_state(answer.record, site.schema, f"client {client}")
         # The worker's proposal is stored here before the reply is passed on, as in the serial executor. The worker
         # now caches two memories (before and after), because the server may not absorb this reply.
         if proposed.memories:
@@ -206,7 +215,7 @@ class WorkerPoolExecutor(RunExecutor):
     def _note_death(self, worker: int, job: Job, deaths: dict[str, int]) -> None:
         self._held.pop(worker, None)
         deaths[str(job)] = deaths.get(str(job), 0) + 1
-        at = f"round {job.round_number}: " if isinstance(job, ClientJob) else ""
+        at = f"round {job.round_number}: " if isinstance(job, ClientsJob) else ""
         if deaths[str(job)] > _MAX_DEATHS:
             raise WorkersLost(
                 f"{at}a second worker died on {job} (often because of too little memory). Earlier rounds are safe: "
@@ -217,7 +226,7 @@ class WorkerPoolExecutor(RunExecutor):
 
 @dataclass
 class _Queue:
-    """Waiting jobs, the largest first, and the cost of each client."""
+    """Waiting jobs, the largest first, and the cost of each by its first client."""
 
     jobs: list[Any]
     costs: Mapping[int, float] = field(default_factory=dict)
@@ -225,20 +234,20 @@ class _Queue:
     def take(self, held: _Held, caches: Iterable[_Held]) -> Job:
         """Take the largest job whose memory no other worker caches, unless it is much smaller than the largest."""
         # Cache hits save the transfer of a record, but starting a large client late would lengthen the whole exchange.
-        enough = 0.75 * self.costs.get(self._client(0), 0.0)
+        enough = 0.75 * self.costs.get(self._key(0), 0.0)
         for at in range(len(self.jobs)):
-            client = self._client(at)
-            if self.costs.get(client, 0.0) < enough:
+            key = self._key(at)
+            if self.costs.get(key, 0.0) < enough:
                 break
-            if client in held.clients or not any(client in other.clients for other in caches):
+            if key in held.clients or not any(key in other.clients for other in caches):
                 job: Job = self.jobs.pop(at)
                 return job
         first: Job = self.jobs.pop(0)
         return first
 
-    def _client(self, at: int) -> int:
+    def _key(self, at: int) -> int:
         job = self.jobs[at]
-        return job.client if isinstance(job, ClientJob) else -1
+        return job.key if isinstance(job, ClientsJob) else -1
 
 
 def _envelope_of(model: Model) -> Envelope:

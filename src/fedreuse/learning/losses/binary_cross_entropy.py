@@ -37,5 +37,14 @@ class BinaryCrossEntropy(Loss):
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Return the mean over the batch."""
+        return self._loss(outputs, labels, "mean")
+
+    def terms(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Return the loss of every flag."""
+        return self._loss(outputs, labels, "none")
+
+    def _loss(self, outputs: torch.Tensor, labels: torch.Tensor, reduction: str) -> torch.Tensor:
         weight = outputs.new_tensor(self.positive_weight)
-        return functional.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype), pos_weight=weight)
+        return functional.binary_cross_entropy_with_logits(
+            outputs, labels.to(outputs.dtype), pos_weight=weight, reduction=reduction
+        )

@@ -40,6 +40,13 @@ class CrossEntropy(Loss):
 
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Return the mean over the examples, or tokens that count, of a batch."""
+        return self._loss(outputs, labels, "mean")
+
+    def terms(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Return the loss of every example or token; 0 for those that do not count."""
+        return self._loss(outputs, labels, "none").view(labels.shape)
+
+    def _loss(self, outputs: torch.Tensor, labels: torch.Tensor, reduction: str) -> torch.Tensor:
         if kind_of(labels) == "tokens" and outputs.shape[:-1] == labels.shape:
             outputs, labels = outputs.flatten(0, -2), labels.flatten()
-        return functional.cross_entropy(outputs, labels, label_smoothing=self.label_smoothing)
+        return functional.cross_entropy(outputs, labels, label_smoothing=self.label_smoothing, reduction=reduction)

@@ -33,6 +33,13 @@ class Loss(ABC):
     def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Return a scalar tensor to differentiate."""
 
+    def terms(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Return the loss of each label, of the shape of the labels, whose mean is the loss of the batch.
+
+        Labels that do not count have the loss 0. Optional: without it clients train one by one (`local.together`).
+        """
+        raise NotImplementedError(f"loss {type(self).__name__} has no terms")
+
 
 @dataclass(frozen=True)
 class OwnLoss(OwnFunction, Loss):

@@ -30,3 +30,8 @@ class SquaredError(Loss):
         """Return the mean over the batch."""
         outputs, labels = aligned(outputs, labels)
         return functional.mse_loss(outputs, labels.to(outputs.dtype))
+
+    def terms(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Return the squared error of every number."""
+        outputs, labels = aligned(outputs, labels)
+        return functional.mse_loss(outputs, labels.to(outputs.dtype), reduction="none")

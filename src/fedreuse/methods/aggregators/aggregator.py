@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.core.model import Model
 from fedreuse.core.registry import Registry
-from fedreuse.core.tensors import Tensors, dot, weighted_sum
+from fedreuse.core.tensors import Tensors, dot, weighted_sum, zeros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -134,6 +134,8 @@ def fresh_contributions(updates: Mapping[int, Model], cohort: Cohort) -> dict[in
 
 def with_buffers(weights: Tensors, contributions: Mapping[int, Contribution], schema: ModelSchema) -> Model:
     """Combine a direction of the weights with the weighted means of running statistics and counters."""
+    if not schema.buffers.specs and not schema.counters.specs:
+        return Model(weights, zeros(schema.buffers), zeros(schema.counters))
     counted = [
         (contribution.buffers_weight, contribution.update)
         for contribution in contributions.values()
