@@ -1,31 +1,48 @@
-"""Examples that a visitor copies: the notebook runs to its figure, and the container file names existing files."""
+"""Examples that a visitor copies: notebooks run to their last cell, and the container file names existing files."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
-def test_the_notebook_runs_from_its_first_cell_to_its_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cells are plain Python: they are executed one after another in one namespace, as a kernel would."""
-    monkeypatch.chdir(tmp_path)
-    notebook = json.loads((ROOT / "examples/notebook/runs_to_figure.ipynb").read_text(encoding="utf-8"))
+def _executed(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Execute the cells of a notebook, which are plain Python, in one namespace, as a kernel would."""
+    monkeypatch.chdir(place)
+    notebook = json.loads((ROOT / "examples/notebook" / name).read_text(encoding="utf-8"))
     assert notebook["nbformat"] == 4
-    space: dict[str, object] = {}
+    space: dict[str, Any] = {"__name__": "__main__"}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             assert cell["outputs"] == [], "stored without results"
-            exec(compile("".join(cell["source"]), "runs_to_figure.ipynb", "exec"), space)
+            exec(compile("".join(cell["source"]), name, "exec"), space)
+    return space
+
+
+@pytest.mark.slow
+def test_the_notebook_that_compares_methods_runs_to_its_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = _executed("compare_methods.ipynb", tmp_path, monkeypatch)
     assert space["failed"] == []
-    assert len(space["runs"]) == 4  # type: ignore[arg-type]
-    assert len(space["means"]) == 8  # type: ignore[arg-type]
+    assert len(space["runs"]) == 12
+    assert len(space["means"]) == 40
+    assert [one.num_seeds for one in space["found"]] == [3, 3, 3]
     assert (tmp_path / "score-over-bytes.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_the_notebook_with_own_data_trains_a_class_of_the_notebook(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = _executed("own_data_and_model.ipynb", tmp_path, monkeypatch)
+    assert type(space["lean"].model).__name__ == "Net"
+    assert space["lean"].bytes.both == pytest.approx(0.95, abs=0.01)
+    assert space["report"].exists()
 
 
 def test_the_container_file_names_what_is_there_and_is_nobodys_root() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
 from fedreuse.runs.listeners.notebook import NotebookBar, in_notebook
-
-display = pytest.importorskip("IPython.display", reason="IPython comes with the extra dev")
 
 
 def test_a_test_is_no_notebook() -> None:
@@ -27,7 +27,10 @@ def test_one_output_is_replaced(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         shown.append(html.data)
         return Handle()
 
-    monkeypatch.setattr(display, "display", show)
+    ipython = ModuleType("IPython.display")
+    ipython.__dict__.update(display=show, HTML=lambda text: SimpleNamespace(data=text))
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", ipython)
     bar = NotebookBar()
     bar.start()
     number = bar.add_task("", total=4, completed=1, status="", head="<a>")
