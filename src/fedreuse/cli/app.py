@@ -23,7 +23,7 @@ from fedreuse.core.own_code import own_code_error
 __all__ = ["PANELS", "RUN_FAILED", "Allow", "AsJson", "app", "main", "on_interrupt"]
 
 PANELS = {
-    "Start": ("try", "demo", "init", "schema", "new-method", "doctor"),
+    "Start": ("try", "demo", "init", "configs", "docs", "schema", "new-method", "doctor"),
     "Run": ("run", "watch", "show", "clean", "unseal"),
     "Compare": ("compare", "tune", "report", "serve", "figure", "audit", "list", "describe", "sizes"),
     "Deploy": ("deploy", "authority", "superlink", "supernode"),
