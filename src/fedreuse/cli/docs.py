@@ -21,10 +21,10 @@ _FOLDERS = ("tutorials", "how-to", "explanation", "reference", "findings")
 def pages() -> dict[str, Path]:
     """Return name and file of every page that comes with the package, and of the cards of methods."""
     root = Path(str(files("fedreuse")))
-    found = {
+    cards = {f"methods/{file.stem}": file for file in sorted((root / "cards").glob("*.md"))}
+    return cards | {
         f"{folder}/{file.stem}": file for folder in _FOLDERS for file in sorted((root / "pages" / folder).glob("*.md"))
     }
-    return found | {f"methods/{file.stem}": file for file in sorted((root / "cards").glob("*.md"))}
 
 
 @app.command("docs", epilog="Example: fedreuse docs your-data")
