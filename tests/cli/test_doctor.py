@@ -76,3 +76,14 @@ def test_a_device_that_computes_something_else_fails(invoke: Invoke, monkeypatch
     told = invoke("doctor", "--device", "cuda")
     assert told.exit_code == 1
     assert "different results" in told.stderr
+
+
+def test_a_cuda_build_without_a_gpu_names_the_cpu_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "_version", {"torch": "2.13.0+cu128"}.get)
+    monkeypatch.setattr(doctor.Path, "exists", lambda self: False)
+    (found,) = doctor._torch_build()
+    assert not found.is_good
+    assert "whl/cpu" in found.advice
+    monkeypatch.setattr(doctor, "_version", {"torch": "2.13.0+cpu"}.get)
+    (found,) = doctor._torch_build()
+    assert (found.found, found.is_good) == ("CPU", True)

@@ -101,6 +101,10 @@ def _show_device(device: str, as_json: bool) -> None:
         )
 
 
+_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+"""PyTorch's wheels without CUDA."""
+
+
 def examine() -> Iterator[Finding]:
     """Yield the rows of the table."""
     import fedreuse
@@ -109,6 +113,7 @@ def examine() -> Iterator[Finding]:
         "fedreuse", f"{fedreuse.__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}"
     )
     yield from _packages()
+    yield from _torch_build()
     yield Finding("cores", f"{len(os.sched_getaffinity(0))} for this process, {os.cpu_count()} in the machine")
     yield _room(
         "memory", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"), _LITTLE_MEMORY, "lower executor.workers"
@@ -131,6 +136,22 @@ def _packages() -> Iterator[Finding]:
         found = f"missing: {', '.join(missing)}" if missing else _versions(packages) or "installed"
         advice = f"for {_PURPOSES[extra]}: {install_line(extra)}" if missing else ""
         yield Finding(f"extra {extra}", found, not missing, advice)
+
+
+def _torch_build() -> Iterator[Finding]:
+    """Yield whether torch is the CUDA build, and whether that is of use here; nothing without torch."""
+    installed = _version("torch")
+    if installed is None:
+        return
+    has_cuda = _version("nvidia-cuda-runtime-cu12") or _version("nvidia-cuda-runtime") or "+cu" in installed
+    has_gpu = Path("/dev/nvidiactl").exists()
+    if not has_cuda:
+        yield Finding("torch build", "CPU")
+    elif has_gpu:
+        yield Finding("torch build", "CUDA")
+    else:
+        advice = f"gigabytes that are not used: pip install --force-reinstall torch --index-url {_CPU_INDEX}"
+        yield Finding("torch build", "CUDA, but this machine has no NVIDIA driver", False, advice)
 
 
 def _versions(modules: Sequence[str]) -> str:
