@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import defaultdict
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
@@ -16,12 +18,19 @@ from tests.sampling import spread
 
 settings.register_profile("untimed", parent=settings(), deadline=None)
 settings.load_profile("untimed")
+os.environ["FEDREUSE_HOME"] = tempfile.mkdtemp(prefix="fedreuse-tests-")  # for fixtures of a session or module
 
 
 @pytest.fixture(autouse=True)
 def nothing_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test begins without modules that a configuration may import, and takes what it allows with it."""
     monkeypatch.setenv(VARIABLE, "")
+
+
+@pytest.fixture(autouse=True)
+def own_ledger(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each test counts its own evaluations of test sets, and none enters the user's ledger."""
+    monkeypatch.setenv("FEDREUSE_HOME", str(tmp_path_factory.getbasetemp() / f"home-{uuid4().hex}"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

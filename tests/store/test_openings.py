@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,14 +11,18 @@ import pytest
 
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.runs.launch import run
+from fedreuse.store.chain import read_chain
 from fedreuse.store.openings import (
     LEDGER_FILE,
     RECORD_FILE,
     SplitOpening,
+    evaluations_of,
     evaluations_text,
     note_opening,
     openings_behind,
+    openings_elsewhere,
     selection_of,
+    user_ledger,
 )
 from tests.tiny import tiny
 
@@ -40,18 +45,52 @@ def test_every_opening_is_a_line_and_the_same_look_is_one(study: Path) -> None:
     assert [json.loads(line)["model"] for line in lines(study)] == ["a", "b"]
 
 
-def test_the_only_run_of_a_folder_has_no_ledger_unless_somebody_began_one(tmp_path: Path) -> None:
-    note_opening(tmp_path / "run", CONFIG, "id", "digest", "a")
+def test_single_runs_leave_nothing_beside_them_unless_somebody_began_a_ledger(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        note_opening(tmp_path / name, CONFIG, f"id {name}", "digest", "a")
     assert not list(tmp_path.iterdir())
     (tmp_path / LEDGER_FILE).touch()
     note_opening(tmp_path / "run", CONFIG, "id", "digest", "a")
     assert len(lines(tmp_path)) == 1
 
 
-def test_in_a_folder_called_runs_the_first_opening_is_counted(tmp_path: Path) -> None:
-    (tmp_path / "runs").mkdir()
-    note_opening(tmp_path / "runs" / "one", CONFIG, "id", "digest", "a")
-    assert len(lines(tmp_path / "runs")) == 1
+def test_the_users_ledger_counts_by_the_examples_in_whatever_folder(tmp_path: Path) -> None:
+    for number, digest in enumerate(["digest", "digest", "others", "digest"]):
+        note_opening(tmp_path / f"folder {number}" / "run", CONFIG, f"id {number}", digest, "a")
+    note_opening(tmp_path / "folder 0" / "run", CONFIG, "id 0", "digest", "a")  # resumed
+    assert [entry["digest"] for entry in read_chain(user_ledger())] == ["digest", "digest", "others", "digest"]
+    assert stat.S_IMODE(user_ledger().stat().st_mode) == 0o600
+    assert stat.S_IMODE(user_ledger().parent.stat().st_mode) == 0o700
+    record(tmp_path / "mine", "mine")
+    assert len(openings_elsewhere([tmp_path / "mine"])) == 3
+    assert evaluations_of([tmp_path / "mine"]) == (
+        "Test sets evaluated: digits once (1 configuration). In all folders of this user: digits 4 times "
+        "(1 configuration)."
+    )
+    assert openings_elsewhere([tmp_path / "absent"]) == []
+
+
+def test_a_changed_ledger_of_the_user_keeps_the_split_closed(tmp_path: Path) -> None:
+    for number in range(3):
+        note_opening(tmp_path / "run", CONFIG, f"id {number}", "digest", "a")
+    first, _, last = user_ledger().read_text().splitlines()
+    user_ledger().write_text(f"{first}\n{last}\n")
+    with pytest.raises(RunDirectoryError, match="changed, removed or inserted"):
+        note_opening(tmp_path / "run", CONFIG, "id 3", "digest", "a")
+
+
+def test_a_home_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("FEDREUSE_HOME", str(tmp_path / "file"))
+    with pytest.raises(RunDirectoryError, match="stays closed; make the file writable, or set FEDREUSE_HOME"):
+        note_opening(tmp_path / "run", CONFIG, "id", "digest", "a")
+
+
+def test_an_export_lists_what_its_author_had_seen(tmp_path: Path) -> None:
+    note_opening(tmp_path / "elsewhere" / "run", CONFIG, "id", "digest", "a")
+    record(tmp_path / "mine", "mine")
+    (tmp_path / "mine" / "EXPORTED").touch()
+    assert openings_elsewhere([tmp_path / "mine"]) == []
 
 
 def record(run: Path, model: str) -> None:
@@ -60,17 +99,6 @@ def record(run: Path, model: str) -> None:
     (run / RECORD_FILE).write_text(json.dumps({"digest": "digest", "model": model, "opened": f"at {model}"}))
     (run / "config.yaml").write_text(json.dumps(CONFIG))
     (run / "provenance.json").write_text(json.dumps({"run_id": f"id {model}"}))
-
-
-def test_the_second_opening_in_a_folder_begins_a_ledger_that_has_the_first(tmp_path: Path) -> None:
-    for name in ("b", "a"):
-        record(tmp_path / name, name)
-    tmp_path.chmod(0o770)
-    for _ in range(2):
-        note_opening(tmp_path / "c", CONFIG, "id c", "digest", "c")
-    assert [json.loads(line)["run"] for line in lines(tmp_path)] == ["a", "b", "c"]
-    assert (tmp_path / LEDGER_FILE).stat().st_mode & 0o777 == 0o660
-    assert len(openings_behind([tmp_path / "a"])) == 3
 
 
 BAD_RECORDS = {
@@ -89,15 +117,8 @@ def test_a_bad_record_of_a_sibling_does_not_end_another_run(tmp_path: Path, kind
     record(tmp_path / "bad", "bad")
     (tmp_path / "bad" / file).write_text(BAD_RECORDS[kind])
     note_opening(tmp_path / "mine", CONFIG, "id mine", "digest", "mine")
-    assert [json.loads(line)["run"] for line in lines(tmp_path)] == ["good", "mine"]
-    assert len(openings_behind([tmp_path / "good", tmp_path / "bad"])) == 2
-
-
-def test_no_ledger_begins_in_a_folder_shared_by_all_users(tmp_path: Path) -> None:
-    record(tmp_path / "a", "a")
-    tmp_path.chmod(0o1777)
-    note_opening(tmp_path / "b", CONFIG, "id b", "digest", "b")
-    assert not (tmp_path / LEDGER_FILE).exists()
+    assert [opening.run for opening in openings_behind([tmp_path / "good", tmp_path / "bad"])] == ["good"]
+    assert [opening.run for opening in openings_elsewhere([tmp_path / "good", tmp_path / "bad"])] == ["mine"]
 
 
 def test_a_line_that_a_crash_cut_is_removed_and_a_damaged_one_is_refused(study: Path) -> None:
@@ -107,7 +128,7 @@ def test_a_line_that_a_crash_cut_is_removed_and_a_damaged_one_is_refused(study: 
     note_opening(study / "run", CONFIG, "id", "digest", "b")
     assert [json.loads(line)["model"] for line in lines(study)] == ["a", "b"]
     (study / LEDGER_FILE).write_text("nonsense\n")
-    with pytest.raises(RunDirectoryError, match=r"test-openings.jsonl, line 1: not a record .* from a copy"):
+    with pytest.raises(RunDirectoryError, match=r"test-openings.jsonl: not a record .* from a copy"):
         note_opening(study / "run", CONFIG, "id", "digest", "c")
 
 

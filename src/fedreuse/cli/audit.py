@@ -31,8 +31,15 @@ def audit_command(
     ],
     rebuild: Annotated[
         bool,
-        typer.Option("--rebuild", help="Recompute data, partition and initial model, and compare; needs the datasets."),
+        typer.Option(
+            "--rebuild",
+            help="Recompute data, partition and initial model, test stored models again; needs the datasets.",
+        ),
     ] = False,
+    anchor: Annotated[
+        Path | None,
+        typer.Option("--anchor", help="A file of `fedreuse lab anchor`, which the plan's log must agree with."),
+    ] = None,
     _allow: Allow = None,
     as_json: AsJson = False,
 ) -> None:
@@ -45,9 +52,9 @@ def audit_command(
     from fedreuse.lab.evidence.audit import audit, plain
 
     if len(paths) == 1:
-        audits = audit(paths[0], rebuild=rebuild)
+        audits = audit(paths[0], rebuild=rebuild, anchor=anchor)
     else:
-        audits = [result for path in paths for result in _audit_or_red(path, rebuild)]
+        audits = [result for path in paths for result in _audit_or_red(path, rebuild, anchor)]
     verdicts = Counter(result.verdict for result in audits)
     if as_json:
         show_json({"verdicts": dict(verdicts), "audits": plain(audits)})
@@ -61,13 +68,13 @@ def audit_command(
         raise typer.Exit(RUN_FAILED)
 
 
-def _audit_or_red(path: Path, rebuild: bool) -> list[Audit]:
+def _audit_or_red(path: Path, rebuild: bool, anchor: Path | None) -> list[Audit]:
     """Return the audits of one of several paths; an unreadable one is red and does not stop the others."""
     from fedreuse.lab.evidence.audit import Audit, audit
     from fedreuse.store.consistency import Check
 
     try:
-        return audit(path, rebuild=rebuild)
+        return audit(path, rebuild=rebuild, anchor=anchor)
     except UserError as error:
         return [Audit(path, "folder", (Check("content", "failed", str(error)),))]
 

@@ -140,12 +140,12 @@ def _show_one(result: Result, full: bool) -> None:
     from fedreuse.report.event_costs import event_table
     from fedreuse.report.tables import boundary_legend, savings_table
     from fedreuse.store.directory import RunDirectory
-    from fedreuse.store.openings import evaluations_text, openings_behind
+    from fedreuse.store.openings import evaluations_of
 
     show_answer([result])
     show_pairs(str(result.directory), _outcome(result))
     if result.test_score is not None:
-        show_prose(evaluations_text(openings_behind([result.directory])), "")
+        show_prose(evaluations_of([result.directory]), "")
     show_pairs("Configuration", _essentials(RunDirectory.open(result.directory).config, result))
     if result.personal_test is not None:
         show_table(_personal(result.personal_test, result.metric))

@@ -31,7 +31,7 @@ def unseal_command(
     from fedreuse.report.tables import runs_table
     from fedreuse.runs.unsealing import check_sealed, unseal
     from fedreuse.store.directory import find_runs, no_runs
-    from fedreuse.store.openings import evaluations_text, openings_behind
+    from fedreuse.store.openings import evaluations_of
 
     directories = [directory for place in runs for directory in find_runs(place)]
     if not directories:
@@ -43,4 +43,4 @@ def unseal_command(
         show_json([plain(result) for result in results])
         return
     show_table(runs_table(results))
-    show_prose(evaluations_text(openings_behind([result.directory for result in results])))
+    show_prose(evaluations_of([result.directory for result in results]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedreuse.accounting.boundaries.boundary import boundary_of, measured, modelled
 from fedreuse.report.variants import DIRECTIONS, Largest, by_variant, crossed, memory_of, ranked, saving_of
-from fedreuse.store.openings import evaluations_text, openings_behind
+from fedreuse.store.openings import evaluations_of
 
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
@@ -105,7 +105,7 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
 
 def openings_line(results: Iterable[Result]) -> str:
     """Return a sentence with the number of test evaluations behind these runs' scores; empty if there was none."""
-    return evaluations_text(openings_behind([result.directory for result in results if result.test_score is not None]))
+    return evaluations_of([result.directory for result in results if result.test_score is not None])
 
 
 def _measured(variants: Sequence[Variant], names: Sequence[str], over: str) -> list[Table]:

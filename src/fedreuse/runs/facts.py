@@ -14,6 +14,7 @@ from fedreuse.runs.claim import check_facts
 from fedreuse.store.directory import RunDirectory, reference_to_plain
 from fedreuse.store.manifest import digests_of
 from fedreuse.store.provenance import provenance
+from fedreuse.store.study_file import registered_digest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,14 @@ def write_facts(federation: Federation, schedule: Schedule, directory: RunDirect
     if (directory.path / "provenance.json").exists() or directory.has_rounds:
         check_facts(directory.provenance, facts, directory)
     else:
-        known = {"format": RUN_DIRECTORY.version, **provenance(), **facts, "files": digests_of(directory.path)}
+        plan = registered_digest(directory.path.absolute().parent, federation.config.run_id)
+        known = {
+            "format": RUN_DIRECTORY.version,
+            **provenance(),
+            **facts,
+            **({} if plan is None else {"plan": plan}),
+            "files": digests_of(directory.path),
+        }
         directory.write_json("provenance.json", with_check(known))
 
 

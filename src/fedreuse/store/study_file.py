@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.names import inside
 from fedreuse.store.archive import opened
 
-__all__ = ["PLAN_FILE", "STUDY_FILE", "read_study", "registered_plans"]
+__all__ = ["PLAN_FILE", "PLAN_LOG", "STUDY_FILE", "read_study", "registered_digest", "registered_plans"]
 
 STUDY_FILE = "study.json"
 PLAN_FILE = "plan.json"
+PLAN_LOG = "plan-log.jsonl"
+"""Chained log of the plans of a study."""
 
 
 def read_study(folder: Path) -> dict[str, Any]:
@@ -58,3 +61,16 @@ def registered_plans(folder: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise RunDirectoryError(f"{path} is not a list of plans ({error}); restore it from a copy") from None
     return plans
+
+
+def registered_digest(folder: Path, run_id: str) -> str | None:
+    """Return the digest of the last plan of a study if it lists a run; None without one.
+
+    Raises:
+        RunDirectoryError: The file of the plans is damaged.
+
+    """
+    plans = registered_plans(folder)
+    runs = plans[-1].get("runs", ()) if plans else ()
+    is_listed = any(isinstance(run, Mapping) and run.get("run_id") == run_id for run in runs)
+    return str(plans[-1]["digest"]) if is_listed else None

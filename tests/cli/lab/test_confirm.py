@@ -83,7 +83,17 @@ def test_another_plan_in_the_same_folder_is_refused_unless_amended(done: tuple[P
         assert "another plan" in said.output
     said = RUNNER.invoke(app, ["lab", "confirm", str(wider), "--out", str(out), "--amend"])
     assert said.exit_code == 0
-    assert "Not in the first plan" in said.stdout
+    assert "Exploratory claims" in said.stdout
+    told = " ".join(said.stdout.split())
+    assert "when 10 runs had results. Exploratory (*): Top-K - dense FedAvg: equivalence within 30 points" in told
+    assert "Dropped by it, and answered nevertheless: Top-K - dense FedAvg: equivalence within 0.2." in told
+    fewer = _study(path.parent, "fewer", contrasts=[SAME])
+    content = yaml.safe_load(fewer.read_text())
+    content["axes"]["seed"] = [402, 403, 404, 405, 406]
+    fewer.write_text(yaml.safe_dump(content, sort_keys=False))
+    said = RUNNER.invoke(app, ["lab", "confirm", str(fewer), "--out", str(out), "--amend"])
+    assert said.exit_code == 2
+    assert "leaves out 2 of the 10 runs" in " ".join(said.output.split())
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from safetensors.numpy import save
 from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.lab.evidence.audit import Audit, audit, plain
+from fedreuse.lab.evidence.export import export_results
 from fedreuse.store.parquet import from_parquet, to_parquet
 from tests.lab.evidence.audited import change, first_run, seal_again
 
@@ -123,3 +124,32 @@ def test_an_incomplete_run_is_red_and_a_folder_without_runs_refused(run: Path, t
     (tmp_path / "empty").mkdir()
     with pytest.raises(RunDirectoryError, match="no run directory here"):
         audit(tmp_path / "empty")
+
+
+@pytest.mark.slow
+def test_a_forged_test_score_is_red_once_the_model_is_tested_again(run: Path) -> None:
+    summary, opening = (json.loads((run / name).read_text()) for name in ("summary.json", "test-opened.json"))
+    score = summary["test_score"] + 0.1
+    change(run / "summary.json", test_score=score)
+    change(run / "test-opened.json", result={**opening["result"], "score": score})
+    seal_again(run)
+    assert failed(audit(run)) == {}  # a forger who makes everything fit
+    assert "test score is" in failed(audit(run, rebuild=True))["test again"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["config.yaml", "provenance.json", "manifest.json"])
+def test_a_run_of_an_export_that_lost_a_file_is_red(whole: Path, tmp_path: Path, name: str) -> None:
+    study = export_results(whole, tmp_path / "export").path
+    assert {one.verdict for one in audit(study)} == {"green"}
+    (first_run(study).path / name).unlink()
+    audits = audit(study)
+    assert len(audits) == 11
+    assert "red" in {one.verdict for one in audits}
+
+
+@pytest.mark.slow
+def test_a_run_among_others_is_found_without_its_configuration(run: Path) -> None:
+    (run / "config.yaml").unlink()
+    (found,) = audit(run.parent)
+    assert found.verdict == "red"

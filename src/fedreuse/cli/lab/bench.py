@@ -252,6 +252,22 @@ def deploy_command(
     finish("deploy", settings, deploy.run(nodes, rounds, tell=_show_progress), deploy.tables, Shown(out, as_json))
 
 
+@bench_app.command("amendments", epilog="Example: fedreuse lab bench amendments --repetitions 4000")
+def amendments_command(
+    repetitions: Annotated[int, typer.Option("--repetitions", help="Simulated studies per amendment.", min=1)] = 4000,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Simulate plans that are amended after results, in studies without an effect.
+
+    Measured is how often something false is claimed: dropped contrasts, added seeds, another metric.
+    """
+    from fedreuse.lab.bench import amendments
+
+    rows = amendments.run(repetitions, tell=_show_progress)
+    finish("amendments", {"repetitions": repetitions, "cores": 1}, rows, amendments.tables, Shown(out, as_json))
+
+
 @bench_app.command("intervals", epilog="Example: fedreuse lab bench intervals --repetitions 2000")
 def intervals_command(
     repetitions: Annotated[int, typer.Option("--repetitions", help="Simulated studies of each kind.", min=1)] = 2000,

@@ -30,6 +30,7 @@ HOMES: Mapping[str, str] = {
     "memory": "memory",
     "files": "files",
     "intervals": "intervals",
+    "amendments": "amendments",
     "deploy": "deploy",
 }
 """Module of each benchmark, whose `tables` makes tables from rows."""

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from fedreuse.accounting.ledger import EventRow
 from fedreuse.config.run_config import load
+from fedreuse.core.cpu import cpu
 from fedreuse.core.errors import ConfigError, DataError, FedreuseError, RunDirectoryError
 from fedreuse.engine.schedule import Schedule
 from fedreuse.lab.evidence.audit_gate import check_gate
@@ -21,7 +22,8 @@ from fedreuse.runs.facts import digest_of_arrays
 from fedreuse.store.archive import folders_in, opened
 from fedreuse.store.consistency import Check, check_code, check_run, same
 from fedreuse.store.directory import RunDirectory, no_runs
-from fedreuse.store.study_file import STUDY_FILE
+from fedreuse.store.manifest import MANIFEST, read_absent
+from fedreuse.store.study_file import STUDY_FILE, read_study
 from fedreuse.studies.tuning.space_record import SPACE_FILE
 
 __all__ = ["Audit", "audit", "audit_folder", "plain"]
@@ -29,6 +31,10 @@ __all__ = ["Audit", "audit", "audit_folder", "plain"]
 _DEEPEST = 3
 """Depth of folders below a path that are searched for runs and studies."""
 _INDICES = ("partition", "validation")
+_SIGNS = ("config.yaml", "provenance.json", MANIFEST)
+"""Files by which a run directory is known, also if one of them was deleted."""
+_OTHER_CPU = 0.002
+"""Largest difference of a test score on another processor, whose rounding may change the class of a few examples."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,7 @@ class Audit:
         return "red" if "failed" in verdicts else "unverified" if "unverified" in verdicts else "green"
 
 
-def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
+def audit(path: str | Path, *, rebuild: bool = False, anchor: Path | None = None) -> list[Audit]:
     """Audit every run, study, search and gate study in a folder.
 
     Args:
@@ -60,6 +66,7 @@ def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
             `fedreuse lab gate --out` wrote, an archive of one of them, or a folder of these.
         rebuild: Recompute data, partition, schedule and initial model, as a resumed run does, and compare; the
             datasets must be present.
+        anchor: A file of `fedreuse lab anchor`; the log of each study with a plan must have the head that it holds.
 
     Returns:
         Studies and searches, each followed by its runs, then single runs; gate studies in the order of their folders.
@@ -77,7 +84,7 @@ def audit(path: str | Path, *, rebuild: bool = False) -> list[Audit]:
     """
     place = Path(path)
     opened(place)  # an unreadable archive is an error here, but one failed audit in a folder of archives
-    audits = [found for folder in _found(place, _DEEPEST) for found in _audited(folder, rebuild)]
+    audits = [found for folder in _found(place, _DEEPEST) for found in _audited(folder, rebuild, anchor)]
     if not audits:
         raise no_runs(place)
     return audits
@@ -103,26 +110,27 @@ def _damage(place: Path) -> str:
 
 
 def _holds_runs(place: Path) -> bool:
-    return any(opened(place / name).exists() for name in (STUDY_FILE, SPACE_FILE, "config.yaml"))
+    return any(opened(place / name).exists() for name in (STUDY_FILE, SPACE_FILE, *_SIGNS))
 
 
-def _audited(place: Path, rebuild: bool) -> Iterator[Audit]:
+def _audited(place: Path, rebuild: bool, anchor: Path | None) -> Iterator[Audit]:
     """Audit the content of a folder; a gate study may be in the folder of its runs."""
     if damage := _damage(place):
         yield Audit(place, "folder", (Check("archive", "failed", damage),))
         return
     if _holds_runs(place):
-        yield from audit_folder(place, rebuild=rebuild)
+        yield from audit_folder(place, rebuild=rebuild, anchor=anchor)
     if opened(place / PROBES_FILE).exists():
         yield Audit(place, "gate study", tuple(check_gate(place)))
 
 
-def audit_folder(place: Path, absent: Collection[str] | None = None, *, rebuild: bool = False) -> Iterator[Audit]:
-    """Audit one study or search with its runs, or one run; `absent` as in `check_study`."""
+def audit_folder(
+    place: Path, absent: Collection[str] | None = None, *, rebuild: bool = False, anchor: Path | None = None
+) -> Iterator[Audit]:
+    """Audit one study or search with its runs, or one run; `absent` and `anchor` as in `check_study`."""
     if opened(place / STUDY_FILE).exists():
-        yield Audit(place, "study", tuple(check_study(place, absent)))
-        present = [run for run in folders_in(place) if opened(run / "config.yaml").exists()]
-        runs = [run for run in present if run.name not in (absent or ())]
+        yield Audit(place, "study", tuple(check_study(place, absent, anchor)))
+        runs = _runs_of_study(place, absent)
     elif opened(place / SPACE_FILE).exists():
         checks = tuple(check_search(place))
         yield Audit(place, "search", checks)
@@ -131,6 +139,18 @@ def audit_folder(place: Path, absent: Collection[str] | None = None, *, rebuild:
         runs = [place]
     for run in runs:
         yield Audit(run, "run", tuple(_check(RunDirectory(run), rebuild)))
+
+
+def _runs_of_study(place: Path, absent: Collection[str] | None) -> list[Path]:
+    """Return every run that a study lists, readable or not, and the other runs in its folder."""
+    listed, lacking = [], absent or ()
+    try:
+        listed = [place / entry["folder"] for entry in read_study(place)["runs"]]
+        lacking = read_absent(place) if absent is None else absent
+    except RunDirectoryError:
+        pass  # a failed check of the study
+    present = [run for run in folders_in(place) if any(opened(run / sign).exists() for sign in _SIGNS)]
+    return [run for run in sorted({*listed, *present}) if run.name not in lacking]
 
 
 def _check(directory: RunDirectory, rebuild: bool) -> Iterator[Check]:
@@ -145,6 +165,7 @@ def _check(directory: RunDirectory, rebuild: bool) -> Iterator[Check]:
         "model": _model,
         "code": lambda run: check_code(run.provenance),
         "data and initial model": _rebuilt if rebuild else _origins,
+        **({"test again": _tested_again} if rebuild else {}),
     }
     for name, check in checks_of.items():
         yield _guarded(name, check, directory)
@@ -231,6 +252,34 @@ def _rebuilt(directory: RunDirectory) -> Check:
     for name, digest in facts_of(federation, schedule)["digests"].items():
         same(name.replace("_", " "), digest, known["digests"][name])
     return Check("data and initial model", "ok", "recomputed")
+
+
+def _tested_again(directory: RunDirectory) -> Check:
+    """Evaluate the stored model on the test split, and compare the score with that of the run."""
+    from fedreuse.config.run_config import load
+    from fedreuse.learning.at_home import is_at_home
+    from fedreuse.runs.federation import assemble
+    from fedreuse.runs.retest import retest
+
+    name, opening, summary = "test again", directory.opening, directory.summary
+    if opening is None or summary["test_score"] is None:
+        return Check(name, "ok", "the test split was not evaluated")
+    if not directory.file("model.safetensors").exists():
+        return Check(name, "recorded", "the model is not part of the export, so the score cannot be verified")
+    config = load(directory.config)
+    if directory.file("deployment.json").exists() or is_at_home(config.task.dataset):
+        return Check(name, "recorded", "tested by the nodes, not verifiable here")
+    try:
+        found = retest(assemble(config), directory.model())
+    except DataError as error:
+        return Check(name, "recorded", f"the data are not present ({error})")
+    same("digest of the test examples", found.digest, opening["digest"])
+    if directory.provenance.get("cpu") == cpu():
+        same("test score", found.score, summary["test_score"])
+        return Check(name, "ok", "evaluated again")
+    if abs(found.score - summary["test_score"]) > _OTHER_CPU:
+        raise RunDirectoryError(f"test score is {found.score:.4f} here, but {summary['test_score']:.4f} is stored")
+    return Check(name, "ok", f"evaluated again on another processor, within {_OTHER_CPU}")
 
 
 def plain(audits: Sequence[Audit]) -> list[dict[str, Any]]:

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.lab.plans.record import read_plan
+from fedreuse.lab.evidence.anchors import check_anchor
+from fedreuse.lab.plans.record import Entry, PlanRecord, logged, read_plan
 from fedreuse.store.archive import opened
+from fedreuse.store.chain import read_chain
 from fedreuse.store.code_versions import count_versions, several_versions
 from fedreuse.store.consistency import Check
 from fedreuse.store.directory import RunDirectory
 from fedreuse.store.manifest import EVIDENCE, compare, read_absent, read_manifest
-from fedreuse.store.openings import evaluations_text, openings_behind, read_openings
-from fedreuse.store.study_file import read_study
+from fedreuse.store.openings import evaluations_of, read_openings
+from fedreuse.store.study_file import PLAN_FILE, PLAN_LOG, read_study
 
 __all__ = ["check_export", "check_study", "one_version"]
 
@@ -33,12 +35,13 @@ class _Study:
     """Runs that an export declares as absent."""
 
 
-def check_study(place: Path, absent: Collection[str] | None = None) -> Iterator[Check]:
+def check_study(place: Path, absent: Collection[str] | None = None, anchor: Path | None = None) -> Iterator[Check]:
     """Run all checks of a study; its runs have checks of their own.
 
     Args:
         place: The folder of the study.
         absent: Folders of runs that may be absent; None: those that an export declares as absent.
+        anchor: A file with a head of the log of its plans.
     """
     try:
         listed = read_study(place)["runs"]
@@ -54,6 +57,8 @@ def check_study(place: Path, absent: Collection[str] | None = None) -> Iterator[
         "plan": _plan,
         "openings": _openings,
     }
+    if opened(place / PLAN_FILE).exists():
+        checks["anchor"] = lambda study: check_anchor(study.place, anchor)
     if opened(place / EVIDENCE).exists():
         checks["export"] = lambda study: check_export(study.place)
     for name, check in checks.items():
@@ -131,9 +136,37 @@ def _plan(study: _Study) -> Check:
         for when in _times(run):
             if datetime.fromisoformat(when) < registered:
                 raise RunDirectoryError(f"{name} has time {when}, before the plan was registered ({first.registered})")
-    amended = len(record.entries) - 1
-    more = f", amended {amended} times; reports mark the new contrasts" if amended else ""
-    return Check("plan", "ok", f"{record.current.digest[:12]}, registered {first.registered}{more}")
+    logged_by = _check_log(study, record)
+    amended = "".join(f"; amended {entry.registered}{_seen(entry)}" for entry in record.entries[1:])
+    return Check("plan", "ok", f"{record.current.digest[:12]}, registered {first.registered}{amended}{logged_by}")
+
+
+def _seen(entry: Entry) -> str:
+    results = len(entry.complete_before) + len(entry.begun_before)
+    return f" after {results} results, reported as exploratory" if results else ""
+
+
+def _check_log(study: _Study, record: PlanRecord) -> str:
+    """Compare the plans with their log and with the digest in every run; return a remark if there is no log."""
+    digests = {name: run.provenance.get("plan") for name, run in study.runs.items()}
+    noted = read_chain(study.place / PLAN_LOG)
+    if not noted and not any(digests.values()):
+        return "; registered by a version without a log"
+    if noted != [logged(entry) for entry in record.entries]:
+        raise RunDirectoryError(f"{PLAN_LOG} does not hold the plans of {PLAN_FILE}: one of them was changed")
+    for name, run in study.runs.items():
+        allowed = [
+            entry.digest for entry in record.entries if _time(entry.registered) <= _time(run.provenance["started"])
+        ]
+        if digests[name] not in allowed:
+            raise RunDirectoryError(
+                f"{name} began under plan {str(digests[name])[:12]}, which is none of the plans registered by then"
+            )
+    return ""
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
 
 
 def _times(run: RunDirectory) -> list[str]:
@@ -151,5 +184,5 @@ def _openings(study: _Study) -> Check:
         look = str(opening["digest"]), str(run.provenance["run_id"]), str(opening["model"])
         if look not in recorded:
             raise RunDirectoryError(f"{name} evaluated the test set, but the ledger does not record it")
-    behind = evaluations_text(openings_behind([run.path for run in study.runs.values()]))
+    behind = evaluations_of([run.path for run in study.runs.values()])
     return Check("openings", "ok", behind or "the test set was not evaluated")

@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,15 @@ from fedreuse.lab.gate.probe import PROBES_FILE
 from fedreuse.store.archive import SUFFIX, folders_in, opened, pack
 from fedreuse.store.directory import RunDirectory
 from fedreuse.store.manifest import EVIDENCE, EXPORTED, MANIFEST, ROWS_FILE, digests_of, is_bulk, read_manifest
-from fedreuse.store.openings import LEDGER_FILE
-from fedreuse.store.study_file import PLAN_FILE, STUDY_FILE, read_study
+from fedreuse.store.openings import LEDGER_FILE, openings_elsewhere
+from fedreuse.store.study_file import PLAN_FILE, PLAN_LOG, STUDY_FILE, read_study
 from fedreuse.studies.tuning.outcome import OUTCOME_FILE, read_trials
 from fedreuse.studies.tuning.space_record import SPACE_FILE
 
 __all__ = ["Evidence", "export_results"]
 
 _NUMBERS = ("rounds", "test_score", "validation_score", "seconds", "model_digest")
-_OF_STUDY = (STUDY_FILE, PLAN_FILE, LEDGER_FILE)
+_OF_STUDY = (STUDY_FILE, PLAN_FILE, PLAN_LOG, LEDGER_FILE)
 _OF_RUN = (MANIFEST, "COMPLETE", "deployment.json", "meter.json")
 """Files of a run that an export keeps beside the artifacts of its manifest."""
 
@@ -188,10 +188,18 @@ def _write_folder(place: Path, target: Path, content: _Content) -> None:
         _copy_run(inside(place, folder), inside(target, folder))
     for name in content.files:
         shutil.copyfile(inside(place, name), inside(target, name))
+    if LEDGER_FILE in content.files:
+        _add_other_openings(target / LEDGER_FILE, [place / folder for folder in content.runs])
     if content.rows is not None:
         write_whole(target / ROWS_FILE, content.rows.encode())
     if PROBES_FILE not in content.files:  # a gate study is one file that carries its own checksum
         write_whole(target / EVIDENCE, _evidence_text(target, content).encode())
+
+
+def _add_other_openings(ledger: Path, runs: list[Path]) -> None:
+    """Add the user's evaluations on the same test sets in other folders, so that readers can count them."""
+    with ledger.open("a", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(asdict(opening))}\n" for opening in openings_elsewhere(runs))
 
 
 def _copy_run(place: Path, target: Path) -> None:

@@ -15,7 +15,7 @@ from fedreuse.report.tables import Table, score
 from fedreuse.store.archive import folders_in, name_of, opened
 from fedreuse.store.code_versions import code_version
 from fedreuse.store.directory import RunDirectory
-from fedreuse.store.openings import evaluations_text, openings_behind
+from fedreuse.store.openings import evaluations_of
 from fedreuse.store.study_file import STUDY_FILE, read_study
 from fedreuse.studies.tuning.outcome import read_trials
 from fedreuse.studies.tuning.space_record import SPACE_FILE
@@ -65,7 +65,7 @@ def _of_study(place: Path) -> Iterator[str]:
     yield f"{_origin(runs)} Tables and figures: `fedreuse report {place.name}`."
     if (plan := read_plan(place)) is not None:
         yield f"Plan {plan.current.digest[:12]}, registered {plan.entries[0].registered}."
-    yield from filter(None, (partial_note(place), evaluations_text(openings_behind([run.path for run in runs]))))
+    yield from filter(None, (partial_note(place), evaluations_of([run.path for run in runs])))
     rows = tuple((variant, *_row(group)) for variant, group in by_variant.items())
     headers = ("variant", "seeds", "rounds", "test", "validation", "saved up, %", "saved down, %", "saved both, %")
     legend = (

@@ -8,39 +8,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import RunDirectoryError
-from fedreuse.lab.plans.correction import adjusted
 from fedreuse.lab.plans.factorial import factorial_effects
+from fedreuse.lab.plans.families import Answered, Observed, answer_families
 from fedreuse.lab.plans.hierarchy import OverDatasets, over_datasets
 from fedreuse.lab.plans.observations import Cell, axes_of, by_cell, value_of
 from fedreuse.lab.plans.record import PlanRecord, read_plan
 from fedreuse.lab.plans.targets import TargetAnswer, at_target
 from fedreuse.report.results import compared_alike, planned_runs, read_runs
-from fedreuse.report.statistics.contrasts import Assessment, assess, combined, paired
+from fedreuse.report.statistics.contrasts import Assessment, combined
 from fedreuse.store.code_versions import code_version
 from fedreuse.store.directory import RunDirectory
 
 if TYPE_CHECKING:
-    from fedreuse.lab.plans.claims import Claim, Contrast
+    from fedreuse.lab.plans.plan import Plan
     from fedreuse.report.results import Result
 
-__all__ = ["ClaimAnswer", "Confirmation", "FactorialAnswer", "Verdict", "confirm"]
-
-Verdict = str
+__all__ = ["ClaimAnswer", "Confirmation", "FactorialAnswer", "confirm"]
 
 
 @dataclass(frozen=True)
-class ClaimAnswer:
+class ClaimAnswer(Answered):
     """One claim with its statistics, adjusted p-value and verdict.
 
-    `differing` names which of data, partition, cohorts and initial model differ between the runs of a pair.
+    `is_first`: the first plan has the contrast, with the same rules. `differing` names which of data, partition,
+    cohorts and initial model differ between the runs of a pair.
     """
 
-    claim: Claim
-    assessment: Assessment
-    adjusted_p: float | None
-    verdict: Verdict
-    is_first: bool
-    differing: tuple[str, ...]
+    is_first: bool = True
+    differing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,10 +55,21 @@ class Confirmation:
     results: tuple[Result, ...]
     values: Mapping[Cell, Mapping[int, float]]
     answers: tuple[ClaimAnswer, ...]
+    """Claims of the decisive plan, then those of a late amendment."""
     summaries: Mapping[str, OverDatasets]
     factorials: tuple[FactorialAnswer, ...]
     targets: tuple[TargetAnswer, ...]
     code: str
+
+    @property
+    def planned(self) -> tuple[ClaimAnswer, ...]:
+        """Claims of the plan before the first result."""
+        return tuple(answer for answer in self.answers if not answer.is_late)
+
+    @property
+    def late(self) -> tuple[ClaimAnswer, ...]:
+        """Claims that an amendment added or changed after the first result."""
+        return tuple(answer for answer in self.answers if answer.is_late)
 
 
 def confirm(folder: str | Path, known: Sequence[Result] | None = None) -> Confirmation:
@@ -88,65 +94,43 @@ def confirm(folder: str | Path, known: Sequence[Result] | None = None) -> Confir
     read = value_of(plan)
     values = {cell: {seed: read(result) for seed, result in runs.items()} for cell, runs in cells.items()}
     claims = plan.claims(axes_of(results))
-    answers = _answers(record, claims, values, cells)
+    answers = _answers(record, cells)
     return Confirmation(
         record=record,
         results=tuple(results),
         values=values,
         answers=answers,
-        summaries=_summaries(plan.contrasts, answers, cells, 1 - plan.alpha),
+        summaries=_summaries(answers, cells, 1 - plan.alpha),
         factorials=_factorials(record, axes_of(results), values),
         targets=tuple(answer for target in plan.targets for answer in at_target(target, plan, cells, claims)),
         code=_one_version(results),
     )
 
 
-def _answers(
-    record: PlanRecord,
-    claims: Sequence[Claim],
-    values: Mapping[Cell, Mapping[int, float]],
-    cells: Mapping[Cell, Mapping[int, Result]],
-) -> tuple[ClaimAnswer, ...]:
-    plan = record.current.plan
-    num_tests = 1 if plan.correction == "none" else len(claims)
-    assessments = [
-        assess(
-            paired(*(values[frozenset(cell.items())] for cell in claim.cells)),
-            claim.contrast.hypothesis,
-            alpha=plan.alpha,
-            power=plan.power,
-            num_tests=num_tests,
-        )
-        for claim in claims
-    ]
-    p_values = [found.t_p if plan.decide == "t" else found.sign_flip_p for found in assessments]
-    pairs = [[run for cell in claim.cells for run in cells[frozenset(cell.items())].values()] for claim in claims]
-    return tuple(
-        ClaimAnswer(
-            claim, found, p, _verdict(p, plan.alpha), record.is_first(claim.contrast), tuple(compared_alike(runs))
-        )
-        for claim, found, p, runs in zip(claims, assessments, adjusted(p_values, plan.correction), pairs, strict=True)
-    )
+def _answers(record: PlanRecord, cells: Mapping[Cell, Mapping[int, Result]]) -> tuple[ClaimAnswer, ...]:
+    def values(plan: Plan) -> dict[Cell, dict[int, float]]:
+        read = value_of(plan)
+        return {cell: {seed: read(result) for seed, result in runs.items()} for cell, runs in cells.items()}
 
-
-def _verdict(p: float | None, alpha: float) -> Verdict:
-    if p is None:
-        return "no test: all differences are equal"
-    return "shown" if p <= alpha else "not shown"
+    results = [result for runs in cells.values() for result in runs.values()]
+    seeds = {frozenset(result.labels.items()): result.seed for result in results}
+    answers = []
+    for one in answer_families(record, Observed(values, seeds)):
+        pairs = [run for cell in one.claim.cells for run in cells[frozenset(cell.items())].values()]
+        is_first = not one.is_late and record.is_first(one.claim.contrast)
+        answers.append(ClaimAnswer(**vars(one), is_first=is_first, differing=tuple(compared_alike(pairs))))
+    return tuple(answers)
 
 
 def _summaries(
-    contrasts: Sequence[Contrast],
-    answers: Sequence[ClaimAnswer],
-    cells: Mapping[Cell, Mapping[int, Result]],
-    confidence: float,
+    answers: Sequence[ClaimAnswer], cells: Mapping[Cell, Mapping[int, Result]], confidence: float
 ) -> dict[str, OverDatasets]:
-    """Return contrasts over several datasets; blocks on one dataset are averaged by seed first."""
+    """Return planned contrasts over several datasets; blocks on one dataset are averaged by seed first."""
     summaries = {}
-    for contrast in contrasts:
+    for contrast in dict.fromkeys(answer.claim.contrast for answer in answers if not answer.is_late):
         on: dict[str, list[Mapping[int, float]]] = {}
         for answer in answers:
-            if answer.claim.contrast == contrast:
+            if answer.claim.contrast == contrast and not answer.is_late:
                 runs = cells[frozenset(answer.claim.cells[0].items())]
                 on.setdefault(next(iter(runs.values())).dataset, []).append(answer.assessment.by_seed)
         means = {name: combined([(1 / len(blocks), by_seed) for by_seed in blocks]) for name, blocks in on.items()}

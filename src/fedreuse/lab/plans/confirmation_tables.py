@@ -41,7 +41,9 @@ def confirmation_tables(found: Confirmation) -> list[Table]:
 def claim_tables(found: Confirmation) -> list[Table]:
     """Return the claims and the observations behind them."""
     unit = unit_of(found.record.current.plan.metric, found.results)
-    tables = [_claims(found, unit), _observations(found, unit), _differences(found, unit)]
+    families = [answers for answers in (found.planned, found.late) if answers]
+    tables = [_claims(found, answers) for answers in families]
+    tables += [_observations(found, unit), *(_differences(found, answers) for answers in families)]
     if found.summaries:
         tables.append(_over_datasets(found, unit))
     return [*tables, _factorial(found, unit)] if found.factorials else tables
@@ -79,16 +81,19 @@ def _cost(answer: TargetAnswer, found: Confirmation) -> str:
 
 def plan_notes(found: Confirmation) -> list[str]:
     """Return sentences about the plan and its registration, to be read before the tables."""
-    entry, first = found.record.current, found.record.entries[0]
+    record = found.record
+    entry, first = record.decisive or record.current, record.entries[0]
     lines = [f"plan {entry.digest[:12]}, registered {entry.registered}; all runs by {found.code}"]
     if first.complete_before:
         lines.append(
             f"Note: {len(first.complete_before)} runs were complete before the first plan was registered, so it was "
             "not registered before the results."
         )
-    late = [_title(answer.claim.contrast, found) for answer in found.answers if not answer.is_first]
-    if late:
-        lines.append(f"Not in the first plan ({first.digest[:12]}): {'; '.join(dict.fromkeys(late))}.")
+    early = [_title(answer.claim.contrast, found) for answer in found.planned if not answer.is_first]
+    if early:
+        lines.append(f"Not in the first plan ({first.digest[:12]}): {'; '.join(dict.fromkeys(early))}.")
+    if record.is_amended_late:
+        lines.append(_amendment(found))
     apart = [answer for answer in found.answers if answer.differing]
     return [
         *lines,
@@ -96,8 +101,24 @@ def plan_notes(found: Confirmation) -> list[str]:
     ]
 
 
-def _claims(found: Confirmation, unit: Unit) -> Table:
-    plan, count = found.record.current.plan, len(found.answers)
+def _amendment(found: Confirmation) -> str:
+    """Return a sentence about an amendment after the first result, with both dates and everything that it touches."""
+    last, decisive = found.record.current, found.record.decisive
+    seen = len(last.complete_before) + len(last.begun_before)
+    first = "No plan was registered before the results" if decisive is None else f"Planned {decisive.registered}"
+    touched = "; ".join(dict.fromkeys(_title(answer.claim.contrast, found) for answer in found.late)) or "no claim"
+    kept = [] if decisive is None else [one for one in decisive.plan.contrasts if one not in last.plan.contrasts]
+    dropped = f" Dropped by it, and answered nevertheless: {'; '.join(one.title for one in kept)}." if kept else ""
+    return (
+        f"{first}; amended {last.registered} ({last.digest[:12]}), when {seen} runs had results. Exploratory (*): "
+        f"{touched}.{dropped} Factorials and costs to targets follow the amended plan."
+    )
+
+
+def _claims(found: Confirmation, answers: Sequence[ClaimAnswer]) -> Table:
+    entry, is_late = answers[0].entry, answers[0].is_late
+    plan, count = entry.plan, len(found.answers) if is_late else len(answers)
+    unit = unit_of(plan.metric, found.results)
     confidence = f"{100 * (1 - plan.alpha):g} %"
     rows = tuple(
         (
@@ -106,7 +127,7 @@ def _claims(found: Confirmation, unit: Unit) -> Table:
             f"{p_value(pairs.sign_flip_p)} ({p_value(pairs.smallest_sign_flip)})",
             p_value(answer.adjusted_p), number(pairs.detectable, unit), answer.verdict,
         )
-        for answer in found.answers
+        for answer in answers
         for pairs in [answer.assessment]
     )  # fmt: skip
     headers = (
@@ -122,9 +143,15 @@ def _claims(found: Confirmation, unit: Unit) -> Table:
         "smallest: smallest p-value possible with this many seeds. BCa intervals are not used for decisions: with few "
         "seeds they are too short."
     )
-    if any(not answer.is_first for answer in found.answers):
+    if plan.looks:
+        levels = ", ".join(f"{alpha:.4g} with {look} seeds" for look, alpha in plan.looks_until(plan.looks[-1]).items())
+        legend += f"\nLooks share alpha: {levels}; intervals are those of the look."
+    if is_late:
+        legend += f"\n* added or changed {entry.registered}, after results were known: exploratory."
+    elif any(not answer.is_first for answer in answers):
         legend += "\n* not in the first plan."
-    return Table(f"Claims ({unit[0]}; {len(_seeds(found))} seeds)", headers, rows, legend)
+    title = "Exploratory claims" if is_late else "Claims"
+    return Table(f"{title} ({unit[0]}; {len(_seeds_of(answers))} seeds)", headers, rows, legend)
 
 
 def _observations(found: Confirmation, unit: Unit) -> Table:
@@ -136,17 +163,18 @@ def _observations(found: Confirmation, unit: Unit) -> Table:
     return Table(f"Observations by seed ({unit[0]})", ("variant", *(str(seed) for seed in seeds)), rows)
 
 
-def _differences(found: Confirmation, unit: Unit) -> Table:
-    seeds = _seeds(found)
+def _differences(found: Confirmation, answers: Sequence[ClaimAnswer]) -> Table:
+    seeds, unit = _seeds_of(answers), unit_of(answers[0].entry.plan.metric, found.results)
     rows = tuple(
         (named(answer, found), *(number(answer.assessment.by_seed.get(seed), unit) for seed in seeds))
-        for answer in found.answers
+        for answer in answers
     )
-    return Table(f"Differences by seed ({unit[0]})", ("A - B", *(str(seed) for seed in seeds)), rows)
+    title = "Exploratory differences" if answers[0].is_late else "Differences"
+    return Table(f"{title} by seed ({unit[0]})", ("A - B", *(str(seed) for seed in seeds)), rows)
 
 
 def _over_datasets(found: Confirmation, unit: Unit) -> Table:
-    shown = {contrast.title: _title(contrast, found) for contrast in found.record.current.plan.contrasts}
+    shown = {answer.claim.contrast.title: _title(answer.claim.contrast, found) for answer in found.planned}
     rows = tuple(
         (shown[title], str(over.num_datasets), number(over.mean, unit), interval(over.interval, unit),
          number(over.between_sd, unit), f"{over.heterogeneity:.0%}")
@@ -220,6 +248,8 @@ def confirmation_plain(found: Confirmation) -> dict[str, Any]:
                     "adjusted_p": answer.adjusted_p,
                     "verdict": answer.verdict,
                     "in_first_plan": answer.is_first,
+                    "is_exploratory": answer.is_late,
+                    "registered": answer.entry.registered,
                     "differing": list(answer.differing),
                 }
                 for answer in found.answers
@@ -269,3 +299,7 @@ def _label(cell: Cell, found: Confirmation) -> str:
 
 def _seeds(found: Confirmation) -> Sequence[int]:
     return sorted({seed for by_seed in found.values.values() for seed in by_seed})
+
+
+def _seeds_of(answers: Sequence[ClaimAnswer]) -> Sequence[int]:
+    return sorted({seed for answer in answers for seed in answer.assessment.by_seed})

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from statsmodels.stats.multitest import multipletests
 
 __all__ = ["Correction", "adjusted"]
 
@@ -29,5 +28,11 @@ def adjusted(p_values: Sequence[float | None], correction: Correction = "holm") 
     if correction == "none" or not p_values:
         return list(p_values)
     known = np.array([1.0 if p is None else p for p in p_values])
-    corrected = multipletests(known, method=correction)[1]
+    count = len(known)
+    if correction == "bonferroni":
+        corrected = np.minimum(known * count, 1.0)
+    else:  # the smallest p-value times n, the next times n - 1, ...; never less than one before it
+        order = np.argsort(known)
+        corrected = np.empty(count)
+        corrected[order] = np.minimum(np.maximum.accumulate(known[order] * np.arange(count, 0, -1)), 1.0)
     return [None if p is None else float(value) for p, value in zip(p_values, corrected, strict=True)]

@@ -8,6 +8,7 @@ plan:
     - {of: DG-FedReuse, against: Top-K + EF, test: non_inferiority, margin: 0.01, better: higher}
     - {of: DG-FedReuse, against: age only, test: equivalence, margin: 0.01}
   factorials: [[reuse, codec]]          # two axes with two labels each
+  looks: [5, 10]                        # optional: seeds may be added after a look
   targets: [0.85]                       # validation scores: bytes, rounds, FLOPs and seconds to reach them
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 from fedreuse.core.errors import ConfigError, require
@@ -57,6 +59,8 @@ class Plan:
         power: Power for which the report gives the detectable difference, in (0, 1).
         development_seeds: Seeds with which settings were chosen.
         factorials: Pairs of axes with two labels each.
+        looks: Numbers of seeds after which the plan is tested, ascending; the last one is the size of the whole study.
+            Each look has its part of `alpha`, so that seeds may be added after a look. Empty: one test, at the end.
         targets: Validation scores for which the cost to reach them is reported; 0.85 is an accuracy of 85 %.
 
     Raises:
@@ -79,12 +83,19 @@ class Plan:
     development_seeds: tuple[int, ...] = ()
     factorials: tuple[tuple[str, str], ...] = ()
     targets: tuple[float, ...] = ()
+    looks: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the ranges, and that all contrasts differ."""
         require(0 < self.alpha < 0.5, "alpha must be in (0, 0.5)", self.alpha)
         require(0 < self.power < 1, "power must be in (0, 1)", self.power)
         require(self.sd is None or self.sd > 0, "sd must be above 0", self.sd)
+        is_ascending = all(first < second for first, second in pairwise(self.looks))
+        require(
+            is_ascending and (not self.looks or self.looks[0] >= FEWEST_SEEDS),
+            f"looks are ascending numbers of seeds, each at least {FEWEST_SEEDS}",
+            list(self.looks),
+        )
         titles = [contrast.title for contrast in self.contrasts]
         twice = {title for title in titles if titles.count(title) > 1}
         require(not twice, "contrasts must differ from each other", sorted(twice))
@@ -129,15 +140,33 @@ class Plan:
                 f"a plan needs at least {FEWEST_SEEDS} seeds, got {list(seeds)}; name more in axes.seed (a comparison "
                 "without a plan takes any number)"
             )
+        if self.looks and len(seeds) not in self.looks:
+            raise ConfigError(
+                f"the plan is tested with {' or '.join(map(str, self.looks))} seeds (looks), but axes.seed has "
+                f"{len(seeds)}; name as many seeds as one of the looks"
+            )
         for contrast in self.contrasts:
             self._check_attainable(contrast, len(seeds), len(claims))
 
-    def strictest_alpha(self, num_claims: int) -> float:
-        """Return the level that the smallest of several p-values is compared with."""
-        return self.alpha if self.correction == "none" else self.alpha / num_claims
+    def looks_until(self, num_seeds: int) -> dict[int, float]:
+        """Return the level of every test with at most this many seeds, by its number of seeds.
+
+        With `looks` the levels are proportional to the seeds that a look adds, and their sum is `alpha`. The
+        probability of a false claim at any look is at most that sum, however the looks depend on each other.
+        """
+        if not self.looks:
+            return {num_seeds: self.alpha}
+        before = (0, *self.looks)
+        shares = {new: (new - old) / self.looks[-1] for old, new in pairwise(before)}
+        return {look: self.alpha * share for look, share in shares.items() if look <= num_seeds}
+
+    def strictest_alpha(self, num_claims: int, num_seeds: int = 0) -> float:
+        """Return the level that the smallest of several p-values is compared with, at the last look."""
+        alpha = [self.alpha, *self.looks_until(num_seeds).values()][-1]
+        return alpha if self.correction == "none" else alpha / num_claims
 
     def _check_attainable(self, contrast: Contrast, num_seeds: int, num_claims: int) -> None:
-        alpha, hypothesis = self.strictest_alpha(num_claims), contrast.hypothesis
+        alpha, hypothesis = self.strictest_alpha(num_claims, num_seeds), contrast.hypothesis
         among = f"{num_claims} claims, correction {self.correction}"
         best = smallest_sign_flip_p(num_seeds, hypothesis)
         if self.decide == "sign_flip" and best > alpha:

@@ -11,7 +11,9 @@ from fedreuse.core.registry import parse
 from fedreuse.lab.plans.claims import require_known
 from fedreuse.lab.plans.plan import Plan
 from fedreuse.lab.plans.record import register
+from fedreuse.store.archive import folders_in
 from fedreuse.store.directory import RunDirectory
+from fedreuse.store.study_file import registered_plans
 from fedreuse.studies.running import require_own
 
 if TYPE_CHECKING:
@@ -59,6 +61,10 @@ def register_plan(study: Study, place: str | Path, *, amend: bool = False) -> No
     plan = plan_of(study)
     if plan is None:
         return
-    complete = [planned.folder for planned in study.runs if RunDirectory(folder / planned.folder).is_complete]
     entries = [{"labels": dict(planned.labels), "run_id": planned.config.run_id} for planned in study.runs]
-    register(folder, plan, entries, complete, amend=amend)
+    own = {planned.folder for planned in study.runs}
+    is_amendment = bool(registered_plans(folder))  # then every run counts, also of labels that are no longer in it
+    found = [RunDirectory(place) for place in folders_in(folder) if is_amendment or place.name in own]
+    complete = [run.path.name for run in found if run.is_complete]
+    begun = [run.path.name for run in found if run.state in ("unfinished", "stopped") and run.has_rounds]
+    register(folder, plan, entries, complete, begun, amend=amend)

@@ -47,14 +47,15 @@ def _is_whole(place: Path, shown: Shown) -> bool:
 def _planned(place: Path, shown: Shown) -> Section:
     runs = {(place / folder).resolve() for folder in planned_runs(place)}
     found = confirm(place, [result for result in shown.complete if result.directory.resolve() in runs])
-    unit = unit_of(found.record.current.plan.metric, found.results)
+    shown_claims = found.planned or found.late  # exploratory claims have a table below
+    unit = unit_of(shown_claims[0].entry.plan.metric, found.results)
     claims = [
         {
             **forest_row(named(answer, found), answer.assessment, unit),
             "margins": _margins(answer, unit),
             "verdict": answer.verdict,
         }
-        for answer in found.answers
+        for answer in shown_claims
     ]
     effects = [forest_row(name, effect, unit) for name, effect in _effects(found)]
     figures = [Figure("forest", f"Claims of the plan ({unit[0]})", forest_text(claims, unit), claims)]

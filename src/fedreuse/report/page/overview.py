@@ -11,7 +11,7 @@ from fedreuse.report.tables import Table, comparison, megabytes, score, tested
 from fedreuse.store.archive import name_of
 from fedreuse.store.code_versions import code_version
 from fedreuse.store.directory import RunDirectory
-from fedreuse.store.openings import evaluations_text, openings_behind
+from fedreuse.store.openings import evaluations_of
 from fedreuse.store.study_file import registered_plans
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def _lead(shown: Shown) -> Iterator[str]:
         yield f"Runs of the same seed differ in {', '.join(differing)}."
     else:
         yield "Runs of the same seed share data, partition, cohorts and initial model (digests compared)."
-    openings = openings_behind([result.directory for result in shown.complete])
-    yield evaluations_text(openings) or "The test set was not evaluated."
+    yield evaluations_of([result.directory for result in shown.complete]) or "The test set was not evaluated."
     for seed, names in same_models(shown.complete):
         named = " and ".join(repr(name) for name in names)
         yield f"{named} end with bit-identical models (seed {seed}): they differ only in name."
