@@ -60,6 +60,9 @@ def test_more_bytes_are_more() -> None:
 def test_without_a_score_or_a_common_seed() -> None:
     assert answer(replace(LEAN, score=None)).endswith("It has no test accuracy.")
     assert "share no seed" in answer(LEAN)
+    shorter = answer(replace(LEAN, rounds=("6", "4")))
+    assert shorter.endswith("It ran 6 rounds and dense FedAvg 4: that alone changes bytes and scores.")
+    assert "share no seed" not in shorter
     assert "Validation perplexity 12.5 instead of 12.6" in answer(
         replace(LEAN, metric="perplexity", split="validation", score=12.5, reference_score=12.6)
     )

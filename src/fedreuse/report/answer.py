@@ -55,6 +55,7 @@ class Answer:
         split: `test` or `validation`.
         num_seeds: Number of runs behind `score`.
         reference: Name of the reference; None if bytes are compared with dense FedAvg as computed.
+        rounds: Rounds of the variant and of the reference, if they differ.
     """
 
     variant: str
@@ -67,6 +68,7 @@ class Answer:
     split: str
     num_seeds: int
     reference: str | None
+    rounds: tuple[str, str] | None = None
 
     @property
     def saved(self) -> float | None:
@@ -121,7 +123,12 @@ def _answer(variant: Variant, baseline: Variant | None, split: str) -> Answer:
         split,
         len(variant.results),
         None if baseline is None else baseline.name,
+        None if baseline is None or _rounds(variant) == _rounds(baseline) else (_rounds(variant), _rounds(baseline)),
     )
+
+
+def _rounds(variant: Variant) -> str:
+    return " or ".join(map(str, sorted({result.rounds for result in variant.results})))
 
 
 def _sent(result: Result) -> float | None:
@@ -141,7 +148,15 @@ def answer(found: Answer) -> str:
         >>> answer(Answer("lean", 4.9e6, 98e6, 0.807, None, None, "accuracy", "test", 1, None))
         'lean sends 4.9 MB instead of 98 MB of dense FedAvg (20 times less, both ways). Accuracy 80.7 % (one seed).'
     """
-    return " ".join(part for part in (_bytes_sentence(found), _score_sentence(found)) if part)
+    return " ".join(part for part in (_bytes_sentence(found), _score_sentence(found), _rounds_sentence(found)) if part)
+
+
+def _rounds_sentence(found: Answer) -> str:
+    if found.rounds is None:
+        return ""
+    return (
+        f"It ran {found.rounds[0]} rounds and {found.reference} {found.rounds[1]}: that alone changes bytes and scores."
+    )
 
 
 def _bytes_sentence(found: Answer) -> str:
@@ -174,7 +189,8 @@ def _score_sentence(found: Answer) -> str:
         return f"{shown} ({_seeds(found.num_seeds)})."
     shown += f" instead of {score_text(found.reference_score, found)}"
     if found.difference is None:
-        return f"{shown}: the runs share no seed, so that the difference says little."
+        reason = "the runs share no seed with the same data, cohorts and initial model"
+        return f"{shown}." if found.rounds else f"{shown}: {reason}, so that the difference says little."
     return f"{shown}{_difference(found, found.difference)}."
 
 
@@ -182,7 +198,7 @@ def difference_text(found: Answer) -> tuple[str, str]:
     """Return the difference to the reference (accuracy: in points), and its interval or, below 3 seeds, each seed."""
     difference = found.difference
     if difference is None:
-        return "-", "no common seed"
+        return "-", "no pair of runs"
     seeds = list(difference.by_seed.values())
     mean = _signed(difference.mean, found)
     if len(seeds) < _FEW_SEEDS or difference.t is None:
@@ -301,6 +317,9 @@ def answer_table(results: Sequence[Result], reference: str | None = None) -> Tab
     legend = (
         f"Bytes of all messages, both ways. Means over seeds; differences by seed to {some.reference or 'nothing'}."
     )
+    differing = {variant.name: _rounds(variant) for variant in variants}
+    if len(set(differing.values())) > 1:
+        legend += " Rounds: " + ", ".join(f"{name} {rounds}" for name, rounds in differing.items()) + "."
     if some.reference is None:
         legend = "Bytes of all messages, both ways, against dense FedAvg with the same cohorts."
     return Table("Result", headers, tuple(rows), legend)

@@ -77,7 +77,7 @@ def check_free(directory: RunDirectory, config: RunConfig, resume: bool) -> None
     if has_config and directory.is_complete:
         raise RunDirectoryError(
             f"{directory.path} holds a complete run; show it with `fedreuse show {directory.path}`, "
-            "or choose another `out`"
+            "read it with resume=True, or choose another `out`"
         )
     has_begun = has_config and (directory.path / JOURNAL).exists()  # false if the earlier start found no data
     if has_begun and not resume:
