@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,11 +13,24 @@ from fedreuse.cli.output import show_lines, show_prose, show_table
 if TYPE_CHECKING:
     from fedreuse.report.results import Result
 
-__all__ = ["Full", "show_answer"]
+__all__ = ["Full", "show_answer", "show_plot"]
 
 Full = Annotated[
     bool, typer.Option("--full", help="Show every table: all byte boundaries, links, work, memory, intervals.")
 ]
+
+
+def show_plot(results: Sequence[Result]) -> None:
+    """Draw score over bytes if the output is a terminal."""
+    if not sys.stdout.isatty():
+        return
+    from rich.console import Console
+
+    from fedreuse.cli.plot import plot
+
+    console = Console(highlight=False)
+    if (drawn := plot(results, console.width)) is not None:
+        console.print(drawn)
 
 
 def show_answer(results: Sequence[Result]) -> None:
@@ -33,5 +47,6 @@ def show_answer(results: Sequence[Result]) -> None:
         show_prose(answer(one).replace(" %", "\N{NO-BREAK SPACE}%"), "")
     show_lines("")
     show_table(table)
+    show_plot(results)
     if evaluated := openings_line(results):
         show_prose(evaluated, "")

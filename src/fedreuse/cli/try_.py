@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fedreuse.cli.answer import show_plot
 from fedreuse.cli.app import AsJson, app, on_interrupt
 from fedreuse.cli.output import command_line, say, show_json, show_lines, show_prose, show_table
 
@@ -90,6 +91,7 @@ def _show(trial: Trial, model: str | None) -> None:
     if trial.table is not None:
         show_lines("")
         show_table(trial.table)
+        show_plot(trial.results)
     place, lean = trial.directory, trial.directory / "lean.yaml"
     granted = [] if model is None or not model.partition(":")[0].endswith(".py") else ["--allow", Path(model).parent]
     show_lines(
