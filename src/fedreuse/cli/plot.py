@@ -34,17 +34,18 @@ def plot(results: Sequence[Result], width: int) -> Text | None:
         None without two evaluations of a variant, without bytes, or for more variants than marks.
     """
     variants = [one for one in by_variant(results) if all(_BOUNDARY in run.history.traffic for run in one.results)]
-    lines = [line for variant in variants if (line := line_of(variant, _BOUNDARY)) is not None and len(line.rounds) > 1]
+    found = [line_of(variant, _BOUNDARY) for variant in variants]
+    lines = [line for line in found if line is not None and len(line.rounds) > 1]
     if not lines or len(lines) > len(MARKS) or width < 40:
         return None
     room = min(width, 100) - _AXIS - 2
-    points = [_points(line) for line in lines]
-    across = [x for line in points for x, _ in line]
-    scores = [y for line in points for _, y in line]
+    curves = [_points(line) for line in lines]
+    across = [x for points in curves for x, _ in points]
+    scores = [y for points in curves for _, y in points]
     left, right, low, high = min(across), max(across), min(scores), max(scores)
     cells: dict[tuple[int, int], int] = {}
-    for number, line in enumerate(points):
-        for x, y in line:
+    for number, points in enumerate(curves):
+        for x, y in points:
             column = round((room - 1) * (x - left) / ((right - left) or 1))
             row = round((_HEIGHT - 1) * (high - y) / ((high - low) or 1))
             cells[row, column] = number
@@ -52,12 +53,10 @@ def plot(results: Sequence[Result], width: int) -> Text | None:
     drawn = Text()
     for row in range(_HEIGHT):
         shown = {0: high, _HEIGHT - 1: low}.get(row)
-        drawn.append(
-            f"{'' if shown is None else f'{shown:.4g}{unit}':>{_AXIS}} ┤" if shown is not None else f"{'':{_AXIS}} │"
-        )
+        drawn.append(f"{'':{_AXIS}} │" if shown is None else f"{f'{shown:.4g}{unit}':>{_AXIS}} ┤")
         for column in range(room):
-            number = cells.get((row, column))
-            drawn.append(" " if number is None else MARKS[number], None if number is None else COLOURS[number])
+            at = cells.get((row, column))
+            drawn.append(" " if at is None else MARKS[at], None if at is None else COLOURS[at])
         drawn.append("\n")
     ends = [f"{10**left:.3g} MB", f"{10**right:.3g} MB, both ways"]
     drawn.append(f"{'':{_AXIS}} └{'─' * room}\n{'':{_AXIS}}  {ends[0]}{ends[1]:>{room - len(ends[0])}}\n")
