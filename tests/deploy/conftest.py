@@ -33,10 +33,10 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of everybody who waits for nodes from within this process."""
-    from fedreuse.deploy.existing_app import app_clients, compressed, compressed_grid
+    from fedreuse.deploy.existing_app import app_clients, compressed, compressed_grid, traffic
     from fedreuse.deploy.flower import grid_executor, hello, post
 
     made = Clock()
-    for module in (app_clients, compressed, compressed_grid, grid_executor, hello, post):
+    for module in (app_clients, compressed, compressed_grid, traffic, grid_executor, hello, post):
         monkeypatch.setattr(module, "time", made)
     return made

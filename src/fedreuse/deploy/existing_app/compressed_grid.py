@@ -76,6 +76,7 @@ class _Sent:
     model: Model
     version: int
     original: Message
+    at: float
     retries: int = 0
 
 
@@ -166,11 +167,12 @@ class CompressedGrid(Grid):
         self._count_dense(kind, "down", message.content)
         if not arrays:
             self.traffic.sent[kind, "down"] += size_of(message.content)
+            self.traffic.down(message.metadata.dst_node_id, message.content, message.content)
             return message, None
         name, record = next(iter(arrays.items()))
         channel, model = self._version(record)
         node = message.metadata.dst_node_id
-        sent = _Sent(channel, node, name, kind, model, channel.version, message)
+        sent = _Sent(channel, node, name, kind, model, channel.version, message, time.monotonic())
         link = channel.nodes.get(node)
         if link is None:
             method = replace(channel.agreement.recipe.build(), client=AppClient(), initial=channel.initial)
@@ -220,12 +222,14 @@ class CompressedGrid(Grid):
         size = size_of(made) - (0 if link.has_agreed else len(sent.channel.packed))
         self.traffic.sent[FIRST if is_whole(envelope) else sent.kind, "down"] += size
         self.traffic.counts["messages"] += 1
+        self.traffic.down(sent.node, made, None if sent.retries else content)
         metadata = sent.original.metadata
         return Message(made, sent.node, metadata.message_type, ttl=metadata.ttl, group_id=metadata.group_id)
 
     def _absorbed(self, reply: Message, sent: _Sent, first_id: str) -> RecordDict | Error | None:
         """Return the content of the reply with its arrays, an error, or None if the request was sent again."""
         link = sent.channel.nodes[sent.node]
+        self.traffic.worked(sent.node, time.monotonic() - sent.at)
         try:
             if reply.has_error():
                 if link.has_agreed:
@@ -238,6 +242,7 @@ class CompressedGrid(Grid):
                 return None
             link.has_agreed = True
             self.traffic.sent[sent.kind, "up"] += size_of(reply.content)
+            self.traffic.own.reply(reply.content)
             envelope = Envelope.from_bytes(frame.body, sent.channel.agreement.layout.schema)
             try:
                 answer = link.reply(envelope, sent.version)
@@ -249,6 +254,7 @@ class CompressedGrid(Grid):
             _log.warning("the reply of node %d is refused: %s", sent.node, refusal(error))
             return Error(_ERROR, f"{_REFUSAL}node {sent.node}: {refusal(error)}")
         self._count_dense(sent.kind, "up", content)
+        self.traffic.own_dense.reply(content)
         return content
 
     def _frame(self, reply: Message, sent: _Sent) -> Frame:
@@ -267,11 +273,12 @@ class CompressedGrid(Grid):
             raise WireError(f"it asked three times for the same request ({reason})")
         link = sent.channel.nodes[sent.node]
         envelope = link.again(sent.model) if link.has_agreed else link.request(sent.model, sent.version)
+        sent = replace(sent, retries=sent.retries + 1, at=time.monotonic())
         (message_id,) = self._inner.push_messages([self._outgoing(sent, envelope)])
         if not message_id:
             raise WireError("the request could not be sent again")
         self.traffic.counts["sent again"] += 1
-        self._waiting[message_id] = replace(sent, retries=sent.retries + 1)
+        self._waiting[message_id] = sent
         self._renamed[first_id] = message_id
 
     def _content(self, reply: Message, frame: Frame, answer: Answer, sent: _Sent) -> RecordDict:
@@ -295,6 +302,8 @@ class CompressedGrid(Grid):
             kind = reply.metadata.message_type.partition(".")[0]
             self._count_dense(kind, "up", reply.content)
             self.traffic.sent[kind, "up"] += size_of(reply.content)
+            self.traffic.own.reply(reply.content)
+            self.traffic.own_dense.reply(reply.content)
 
     def _count_dense(self, kind: str, way: Any, content: RecordDict) -> None:
         self.traffic.dense[kind, way] += size_of(content)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from fedreuse.deploy.flower.own_traffic import OwnTraffic
+from fedreuse.deploy.flower.private import speaks_http
 
 if TYPE_CHECKING:
     from flwr.app import RecordDict
@@ -23,19 +27,46 @@ def size_of(content: RecordDict) -> int:
 
 @dataclass
 class Traffic:
-    """Bytes of records so far.
+    """Bytes so far.
 
     Attributes:
-        sent: Bytes that crossed, by kind (`train`, `evaluate`, `first contact`, `agreement`, ...) and direction.
-        dense: Bytes of the same messages as the strategy and the app wrote them.
-        messages: Number of messages by direction, with those that were sent again.
-        objects: Number of objects in them by direction; Flower sends each with a request of its own.
-        dense_objects: Objects of the messages as the strategy and the app wrote them.
+        sent: Bytes of the records that crossed, by kind (`train`, `evaluate`, `first contact`, `agreement`, ...) and
+            direction.
+        dense: Bytes of the records of the same messages as the strategy and the app wrote them.
+        counts: Number of messages to nodes, and of those that were sent again.
+        own: What Flower adds to the records that crossed.
+        own_dense: What Flower adds to the same messages as they were written.
     """
 
     sent: Counter[tuple[str, Way]] = field(default_factory=Counter)
     dense: Counter[tuple[str, Way]] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
+    own: OwnTraffic = field(default_factory=OwnTraffic)
+    own_dense: OwnTraffic = field(default_factory=OwnTraffic)
+    _began: dict[int, float] = field(default_factory=dict)
+    _busy: Counter[int] = field(default_factory=Counter)
+
+    def down(self, node: int, content: RecordDict, written: RecordDict | None) -> None:
+        """Count a request to a node; `written` is the message of the strategy, None if it is sent again."""
+        self._began.setdefault(node, time.monotonic())
+        self.own.request(content)
+        if written is not None:
+            self.own_dense.request(written)
+
+    def worked(self, node: int, seconds: float) -> None:
+        """Note the time from a request to its reply; a node asks for messages every 3 s, so it began 1.5 s later."""
+        self._busy[node] += max(0.0, seconds - 1.5)  # type: ignore[assignment]  # a counter of seconds
+
+    def added_by_flower(self) -> dict[str, dict[str, int]] | None:
+        """Return an estimate of the bytes that Flower adds, `sent` and `uncompressed`; None if it does not use HTTP."""
+        if not self._began or not speaks_http():
+            return None
+        now = time.monotonic()
+        seconds = {node: now - began for node, began in self._began.items()}
+        idle = {node: max(0.0, total - self._busy[node]) for node, total in seconds.items()}
+        for own in (self.own, self.own_dense):
+            own.idle_seconds = idle
+        return {"sent": self.own.estimate(seconds), "uncompressed": self.own_dense.estimate(seconds)}
 
     def total(self, way: Way) -> int:
         """Return the bytes that crossed in a direction."""
@@ -47,17 +78,17 @@ class Traffic:
 
     def lines(self) -> list[str]:
         """Return a table for a log."""
-        kinds = sorted({kind for kind, _ in self.sent})
-        rows = [f"{kind:<15}{self.sent[kind, 'down']:>15,}{self.sent[kind, 'up']:>15,}" for kind in kinds]
-        total, dense = (
-            f"{name:<15}{down:>15,}{up:>15,}"
-            for name, down, up in (
-                ("all", self.total("down"), self.total("up")),
-                ("uncompressed", self.total_dense("down"), self.total_dense("up")),
-            )
-        )
-        shares = "".join(f"{self.total(way) / max(1, self.total_dense(way)):>15.2%}" for way in WAYS)
-        return [f"{'bytes':<15}{'down':>15}{'up':>15}", *rows, total, dense, f"{'share':<15}{shares}"]
+        kinds, added = sorted({kind for kind, _ in self.sent}), self.added_by_flower()
+        rows = [(kind, self.sent[kind, "down"], self.sent[kind, "up"]) for kind in kinds]
+        sent, dense = ({way: count(way) for way in WAYS} for count in (self.total, self.total_dense))
+        if added is not None:
+            rows.append(("Flower's own", added["sent"]["down"], added["sent"]["up"]))
+            sent = {way: sent[way] + added["sent"][way] for way in WAYS}
+            dense = {way: dense[way] + added["uncompressed"][way] for way in WAYS}
+        rows += [("all", sent["down"], sent["up"]), ("without fedreuse", dense["down"], dense["up"])]
+        shares = "".join(f"{sent[way] / max(1, dense[way]):>15.2%}" for way in WAYS)
+        table = [f"{name:<17}{down:>15,}{up:>15,}" for name, down, up in rows]
+        return [f"{'bytes':<17}{'down':>15}{'up':>15}", *table, f"{'share':<17}{shares}"]
 
     def to_plain(self) -> dict[str, Any]:
         """Return the numbers as plain data, for JSON."""
@@ -66,4 +97,9 @@ class Traffic:
             kinds = sorted({kind for kind, _ in counter})
             return {kind: {way: counter[kind, way] for way in WAYS} for kind in kinds}
 
-        return {"sent": table(self.sent), "uncompressed": table(self.dense), "counts": dict(self.counts)}
+        return {
+            "sent": table(self.sent),
+            "uncompressed": table(self.dense),
+            "added_by_flower": self.added_by_flower(),
+            "counts": dict(self.counts),
+        }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from flwr.app import Error, Message, RecordDict
 
-__all__ = ["remade"]
+__all__ = ["remade", "speaks_http"]
 
 
 def remade(reply: Message, content: RecordDict | Error, message_id: str) -> Message:
@@ -19,3 +20,11 @@ def remade(reply: Message, content: RecordDict | Error, message_id: str) -> Mess
     reply.metadata.__dict__["_reply_to_message_id"] = message_id
     made: Message = make(content, metadata=reply.metadata)
     return made
+
+
+def speaks_http() -> bool:
+    """Return whether SuperNodes of this version of Flower speak HTTP, as since 1.41; earlier ones speak gRPC."""
+    try:
+        return find_spec("flwr.supernode.fleet_http_connection") is not None
+    except ModuleNotFoundError:
+        return False
