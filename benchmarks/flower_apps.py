@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.meter.transport_meter import TransportMeter
+from fedreuse.lab.bench.results import made_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 rows.append(measure(name, options.rounds, budget, folder))
             sys.stderr.write(json.dumps(rows[-1]) + "\n")
     if options.out is not None:
-        options.out.write_text(json.dumps(rows, indent=1) + "\n")
+        made_now("flower-apps", {"nodes": _NODES}, rows).write(options.out)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from fedreuse.studies.tuning.space_record import SPACE_FILE, read_space
 
 __all__ = [
     "age_alone",
+    "apps",
     "coding",
     "decisions",
     "expected_fresh",
@@ -353,3 +354,27 @@ def wire(name: str) -> list[Table]:
         "entropy: order 0, byte planes and mask by rows."
     )
     return [Table("Packed messages", headers, rows, legend)]
+
+
+def apps(name: str) -> list[Table]:
+    """Flower apps with their own strategy and with `Lean`, from `python -m benchmarks.flower_apps`."""
+    rows: list[Mapping[str, Any]] = bench.read(stored.BENCH / f"{name}.json").rows
+    before = {(row["app"], row["rounds"]): row for row in rows if row["budget"] is None}
+    lines = []
+    for row in (row for row in rows if row["budget"] is not None):
+        own = before[row["app"], row["rounds"]]
+        pairs = [(own["bytes"][way], row["bytes"][way]) for way in ("up", "down")]
+        lines.append(
+            (
+                f"`{row['app']}`", str(row["rounds"]), f"{row['budget']:g}",
+                *(f"{old / 1e6:.1f} → {new / 1e6:.2f} (1/{old / new:.0f})" for old, new in pairs),
+                *(f"{own['scores'][at]:.3f} → {row['scores'][at]:.3f}" for at in ("clients", "server")),
+                f"{own['seconds']:.0f} → {row['seconds']:.0f}",
+            )
+        )  # fmt: skip
+    headers = ("app", "rounds", "budget", "MB up", "MB down", "accuracy at clients", "at the server", "seconds")
+    legend = (
+        "Three nodes; TCP payload of the whole run, with Flower's requests, polling and the download of the app. "
+        "One run each, on a shared machine."
+    )
+    return [Table("Flower apps before and after", headers, tuple(lines), legend)]

@@ -107,7 +107,12 @@ federation = QuadraticFederation.draw(4, QuadraticTraining(lr=0.05), seed=3)
 strategy = FedReuseStrategy("fed_ef", min_available_nodes=4, fraction_evaluate=0.0)
 with tempfile.TemporaryDirectory() as folder:
     strategy.start(AppGrid(Path(folder), quadratic_app(federation), 4), record_of(federation), 2)
-print(len(strategy.ledger.rows))
+    from flwr.serverapp.strategy import FedAvg
+    from fedreuse.deploy import Lean, compression_mod
+    from tests.deploy import compressed_app
+    lean = Lean(FedAvg(**compressed_app.FLOWER), budget=0.3)
+    compressed_app.run(lean, Path(folder) / "lean", rounds=2)
+print(min(len(strategy.ledger.rows), lean.traffic.total("up")))
 """
 
 

@@ -1,103 +1,88 @@
-"""The worked example of an existing app: five lines changed, the same app, less traffic; run as it is shipped."""
+"""The apps of examples/quickstarts: four lines changed, less traffic; in this process and on real nodes."""
 
 from __future__ import annotations
 
-import difflib
 import json
-import subprocess
+import shutil
 import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from flwr.app import Array, ArrayRecord, Context, RecordDict
+from flwr.app import Context, RecordDict
 
+from benchmarks.flower_apps import APPS, CHANGES, change, measure
 from fedreuse.deploy.flower.counting_grid import CountingGrid
 from tests.deploy.app_grid import AppGrid
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "flower_app"
-
-
-def texts(name: str) -> dict[str, list[str]]:
-    paths = [path for path in sorted((EXAMPLE / name).rglob("*")) if path.suffix in (".py", ".toml")]
-    return {str(path.relative_to(EXAMPLE / name)): path.read_text().splitlines() for path in paths}
-
-
-def test_five_lines_change() -> None:
-    before, after = texts("before"), texts("after")
-    assert before.keys() == after.keys()
-    changed = [
-        line
-        for path in before
-        for line in difflib.unified_diff(before[path], after[path], lineterm="", n=0)
-        if line.startswith("+") and not line.startswith("+++")
-    ]
-    assert len(changed) == 5, changed
-
-
-def test_the_document_shows_the_difference() -> None:
-    shown = (EXAMPLE.parents[1] / "docs" / "how-to" / "flower-app.md").read_text()
-    before, after = texts("before"), texts("after")
-    for path in before:
-        for line in difflib.unified_diff(before[path], after[path], lineterm="", n=0):
-            if line[0] in "+-" and not line.startswith(("+++", "---")):
-                assert line in shown
+NODES, ROUNDS = 2, 5
+CONFIG = {"fraction-evaluate": 1.0, "local-epochs": 1, "batch-size": 32, "min-nodes": NODES}
 
 
 class Here(AppGrid):
-    """The example's nodes in this process."""
+    """The nodes of an app in this process."""
 
     def _context(self, node: int) -> Context:
         context = super()._context(node)
-        context.run_config = {"num-clients": 2, "local-epochs": 1}
+        context.run_config, context.node_config["num-partitions"] = dict(CONFIG), NODES
         return context
 
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Both folders hold a package of the same name."""
+    loaded: list[str] = []
 
-    def loaded(name: str) -> tuple[Any, Any]:
+    def load(folder: Path) -> tuple[Any, Any]:
+        (package,) = [path.parent.name for path in folder.glob("*/task.py")]
+        loaded.append(package)
         forget()
-        monkeypatch.syspath_prepend(str(EXAMPLE / name))
-        return import_module("digits_app.server_app"), import_module("digits_app.client_app")
+        monkeypatch.syspath_prepend(str(folder))
+        return import_module(f"{package}.server_app"), import_module(f"{package}.client_app")
 
     def forget() -> None:
-        for module in [module for module in sys.modules if module.partition(".")[0] == "digits_app"]:
+        for module in [module for module in sys.modules if module.partition(".")[0] in loaded]:
             del sys.modules[module]
 
-    yield loaded
+    yield load
     forget()
 
 
 @pytest.mark.slow
-def test_both_learn_and_the_changed_one_sends_less(load: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["batchnorm", "numpy"])
+def test_it_learns_and_sends_less(name: str, load: Any, tmp_path: Path) -> None:
     torch.set_num_threads(1)  # as everywhere in the suite: threads that wait for each other are slower than one
     sizes = {}
-    for name in ("before", "after"):
-        server, client = load(name)
-        grid = CountingGrid(Here(tmp_path / name, client.app, 2))
-        config = {"num-clients": 2, "num-rounds": 3, "learning-rate": 0.05, "model-file": str(tmp_path / name)}
+    for form in ("before", "after"):
+        folder = shutil.copytree(APPS / name, tmp_path / form / "app")
+        if form == "after":
+            change(folder, 0.15)
+        server, client = load(folder)
+        grid, result = CountingGrid(Here(tmp_path / form, client.app, NODES)), tmp_path / f"{form}.json"
+        config = {**CONFIG, "num-server-rounds": ROUNDS, "learning-rate": 0.1, "result-file": str(result)}
         server.app(grid, Context(run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=config))
-        sizes[name] = grid.num_bytes
-        arrays = dict(np.load(f"{tmp_path / name}.npz"))
-        record = ArrayRecord({key: Array(array) for key, array in arrays.items()})
-        assert server.evaluate(3, record)["accuracy"] > 0.5  # ten classes
-    assert sizes["after"]["train", "up"] < 0.12 * sizes["before"]["train", "up"]
-    assert sizes["after"]["train", "down"] < 0.6 * sizes["before"]["train", "down"]
+        assert min(json.loads(result.read_text()).values()) > 0.7  # ten classes
+        sizes[form] = {way: sum(n for (_, to), n in grid.num_bytes.items() if to == way) for way in ("down", "up")}
+    for way in ("down", "up"):
+        assert sizes["after"][way] < 0.17 * sizes["before"][way]
+
+
+def test_the_guide_shows_the_changed_lines() -> None:
+    shown = (APPS.parents[1] / "docs" / "how-to" / "flower-app.md").read_text()
+    for replacements in CHANGES.values():
+        for old, new in replacements:
+            for line in set(new.splitlines()) - set(old.splitlines()):
+                assert f"+{line.partition(', folder')[0].format(budget=0.05)}" in shown
 
 
 @pytest.mark.slow
 @pytest.mark.deploy
-def test_on_a_real_federation() -> None:
-    command = [sys.executable, str(EXAMPLE / "run.py"), "--rounds", "2", "--nodes", "2", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    for level in ("records", "TCP payload"):
-        assert found["after"][level]["up"] < 0.5 * found["before"][level]["up"]
-        assert found["before"]["TCP payload"]["up"] > found["before"]["records"]["up"]
+def test_the_report_agrees_with_a_relay_outside_the_process(tmp_path: Path) -> None:
+    row = measure("numpy", 4, 0.2, tmp_path)
+    report = row["ledger"]
+    for way in ("down", "up"):
+        claimed = sum(kind[way] for kind in report["sent"].values()) + report["added_by_flower"]["sent"][way]
+        assert claimed == pytest.approx(row["bytes"][way], rel=0.03)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from flwr.app import ConfigRecord, Error, Message, RecordDict
+from importlib.metadata import version
 
-from fedreuse.deploy.flower.private import remade
+from flwr.app import ConfigRecord, Error, Message, RecordDict
+from packaging.version import Version
+
+from fedreuse.deploy.flower.private import remade, speaks_http
 
 
 def test_a_reply_is_remade_with_other_content_and_another_id() -> None:
@@ -14,3 +17,7 @@ def test_a_reply_is_remade_with_other_content_and_another_id() -> None:
     assert list(made.content) == ["new"]
     assert (made.metadata.src_node_id, made.metadata.reply_to_message_id) == (7, "first")
     assert remade(reply, Error(2, "why"), "first").error.reason == "why"
+
+
+def test_the_transport_of_the_installed_version() -> None:
+    assert speaks_http() == (Version(version("flwr")) >= Version("1.41"))

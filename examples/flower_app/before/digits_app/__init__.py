@@ -1,1 +1,0 @@
-"""An ordinary Flower app."""
