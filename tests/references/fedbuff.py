@@ -48,3 +48,51 @@ def arrival_order(
             arrived.append((client, at_work.pop(client)[1]))
         order.append(arrived)
     return order
+
+
+def ca2fl(start: np.ndarray, order: Order, train: Train, num_clients: int, server_lr: float = 1.0) -> list[np.ndarray]:
+    """Cached update calibration, with the sum over all clients taken afresh in every step."""
+    models = [start]
+    h = np.zeros((num_clients, len(start)))
+    for arrivals in order:
+        new = {client: train(client, asked, models[asked - 1]) for client, asked in arrivals}
+        v = h.mean(axis=0) + sum(new[client] - h[client] for client in new) / len(new)
+        for client, update in new.items():
+            h[client] = update
+        models.append(models[-1] + server_lr * v)
+    return models
+
+
+def fedasync(start: np.ndarray, order: Order, train: Train, alpha: float, exponent: float) -> list[np.ndarray]:
+    """The client's model is mixed into the server's."""
+    models = [start]
+    for t, ((client, asked),) in enumerate(order, start=1):
+        received = models[asked - 1]
+        share = alpha * (t - asked + 1) ** -exponent
+        models.append((1 - share) * models[-1] + share * (received + train(client, asked, received)))
+    return models
+
+
+def fedreuse_async(
+    start: np.ndarray,
+    order: Order,
+    at_work: Sequence[Sequence[int]],
+    train: Train,
+    examples: np.ndarray,
+    rho: float,
+    max_age: int,
+) -> list[np.ndarray]:
+    """Clients that were at work when the round began, and still are, count with their decayed caches."""
+    models = [start]
+    cache: dict[int, tuple[np.ndarray, int]] = {}
+    for t, (arrivals, busy) in enumerate(zip(order, at_work, strict=True), start=1):
+        terms = {client: (train(client, asked, models[asked - 1]), asked) for client, asked in arrivals}
+        new = dict(terms)
+        for client in busy:
+            if client not in new and client in cache and t - cache[client][1] < max_age:
+                terms[client] = cache[client]
+        total = sum(examples[client] for client in terms)
+        direction = sum(examples[c] / total * rho ** (t - trained) * update for c, (update, trained) in terms.items())
+        models.append(models[-1] + direction)
+        cache |= new
+    return models

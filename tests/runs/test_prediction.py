@@ -96,6 +96,15 @@ def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("method", [{"name": "fedbuff", "buffer": 2}, {"name": "fedasync"}])
+def test_asynchronous_time_follows_the_order_of_arrivals(method: dict[str, object], tmp_path: Path) -> None:
+    lines = {"name": "profile", "up": {"low": 1e4, "high": 2e5}, "down": "1mbit", "compute": "1mflops"}
+    config = tiny(devices=lines, method=method, rounds={"count": 8, "cohort": 4})
+    found, directory = predict(config), run(config, tmp_path / "run")
+    assert found.simulated_seconds == pytest.approx(directory.summary["simulated_seconds"], rel=0.02)  # dropped batches
+    assert found.down_bytes == directory.summary["communication"]["messages"]["down_bytes"]
+
+
 @pytest.mark.parametrize("rounds", [{}, {"cohort": 5, "wait_for": 3}, {"cohort": 6, "deadline": 3.0}])
 def test_simulated_time_is_exact_where_sizes_are(rounds: dict[str, float], tmp_path: Path) -> None:
     lines = {"name": "profile", "up": {"low": 1e4, "high": 2e5}, "down": "1mbit", "compute": "1mflops"}

@@ -2,7 +2,8 @@
 
 A rehearsal measures bytes and times of single messages and steps; the run's schedule says how often each occurs. The
 prediction ignores faults and resynchronisation. Where scores decide which clients train, it is made twice: for as many
-and for as few trainings as the schedule allows.
+and for as few trainings as the schedule allows. Of asynchronous methods a reply is counted for every request, and the
+server's caches are not counted.
 """
 
 from __future__ import annotations
@@ -121,6 +122,10 @@ def predict(config: RunConfig) -> Prediction:
     ]
     rehearsal, method = rehearse(federation), federation.recipe.method
     per_example = _validation_seconds(federation)
+    if method.needs.asynchronous:
+        asked, seconds = _at_their_own_pace(federation, cohorts, rehearsal)
+        costs = _costs(federation, asked, method.attendance(asked, is_busy=True), rehearsal, per_example)
+        return replace(costs, simulated_seconds=seconds, too_slow={})
     busy, idle = (
         _costs(federation, cohorts, method.attendance(cohorts, is_busy=is_busy), rehearsal, per_example)
         for is_busy in (True, False)
@@ -184,6 +189,32 @@ def _bytes(visits: list[tuple[int, int, bool]], rehearsal: Rehearsal, dense: int
         found.append((crossed.down + min(rehearsal.missed * away, max(0.0, dense - crossed.down)), crossed.up))
         last[client] = number
     return found
+
+
+def _at_their_own_pace(
+    federation: Federation, cohorts: Sequence[Cohort], rehearsal: Rehearsal
+) -> tuple[list[Cohort], float]:
+    """Return the clients that an asynchronous method asks in each round, and the time of all rounds."""
+    clock, local, buffer = federation.clock(), federation.config.local, federation.recipe.method.needs.buffer
+    assert clock is not None
+    now, under_way, asked = 0.0, dict[int, float](), []
+    for cohort in cohorts:
+        idle = [client for client in cohort.clients if client not in under_way]
+        waiting = [idle[at] for at in cohort.rng("order of requests").permutation(len(idle))]
+        clients: list[int] = []
+        crossed = rehearsal.first if cohort.round_number == 1 else rehearsal.further
+        for _ in range(buffer):
+            for _ in range(min(len(waiting), len(cohort.clients) - len(under_way))):
+                clients.append(client := waiting.pop())
+                flops = local.epochs * int(federation.population.examples[client]) * rehearsal.flops_per_example
+                sizes = round(crossed.down), round(flops), round(crossed.up)
+                under_way[client] = clock.fleet.device(client).timing(now, *sizes).arrived
+            if under_way:
+                time, client = min((time, client) for client, time in under_way.items())
+                del under_way[client]
+                now = max(now, time)
+        asked.append(replace(cohort, clients=tuple(sorted(clients))))
+    return asked, now
 
 
 def _simulated(

@@ -24,6 +24,7 @@ from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.rounds import run_round
 from fedreuse.engine.state.client_store import MemoryStore
 from fedreuse.engine.state.records import ServerRecord
+from fedreuse.methods.averaging import AveragingServer
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -99,6 +100,8 @@ def rehearse(federation: Federation) -> Rehearsal:
     if federation.config.task.clients < 3 * federation.config.rounds.cohort or not between:
         between += early
     method, schema, seed = federation.method, federation.schema, federation.config.seed
+    if method.server.is_asynchronous:  # its messages are those of FedAvg, without waiting for arrivals
+        method = replace(method, server=AveragingServer())
     store, ledger = MemoryStore(), Ledger()
     site = federation.site(store)
     executor = SerialExecutor(replace(site, faults=NoFaults(), trainer=lambda *where: _Short(site.trainer(*where))))
