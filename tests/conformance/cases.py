@@ -110,7 +110,7 @@ CASES = [
     Case("fedavg", downlink={"name": "broadcast", "codec": TOP_K}),
     Case("fedavg", uplink=FEEDBACK, downlink={"name": "broadcast", "codec": QSGD, "last": 2}),
     Case("dg_fedreuse", {"gate": PROXY}, uplink=TOP_K, downlink={"name": "broadcast", "codec": TOP_K}, says=SCORED),
-    Case("lean", {"budget": 0.75}),
+    Case("lean", {"budget": 0.8}),
     Case("lean", {"budget": 0.9}),
     Case("lean", {"budget": 1.0}),
     Case("lean", {"budget": 0.9, "server_memory": "shared"}),

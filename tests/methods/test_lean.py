@@ -30,6 +30,7 @@ from fedreuse.engine.state.records import ClientRecord
 from fedreuse.methods.aliases import FedAvg
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.lean import Lean
+from fedreuse.methods.server_steps.damped import DampedStep
 from fedreuse.methods.server_steps.momentum import MomentumStep
 from fedreuse.methods.server_steps.moving_average import MovingAverageStep
 from fedreuse.runs.federation import assemble
@@ -69,27 +70,28 @@ def test_a_budget_by_hand() -> None:
     assert 0 <= both * 0.02 / 4 - up < header
     assert 0 <= both * 0.02 * 3 / 4 * 600 / 590 - down < 2 * header
     assert found.downlink["model"].start == "initial"  # type: ignore[attr-defined]
-    assert found.method == Averaging(step=MovingAverageStep(0.7))
+    assert found.method == Averaging(step=MovingAverageStep(0.7, DampedStep()))
 
 
 def test_the_bytes_of_the_weights_by_hand() -> None:
     # dense messages of 400,048 and 400,050 bytes, 600 of each: 0.02 of them are 9,601,176 bytes. A reply: a quarter of
-    # that / 600 = 4,000 bytes, of which 65 are not weights and 2 are for a longer count. A request: three quarters
-    # without 10 empty ones of 73 bytes, / 590 = 12,203, less 73 and 4: it has room for more than 65,535 coordinates
+    # that / 600 = 4,000 bytes, of which 80 are not weights (15 of them the slope) and 2 are for a longer count. A
+    # request: three quarters without 10 empty ones of 73 bytes, / 590 = 12,203, less 73 and 4: it has room for
+    # more than 65,535 coordinates
     found = Lean(0.02).resolve(SCOPE)
     reply, request = (codec_of(link) for link in (found.uplink["update"], found.downlink["model"]))
-    assert (reply.bytes, request.bytes) == (4000 - 65 - 2, 12_203 - 73 - 4)
+    assert (reply.bytes, request.bytes) == (4000 - 80 - 2, 12_203 - 73 - 4)
     # the search begins at five coordinates per four bytes
     ratios = [codec_of(codec_of(fit)).ratio for fit in (reply, request)]
-    assert ratios == pytest.approx([5 * 3933 / 400_000, 5 * 12_126 / 400_000], rel=1e-12)
+    assert ratios == pytest.approx([5 * 3918 / 400_000, 5 * 12_126 / 400_000], rel=1e-12)
 
 
 def test_the_smallest_budget_by_hand() -> None:
-    # dense 230 and 232 bytes; the smallest request has 159, the smallest reply 151: 310 / 462 = 0.67099
+    # dense 230 and 232 bytes; the smallest request has 159, the smallest reply 151 and a slope: 325 / 462 = 0.70346
     scope = Scope(quadratic_schema(), clients=50, cohort=10, rounds=60)
-    Lean(0.671).resolve(scope)
-    with pytest.raises(ConfigError, match=r"from 0\.671,"):
-        Lean(0.67).resolve(scope)
+    Lean(0.7035).resolve(scope)
+    with pytest.raises(ConfigError, match=r"from 0\.7035,"):
+        Lean(0.7034).resolve(scope)
 
 
 @pytest.mark.slow
@@ -248,8 +250,8 @@ def test_nothing_stands_around_it(name: str) -> None:
 def test_momentum_changes_the_server_step_alone() -> None:
     plain, moved = (Lean(0.02, momentum).resolve(SCOPE) for momentum in (0.0, 0.3))
     assert (plain.uplink, plain.downlink) == (moved.uplink, moved.downlink)
-    assert plain.method == Averaging(step=MovingAverageStep(0.7))
-    assert moved.method == Averaging(step=MovingAverageStep(0.7, MomentumStep(1.0, 0.3)))
+    assert plain.method == Averaging(step=MovingAverageStep(0.7, DampedStep()))
+    assert moved.method == Averaging(step=MovingAverageStep(0.7, DampedStep(MomentumStep(1.0, 0.3))))
     without, zero = ({"name": "lean", "budget": 0.9, **more} for more in ({}, {"momentum": 0.0}))
     assert tiny(method=without).run_id == tiny(method=zero).run_id != tiny(method={**without, "momentum": 0.3}).run_id
     with pytest.raises(ConfigError, match=r"method\.momentum must be in \[0, 1\), got 1"):
@@ -259,7 +261,7 @@ def test_momentum_changes_the_server_step_alone() -> None:
 def test_without_the_moving_average_the_last_model_is_evaluated() -> None:
     last, average = (Lean(0.02, moving_average=beta).resolve(SCOPE) for beta in (0.0, 0.7))
     assert (last.uplink, last.downlink) == (average.uplink, average.downlink)
-    assert last.method == FedAvg()
+    assert last.method == Averaging(step=DampedStep())
     with pytest.raises(ConfigError, match=r"method\.moving_average must be in \[0, 1\), got 1"):
         tiny(method={"name": "lean", "budget": 0.9, "moving_average": 1.0})
 

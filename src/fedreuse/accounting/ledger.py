@@ -100,6 +100,8 @@ class Ledger:
         rows: Envelopes and measurements.
         events: Outcomes of the selected clients.
         counts: Sums of the counts that a method records.
+        lags: By round, the mean distance between the server's model and those that its clients hold after the request,
+            where the downlink keeps them.
         meter: Returns the measurements since the previous call; None without a meter.
         warn: Called with a message about each refused reply; ignored by default.
     """
@@ -107,6 +109,7 @@ class Ledger:
     rows: list[LedgerRow] = field(default_factory=list)
     events: list[EventRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    lags: dict[int, float] = field(default_factory=dict)
     meter: Callable[[], Iterable[Measured]] | None = None
     warn: Callable[[str], object] = str  # `str` has no effect
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fedreuse.core.tensors import Tensors
 
 __all__ = [
-    "EMPTY", "LOST", "Answer", "ClientId", "Conversation", "Event", "Events", "Message", "Outcome", "Replies",
+    "EMPTY", "LOST", "Answer", "ClientId", "Conversation", "Event", "Events", "Lag", "Message", "Outcome", "Replies",
     "Requests", "Value",
 ]  # fmt: skip
 
@@ -64,6 +64,36 @@ class Answer:
         return f"{self.kind} ({', '.join([*self.groups, *values]) or 'nothing'})"
 
 
+@dataclass(frozen=True)
+class Lag:
+    """Euclidean distance between the server's model and the one that a client holds, before and after a request.
+
+    Args:
+        before: The distance before the request.
+        after: The distance after it, which a lossless downlink makes 0.
+        is_shared: True if all clients hold the same tensors, which change once per round and not once per request.
+
+    Example:
+        >>> from fedreuse.core.message import Lag
+        >>> Lag(before=2.0, after=0.5).rate(participation=0.2)
+        0.6000000000000001
+    """
+
+    before: float
+    after: float
+    is_shared: bool = False
+
+    def rate(self, participation: float) -> float | None:
+        """Return the rate per round at which the held model follows; None if it holds the server's model.
+
+        A client that is asked with probability p per round and keeps a share rho of the distance holds an average of
+        past models that is rho / (p (1 - rho)) rounds old.
+        """
+        if not self.after:
+            return None
+        return (1.0 if self.is_shared else participation) * max(0.0, self.before - self.after) / self.after
+
+
 @dataclass(frozen=True, eq=False)
 class Message:
     """A request or a reply: a kind, groups of named tensors, and a few small values.
@@ -76,6 +106,7 @@ class Message:
             group uses the held one, so the model is sent only once.
         answers: The replies that a request accepts; any other is refused before the server half receives it. They are
             not sent. A request without them accepts any reply.
+        lag: Of a reply at the server, the lag of the client's model; None if the downlink keeps no model. Not sent.
 
     Example:
         >>> from fedreuse import Answer, Message
@@ -89,6 +120,7 @@ class Message:
     values: Mapping[str, Value] = field(default_factory=lambda: EMPTY)
     keep: bool = False
     answers: tuple[Answer, ...] = ()
+    lag: Lag | None = None
 
 
 @dataclass(frozen=True)

@@ -285,6 +285,16 @@ class Link(ABC):
     def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
         """Return the tensors that `receive` will deliver, computed from the sender's new state."""
 
+    def held(self, state: Any, context: LinkContext) -> Tensors | None:
+        """Return the tensors that the receiver holds; None (the default) if the sender does not keep them.
+
+        Args:
+            state: The sender's state, or the shared state of a link that `sends_shared`.
+            context: The context of the transfer.
+        """
+        del state, context
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class Method:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
-from math import isfinite
+from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -18,11 +18,11 @@ from fedreuse.compression.links.plain import Plain
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import NotHeld, WireError, refusal
 from fedreuse.core.local_trainer import Work
-from fedreuse.core.message import Answer, Message
+from fedreuse.core.message import Answer, Lag, Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
 from fedreuse.core.randomness import deferred, stream
-from fedreuse.core.tensors import dot
+from fedreuse.core.tensors import dot, sub
 from fedreuse.engine.executors.executor import Reply
 from fedreuse.engine.state.records import ClientMemory, ClientRecord, Contact, Flight, Kept, MemoryLost, ServerRecord
 
@@ -79,6 +79,7 @@ class _Asked:
     answers: tuple[Answer, ...]
     round_number: int
     exchange: int
+    lag: Lag | None = None
 
 
 class ServerPort:
@@ -106,6 +107,9 @@ class ServerPort:
         self._shared = dict(record.shared)
         self._broadcast: dict[str, Tensors] = {}
         """The tensors of each group that `Link.share` saw last."""
+        self._shared_lag: Lag | None = None
+        self.lags: dict[int, Lag] = {}
+        """Lag of the model of every client that was sent one, where the link keeps what the client holds."""
         self._tentative: dict[int, _Asked] = {}
         self._kept: dict[int, Mapping[str, Tensors]] = {}
         self._is_channel = is_channel
@@ -217,6 +221,7 @@ class ServerPort:
         contact = self._contact(client)
         parcels: dict[str, Parcel | None] = {}
         states, held = {}, dict(self._kept.get(client, {}))
+        lag: Lag | None = None
         for group, tensors in message.groups.items():
             link = self._method.downlink.get(group, _DENSE)
             # Without memory, a parcel depends on the tensors only and is encoded once for all clients. A link with
@@ -230,6 +235,9 @@ class ServerPort:
                 parcel, after = link.send(tensors, contact.downlink.get(group), context)
                 delivered = link.delivered(parcel, after, context) if self._delivers else None
                 shared[key] = parcel, after, delivered
+                if group == "model" and link.has_memory:
+                    ends = contact.downlink.get(group), after
+                    lag = self._shared_lag if link.sends_shared else _lag(link, tensors, ends, context)
             parcels[group], after, delivered = shared[key]
             if after is not None:
                 states[group] = after
@@ -240,17 +248,21 @@ class ServerPort:
             message.kind, self.round_number, self.exchange, contact.ack, contact.durable_at(self._durable),
             message.keep, parcels, message.values,
         )  # fmt: skip
+        if lag is not None:
+            self.lags[client] = lag
         return envelope, _Asked(
-            downlink, message.values, held, message.keep, message.answers, self.round_number, self.exchange
+            downlink, message.values, held, message.keep, message.answers, self.round_number, self.exchange, lag
         )
 
     def _share(self, link: Link, group: str, tensors: Tensors) -> Any:
         """Return the link state common to all clients; it advances once per broadcast, not once per receiver."""
         if link.has_memory and self._broadcast.get(group) is not tensors:
             context = replace(self._context(group, -1, "compression down", {}), initial=_initial(self._method, group))
-            shared = link.share(tensors, self._shared.get(group), context)
+            before = self._shared.get(group)
+            shared = link.share(tensors, before, context)
             if shared is not None:
                 self._shared[group] = shared
+                self._shared_lag = _lag(link, tensors, (before, shared), context) if group == "model" else None
             self._broadcast[group] = tensors
         return self._shared.get(group)
 
@@ -289,7 +301,7 @@ class ServerPort:
             self._contacts[client] = Contact(asked.exchange, durable, uplink, asked.downlink)
         if asked.keep:
             self._kept[client] = asked.held
-        return Message(envelope.kind, groups, envelope.values)
+        return Message(envelope.kind, groups, envelope.values, lag=asked.lag)
 
     def _check_numbers(self, client: int, group: str, tensors: Tensors) -> None:
         if group == BITS:
@@ -312,6 +324,21 @@ class ServerPort:
         number = self.round_number if round_number is None else round_number
         rng = deferred(lambda: stream(self._seed, f"{purpose} {group}", number, client))
         return LinkContext(self._schema.of_group(group), number, client, rng, values)
+
+
+def _lag(link: Link, tensors: Tensors, ends: tuple[Any, Any], context: LinkContext) -> Lag | None:
+    """Return the distances to the tensors that the client holds, by the sender's states before and after a request."""
+    before, after = (link.held(state, context) for state in ends)
+    if before is None or after is None or not before.schema == after.schema == tensors.schema:
+        return None
+    return Lag(_distance(tensors, before), _distance(tensors, after), link.sends_shared)
+
+
+def _distance(left: Tensors, right: Tensors) -> float:
+    if left is right:
+        return 0.0
+    away = sub(left, right)
+    return sqrt(dot(away, away))
 
 
 def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:

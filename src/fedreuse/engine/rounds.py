@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
+from statistics import mean
 from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import RunError
@@ -68,6 +69,8 @@ def run_round(  # noqa: PLR0913, PLR0917 - the parts of a federation, and its cl
             state, events = finished.value
             state = reduce(method.server.forget, sorted(port.forgotten), state)
             ledger.close(cohort.round_number, events)
+            if port.lags:
+                ledger.lags[cohort.round_number] = mean(lag.after for lag in port.lags.values())
             executor.end_round(port.acks())
             return port.finish(state)
 

@@ -6,8 +6,10 @@ w_t+1 = w_t + step(D_t)                          by default D_t itself
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from fedreuse.core.corrections import proximal
 from fedreuse.core.errors import require
@@ -16,6 +18,7 @@ from fedreuse.core.method import ClientHalf, MethodConfig, methods
 from fedreuse.core.model import Model, difference, from_groups, to_groups
 from fedreuse.core.needs import Needs
 from fedreuse.core.registry import part
+from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.core.values import value
 from fedreuse.methods.aggregators.aggregator import Aggregator, aggregators, fresh_contributions, judged
 from fedreuse.methods.aggregators.mean import Mean
@@ -31,8 +34,16 @@ if TYPE_CHECKING:
     from fedreuse.core.message import Conversation, Replies
     from fedreuse.core.method import BufferPolicy
     from fedreuse.core.population import Population, Weighting
+    from fedreuse.methods.aggregators.aggregator import Contribution
 
-__all__ = ["Averaging", "AveragingServer", "AveragingState", "TrainingClient", "average", "update_of", "updates_of"]
+__all__ = [
+    "Averaging", "AveragingServer", "AveragingState", "LastTraining", "SlopeClient", "TrainingClient", "average",
+    "update_of", "updates_of",
+]  # fmt: skip
+
+_SLOPE = "slope"
+_SAMPLE = 1 << 14
+"""Largest number of coordinates from which a client computes its slope."""
 
 
 @value
@@ -70,10 +81,11 @@ class Averaging(MethodConfig):
         """Corrections of local steps, for the proximal term."""
         return Needs(corrections=self.prox > 0)
 
-    def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient]:
+    def halves(self, buffers: BufferPolicy) -> tuple[AveragingServer, TrainingClient | SlopeClient]:
         """Return both halves; every client is fresh, so both buffer policies are the same arithmetic."""
         del buffers
-        return AveragingServer(self.step, self.aggregate), TrainingClient(self.prox)
+        client = SlopeClient(self.prox) if self.step.reads_slopes else TrainingClient(self.prox)
+        return AveragingServer(self.step, self.aggregate), client
 
 
 @dataclass(frozen=True)
@@ -91,12 +103,15 @@ class AveragingServer(SteppingServer[AveragingState]):
     def round(self, state: AveragingState, cohort: Cohort) -> Conversation[AveragingState]:
         """Send the model to the cohort; aggregate the replies that arrive."""
         # One message object for all clients: ports encode it once.
-        request = Message("train", to_groups(state.model, "model"), answers=(update_of(state.model),))
+        answer = replace(update_of(state.model), values={_SLOPE: float} if self.step.reads_slopes else {})
+        request = Message("train", to_groups(state.model, "model"), answers=(answer,))
         replies = yield dict.fromkeys(cohort.clients, request)
         events = tuple(Event(client, "fresh" if client in replies else "lost") for client in cohort.clients)
         if not replies:
             return state, Events(events)  # no reply arrived: the model is unchanged
         contributions = fresh_contributions(updates_of(replies, state.model), cohort)
+        if self.step.reads_slopes:
+            contributions = _with_slopes(contributions, replies, cohort)
         made = self.aggregate.aggregate(contributions, cohort, state.model.schema)
         model, step, num_kept = advance(self.step, state.model, made.direction, state.step, made.statistics)
         return AveragingState(model, step), Events(judged(events, made.verdicts), {"kept variances": num_kept})
@@ -121,6 +136,61 @@ class TrainingClient(ClientHalf[None]):
 
     def settle(self, state: None, delivered: Message) -> None:
         """Return None: the client keeps no state."""
+
+
+@value
+class LastTraining:
+    """A sample of the coordinates of the model that a client received last, and of its update."""
+
+    received: np.ndarray
+    update: np.ndarray
+
+    def slope_since(self, last: LastTraining | None) -> float:
+        """Return the g of update - last update = -g (received - last received), by least squares; 0 if undefined."""
+        if last is None or last.received.shape != self.received.shape:
+            return 0.0
+        moved, changed = self.received - last.received, self.update - last.update
+        square = float(np.sum(moved * moved))
+        return -float(np.sum(changed * moved)) / square if square else 0.0
+
+
+@dataclass(frozen=True)
+class SlopeClient(ClientHalf[LastTraining | None]):
+    """A client half that trains like `TrainingClient` and reports the slope of its updates; 0 with the first one."""
+
+    mu: float = 0.0
+
+    def init(self) -> None:
+        """Return None: nothing was trained yet."""
+
+    def answer(
+        self, request: Message, state: LastTraining | None, trainer: LocalTrainer
+    ) -> tuple[Message, LastTraining]:
+        """Train and reply with the update and its slope."""
+        reply, _ = TrainingClient(self.mu).answer(request, None, trainer)
+        now = LastTraining(_sampled(request.groups["model"]), _sampled(reply.groups["update"]))
+        return replace(reply, values={_SLOPE: now.slope_since(state)}), now
+
+
+def _sampled(tensors: Tensors) -> np.ndarray:
+    """Return evenly spaced coordinates, all of a small model, in double precision."""
+    values = to_dense(tensors).values
+    sampled: np.ndarray = values[:: max(1, -(-len(values) // _SAMPLE))].astype(np.float64)
+    sampled.flags.writeable = False  # states are values
+    return sampled
+
+
+def _with_slopes(
+    contributions: Mapping[int, Contribution], replies: Replies, cohort: Cohort
+) -> dict[int, Contribution]:
+    """Return the contributions with the clients' slopes and the rates at which their models follow the server's."""
+    participation = len(cohort.clients) / len(cohort.population)
+    completed = {}
+    for client, one in contributions.items():
+        lag, slope = replies[client].lag, replies[client].values[_SLOPE]
+        follows = None if lag is None else lag.rate(participation)
+        completed[client] = replace(one, follows=follows, slope=float(slope) or None)  # type: ignore[arg-type]  # as the answer says
+    return completed
 
 
 def average(updates: Mapping[int, Model], cohort: Cohort, weighting: Weighting, like: Model) -> Model:

@@ -31,6 +31,7 @@ from fedreuse.core.method import Resolved
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.aliases import FedAvg, FedAvgM
 from fedreuse.methods.byte_plan import BytePlan
+from fedreuse.methods.server_steps.damped import DampedStep
 from fedreuse.methods.server_steps.moving_average import MovingAverageStep
 
 if TYPE_CHECKING:
@@ -80,9 +81,8 @@ class Lean(Alias):
     def expand(self) -> Averaging:
         """Return averaging without links, which depend on the federation."""
         averaging = self._fedavg.expand()
-        if not self.moving_average:
-            return averaging
-        return replace(averaging, step=MovingAverageStep(self.moving_average, averaging.step))
+        step = DampedStep(averaging.step)
+        return replace(averaging, step=MovingAverageStep(self.moving_average, step) if self.moving_average else step)
 
     def smallest_budget(self, scope: Scope) -> float:
         """Return the smallest budget that a federation can reach, rounded up to four decimals."""
@@ -93,9 +93,8 @@ class Lean(Alias):
         plan = self._plan(scope)
         allowed = plan.allowances(self.budget)
         uplink, downlink = plan.uplink(allowed), plan.downlink(allowed)
-        # Averaging removes the noise of lossy links; without them the method must be exactly FedAvg.
-        is_lossy = bool(uplink or downlink)
-        return Resolved(self.expand() if is_lossy and self.moving_average else self._fedavg, uplink, downlink)
+        # Averaging and damping are for lossy links; without them the method must be exactly FedAvg.
+        return Resolved(self.expand() if uplink or downlink else self._fedavg, uplink, downlink)
 
     def _plan(self, scope: Scope) -> BytePlan:
-        return BytePlan(scope, is_shared=self.server_memory == "shared")
+        return BytePlan(scope, is_shared=self.server_memory == "shared", values={"slope": 0.5})

@@ -17,6 +17,7 @@ from fedreuse.engine.evaluation import start_evaluator
 from fedreuse.engine.executors.executor import TooFewReplies, WorkersLost
 from fedreuse.engine.rounds import run_round
 from fedreuse.runs.checkpoints import Checkpoints
+from fedreuse.runs.lag_watch import LagWatch
 from fedreuse.runs.scores import EarlyStopping, Scores
 from fedreuse.runs.summary import arrays_of, round_row, summarise
 from fedreuse.store.openings import RECORD_FILE
@@ -64,6 +65,7 @@ class LiveRun:
         self._config, self._schedule, self._secret = federation.config, schedule, secret
         self._stopping = EarlyStopping(self._config.rounds.patience, self.checkpoints.metrics())
         self._clock = federation.clock(directory.log)
+        self._lags = LagWatch(len(federation.population) / self._config.rounds.cohort, self.checkpoints.metrics())
         self._unsaved: list[dict[str, Any]] = []
 
     @contextmanager
@@ -115,6 +117,8 @@ class LiveRun:
             self.checkpoint()
             self.checkpoints.keep_copies(number, self._best_round)
         self.directory.log(_line(row))
+        if (warning := self._lags.note(row)) is not None:
+            self.directory.log(f"warning: {warning}")
         measured = {name: score for name, score in scores.items() if score is not None}
         if measured:
             audience.tell(Evaluated(number, measured))

@@ -54,6 +54,8 @@ def round_row(
     row["seconds"] = perf_counter() - began
     if live.federation.fleet is not None:
         row["simulated_seconds"] = live.record.seconds - simulated
+    if live.ledger.lags:
+        row["lag"] = live.ledger.lags.get(number)
     for name, traffic in savings(rows, events, live.reference, number).items():
         row[f"down_bytes ({name})"] = int(traffic.down[-1])
         row[f"up_bytes ({name})"] = int(traffic.up[-1])

@@ -107,6 +107,7 @@ class QuadraticFederation:
     has_buffers: bool = True
     poisoned: frozenset[tuple[int, int]] = frozenset()
     weights: Schema = _WEIGHTS
+    initial_scale: float = 1.0
 
     @classmethod
     def draw(
@@ -148,7 +149,7 @@ class QuadraticFederation:
     def initial(self) -> Model:
         """Initial model: weights drawn once per seed; means zero, variances one, as in BatchNorm."""
         schema = self.schema
-        drawn = stream(self.seed, "init").normal(0.0, 1.0, schema.weights.size)
+        drawn = stream(self.seed, "init").normal(0.0, self.initial_scale, schema.weights.size)
         weights = Tensors(schema.weights, drawn.astype(schema.weights.dtype))
         statistics = np.repeat([0.0, 1.0], _NUM_STATISTICS) if self.has_buffers else np.empty(0)
         return Model(weights, Tensors(schema.buffers, statistics.astype(schema.buffers.dtype)), zeros(schema.counters))

@@ -55,6 +55,10 @@ class AroundLink(Link):
         """Delegate to the wrapped link."""
         return self.link.receive(parcel, state, context)
 
+    def held(self, state: Any, context: LinkContext) -> Tensors | None:
+        """Delegate to the wrapped link."""
+        return self.link.held(state, context)
+
     def delivered(self, parcel: Parcel | None, state: Any, context: LinkContext) -> Tensors:
         """Delegate to the wrapped link."""
         return self.link.delivered(parcel, state, context)

@@ -111,6 +111,10 @@ class Broadcast(Link):
             arrived, held = self._delta.receive(further, held, context)
         return arrived, held
 
+    def held(self, state: Shared | None, context: LinkContext) -> Tensors | None:
+        """Return the common estimate."""
+        return context.initial if state is None else state.estimate
+
     def delivered(self, parcel: Parcel | None, state: int, context: LinkContext) -> Tensors:
         """Return the common estimate."""
         del parcel, state

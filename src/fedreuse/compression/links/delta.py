@@ -77,7 +77,7 @@ class Delta(Link):
         wanted = to_dense(tensors)
         if any(spec.rows is not None for spec in wanted.schema):
             raise ConfigError("a delta link sends whole tensors, but the method leaves out rows; use another link")
-        held = self._held(state, context)
+        held = self.held(state, context)
         if held is None or held.schema != wanted.schema:  # nothing to subtract from
             parcel = (self.whole or self.codec.for_everything).encode(wanted, context.schema, context.rng)
             return parcel, wanted if self.whole is None else to_dense(parcel.decode(context.schema))
@@ -92,7 +92,7 @@ class Delta(Link):
         if parcel is None:
             raise WireError("a delta link always sends a parcel")
         decoded = parcel.decode(context.schema)
-        whole, held = to_dense(decoded), self._held(state, context)
+        whole, held = to_dense(decoded), self.held(state, context)
         if self.start == "initial" and HELD not in parcel.notes:
             return whole, whole
         if self.start == "initial" and (held is None or _digest(held) != parcel.notes[HELD]):
@@ -108,8 +108,8 @@ class Delta(Link):
         del parcel, context
         return state
 
-    def _held(self, state: Tensors | None, context: LinkContext) -> Tensors | None:
-        """Return the tensors that both ends hold before a parcel; None if there are none."""
+    def held(self, state: Tensors | None, context: LinkContext) -> Tensors | None:
+        """Return the tensors that both ends hold; None if there are none."""
         return context.initial if state is None and self.start == "initial" else state
 
     def _difference(self, wanted: Tensors, held: Tensors, context: LinkContext) -> tuple[Parcel, Tensors]:

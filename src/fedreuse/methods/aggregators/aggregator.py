@@ -35,6 +35,8 @@ class Contribution:
         decay: Factor on the weight, in [0, 1]; 1 for a fresh update.
         buffers_weight: Weight of its running statistics and counters; None if they do not count in this round.
         age: Rounds since the update was sent: 0 is fresh, 1 and more is reused; None is reused with unknown age.
+        follows: Rate per round at which the client's model follows the server's; None if it is the server's.
+        slope: Effect of the received model on the client's update, from its last two trainings; None if unknown.
     """
 
     update: Model
@@ -42,6 +44,8 @@ class Contribution:
     decay: float = 1.0
     buffers_weight: float | None = None
     age: int | None = 0
+    follows: float | None = None
+    slope: float | None = None
 
     @property
     def is_fresh(self) -> bool:

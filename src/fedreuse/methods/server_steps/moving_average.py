@@ -60,6 +60,11 @@ class MovingAverageStep(ServerStep):
         """True if the inner step reads statistics."""
         return self.inner.reads_statistics
 
+    @property
+    def reads_slopes(self) -> bool:
+        """True if the inner step reads slopes."""
+        return self.inner.reads_slopes
+
     def init(self, like: Tensors) -> Averaged:
         """Return the inner step's state, without an average."""
         return Averaged(self.inner.init(like))

@@ -44,6 +44,11 @@ class ServerStep(ABC):
         """True if the direction must consist only of this round's contributions, which `statistics` describe."""
         return False
 
+    @property
+    def reads_slopes(self) -> bool:
+        """True if clients must report how their updates depend on the received model (`Contribution.slope`)."""
+        return False
+
     def init(self, like: Tensors) -> Any:
         """Return the state before the first step (default None); `like` are the initial weights."""
         del like
