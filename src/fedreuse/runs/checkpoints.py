@@ -49,7 +49,7 @@ class Checkpoints:
         self._journal, self._keep = directory.journal, federation.config.keep
         directory.verify_journal()
         self._origin = directory.origin
-        self._tensors = TensorStore(directory.path / SERVER_FOLDER, federation.schema)
+        self._tensors = TensorStore(directory.path / SERVER_FOLDER, federation.schema, run=self._origin)
         self._resources = Resources()
         self._saved = 0, 0
 
@@ -115,7 +115,7 @@ class Checkpoints:
 
     def _open_store(self, records: dict[int, Any]) -> ClientStore:
         if self._federation.config.client_store == "disk":
-            return DiskStore(self._clients_folder, self._federation.schema)
+            return DiskStore(self._clients_folder, self._federation.schema, self._origin)
         return MemoryStore(records)
 
     @property
@@ -163,7 +163,7 @@ class Checkpoints:
         """Store the model of a round if `keep` asks for it; call it before the round's checkpoint."""
         path = self._directory.path
         if self._keep.model == "best" and is_best:
-            _write(best_file(path, number), write_state(model, self._federation.schema))
+            _write(best_file(path, number), write_state(model, self._federation.schema, self._owner_of_best(number)))
         if number in self._keep.models:
             arrays = {name: np.asarray(array, order="C") for name, array in arrays_of(model).items()}
             _write(model_file(path, number), save(arrays))
@@ -187,8 +187,11 @@ class Checkpoints:
         path = best_file(self._directory.path, best_round)
         if not path.exists():
             raise RunDirectoryError(f"{path}, the best model, is missing; restore it from a copy, or run again")
-        model: Model = map_state(path, self._federation.schema)
+        model: Model = map_state(path, self._federation.schema, self._owner_of_best(best_round))
         return model
+
+    def _owner_of_best(self, number: int) -> str:
+        return f"run {self._origin}, best model of round {number}"
 
 
 def _write(path: Path, data: bytes) -> None:

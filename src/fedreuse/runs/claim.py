@@ -113,6 +113,11 @@ def _stored(directory: RunDirectory) -> RunConfig:
 
 def check_facts(known: Mapping[str, Any], facts: Mapping[str, Any], directory: RunDirectory) -> None:
     """Refuse to resume with other data, partition, schedule or initial model than the run began with."""
+    if known.get("run_id") != facts.get("run_id"):
+        raise RunDirectoryError(
+            f"{directory.path}: provenance.json is that of run {known.get('run_id')}, but config.yaml is that of run "
+            f"{facts['run_id']}; restore both from a copy, or start a new run"
+        )
     for name, digest in facts["digests"].items():
         if known["digests"].get(name) != digest:
             raise RunDirectoryError(

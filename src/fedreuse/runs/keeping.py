@@ -78,6 +78,11 @@ def go_back(run: str | Path, number: int) -> RunDirectory:
         raise RunDirectoryError(f"{path}: the state of round {number} was not kept; {known}")
     with closing(Journal(kept[number])) as copy:
         copy.verify()
+        if (copy.round_number, copy.origin) != (number, directory.origin):
+            raise RunDirectoryError(
+                f"{kept[number]} is not the state of round {number} of this run (it holds round {copy.round_number}); "
+                "restore it from a copy, or go back to another round"
+            )
     directory.lock()
     try:
         for name in _LATER:

@@ -311,7 +311,9 @@ class RunDirectory(RunWriter):
         known = 0
         if self.file(JOURNAL).exists():
             with self._open_journal() as journal:
-                known = journal.round_number
+                known, origin = journal.round_number, journal.origin
+            if origin and not self._as_it_is and origin != self.origin:
+                raise self._damaged(f"{JOURNAL} was not written by the run of {_PROVENANCE}")
         if known < committed:
             raise self._damaged(f"{committed} rounds were committed, and {JOURNAL} has {known or 'none'} of them")
 

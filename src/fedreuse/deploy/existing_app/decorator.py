@@ -116,7 +116,7 @@ def _answer_request(own: OwnTraining, message: Message, context: Context, folder
     request = Envelope.from_bytes(frame.body, schema)
     message.content = others_of(message)
     trainer = AppTrainer(own, agreement, message, context, (client, request.round_number))
-    store = DiskStore(folder, schema)
+    store = DiskStore(folder, schema, frame.run)
     with alone(folder / f"client-{client}.lock"):
         known = load(store, client)
         envelope, record = client_answer(agreement.recipe.build(), request, known, trainer, client)

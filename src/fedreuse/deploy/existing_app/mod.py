@@ -85,7 +85,7 @@ def _answer(
     records = {**others_of(message), **unpack_small(frame.facts.get(RECORDS))}
     where = client, request.round_number
     call: Any = AppCall(call_next, message, context, agreement, where, str(frame.facts[MODEL]), records)
-    models, store = HeldModels(folder.parent / ".models", schema), DiskStore(folder, schema)
+    models, store = HeldModels(folder.parent / ".models", schema), DiskStore(folder, schema, frame.run)
     method = replace(agreement.recipe.build(), client=AppClient(), initial=_initial(models, request, schema))
     with alone(folder / f"client-{client}.lock"):
         known = load(store, client)

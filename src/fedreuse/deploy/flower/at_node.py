@@ -121,7 +121,7 @@ class Client:
         trainer = self._federation.trainer.for_client(self.number, request.round_number)
         folder = run_folder(self._context, frame.run)
         self._set_evaluation_data(request, folder)
-        store = DiskStore(folder, schema)
+        store = DiskStore(folder, schema, frame.run)
         with alone(folder / f"client-{self.number}.lock"):
             known = load(store, self.number)
             envelope, record = client_answer(method, request, known, trainer, self.number)

@@ -79,8 +79,9 @@ class DiskStore:
     ask for an older memory. The `durable` field of the next request says which memories can be dropped.
     """
 
-    def __init__(self, folder: Path, schema: ModelSchema) -> None:
-        """Create `folder` if needed, readable by its owner only."""
+    def __init__(self, folder: Path, schema: ModelSchema, run: str = "") -> None:
+        """Create `folder` if needed, readable by its owner only; `run` and client are part of each file's checksum."""
+        self._run = run
         self._folder = folder
         self._schema = schema
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -91,14 +92,14 @@ class DiskStore:
         path = self._path(client)
         if not path.exists():
             return ClientRecord()
-        record = map_state(path, self._schema)
+        record = map_state(path, self._schema, self._owner(client))
         return record if isinstance(record, ClientRecord) else ClientRecord()
 
     def save(self, client: int, record: ClientRecord) -> None:
         """Write the record atomically."""
         path = self._path(client)
         try:
-            write_whole(path, write_state(record, self._schema), is_private=True)
+            write_whole(path, write_state(record, self._schema, self._owner(client)), is_private=True)
         except OSError as error:
             raise RunError(
                 f"{path} could not be written ({error}); free some disk space, then continue with resume=True"
@@ -112,6 +113,9 @@ class DiskStore:
         for path in sorted(self._folder.glob("client-*.safetensors")):
             client = int(path.stem.removeprefix("client-"))
             yield client, self.load(client)
+
+    def _owner(self, client: int) -> str:
+        return f"run {self._run}, client {client}" if self._run else ""
 
     def _path(self, client: int) -> Path:
         return self._folder / f"client-{client:07d}.safetensors"

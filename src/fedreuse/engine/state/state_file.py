@@ -35,8 +35,15 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def write_state(tree: object, schema: ModelSchema) -> bytes:
-    """Return the bytes of a state: its arrays and plain values."""
+def write_state(tree: object, schema: ModelSchema, owner: str = "") -> bytes:
+    """Return the bytes of a state: its arrays and plain values.
+
+    Args:
+        tree: The state.
+        schema: The model's schema.
+        owner: Run, client and place that the state belongs to; part of the checksum, so that a file of another run or
+            client is not accepted here.
+    """
     plain, arrays = flatten(tree, schema)
     text = np.frombuffer(
         json.dumps({"format": CLIENT_STORE.version, "schema": schema.digest, "tree": plain}).encode(), np.uint8
@@ -44,11 +51,11 @@ def write_state(tree: object, schema: ModelSchema) -> bytes:
     # safetensors writes the raw buffer, which must be contiguous; `ascontiguousarray` gives a scalar the shape (1,).
     whole = {str(at): np.ascontiguousarray(array).reshape(array.shape) for at, array in enumerate(arrays)}
     packed: bytes = save_arrays({_PLAIN: text, **whole})
-    return packed + crc32(packed).to_bytes(_CHECK_BYTES, "little")
+    return packed + _check(packed, owner)
 
 
-def read_state(data: bytes | memoryview, schema: ModelSchema, where: str) -> Any:
-    """Return the state stored in bytes.
+def read_state(data: bytes | memoryview, schema: ModelSchema, where: str, owner: str = "") -> Any:
+    """Return the state stored in bytes; `owner` as in `write_state`.
 
     Raises:
         RunDirectoryError: the bytes are damaged, or belong to another network; the message names `where`.
@@ -56,8 +63,10 @@ def read_state(data: bytes | memoryview, schema: ModelSchema, where: str) -> Any
     try:
         view = memoryview(data)
         packed, check = view[:-_CHECK_BYTES], view[-_CHECK_BYTES:]
-        if crc32(packed).to_bytes(_CHECK_BYTES, "little") != check:
-            raise ValueError("wrong checksum")
+        if _check(packed, owner) != check:
+            raise ValueError(
+                "wrong checksum: damaged, or of another run, client or round" if owner else "wrong checksum"
+            )
         arrays = _views(packed)
         document = parse_json(arrays.pop(_PLAIN).tobytes())
         CLIENT_STORE.check(document.get("format"), where)
@@ -73,14 +82,18 @@ def read_state(data: bytes | memoryview, schema: ModelSchema, where: str) -> Any
         ) from None
 
 
-def map_state(path: Path, schema: ModelSchema) -> Any:
+def map_state(path: Path, schema: ModelSchema, owner: str = "") -> Any:
     """Return the state in a file; its arrays are mapped, and read from disk when they are used."""
     with path.open("rb") as file:
         try:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except ValueError:  # an empty file cannot be mapped
             data = memoryview(b"")
-    return read_state(data, schema, str(path))
+    return read_state(data, schema, str(path), owner)
+
+
+def _check(packed: bytes | memoryview, owner: str) -> bytes:
+    return crc32(packed, crc32(owner.encode())).to_bytes(_CHECK_BYTES, "little")
 
 
 def _views(packed: memoryview) -> dict[str, np.ndarray]:

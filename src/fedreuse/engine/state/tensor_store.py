@@ -6,6 +6,7 @@ checkpoint names it any more. A crash at any moment therefore leaves every file 
 
 from __future__ import annotations
 
+from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.errors import RunDirectoryError, RunError
@@ -29,17 +30,19 @@ MIN_BYTES = 16_384
 
 @value
 class StoredEntry:
-    """Reference of a checkpoint to an entry in a file, with the size of its arrays."""
+    """Reference of a checkpoint to an entry in a file, with the size of its arrays and the SHA-256 of the file."""
 
     file: str
     nbytes: int
+    digest: str = ""
 
 
 class StoredFile(Deferred):
     """An entry in a file; each access maps it anew, so that nothing stays in memory between accesses."""
 
-    def __init__(self, path: Path, size: int, schema: ModelSchema) -> None:
+    def __init__(self, path: Path, size: int, schema: ModelSchema, digest: str = "", owner: str = "") -> None:
         """Refer to a file whose arrays have `size` bytes."""
+        self._digest, self._owner = digest, owner
         self.path = path
         self.nbytes = size
         self._schema = schema
@@ -47,12 +50,12 @@ class StoredFile(Deferred):
     @property
     def entry(self) -> StoredEntry:
         """The reference that a checkpoint stores."""
-        return StoredEntry(self.path.name, self.nbytes)
+        return StoredEntry(self.path.name, self.nbytes, self._digest)
 
     def load(self) -> Any:
         """Return the entry; its arrays are views of the file."""
         try:
-            return map_state(self.path, self._schema)
+            return map_state(self.path, self._schema, self._owner)
         except OSError as error:
             raise RunDirectoryError(
                 f"{self.path} cannot be read ({error}), but the checkpoint names it; restore the file, or delete the "
@@ -60,11 +63,17 @@ class StoredFile(Deferred):
             ) from None
 
 
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
 class TensorStore:
     """Files of entries in a folder; entries below `min_bytes` stay in memory."""
 
-    def __init__(self, folder: Path, schema: ModelSchema, min_bytes: int = MIN_BYTES) -> None:
-        """Create a store; the folder is created with the first file."""
+    def __init__(self, folder: Path, schema: ModelSchema, min_bytes: int = MIN_BYTES, run: str = "") -> None:
+        """Create a store; the folder is created with the first file. `run` and name are part of a file's checksum."""
+        self._run = run
         self._folder = folder
         self._schema = schema
         self._min_bytes = min_bytes
@@ -78,18 +87,28 @@ class TensorStore:
         path = self._folder / f"{name}.safetensors"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            write_whole(path, write_state(entry, self._schema))
+            data = write_state(entry, self._schema, self._owner(path))
+            write_whole(path, data)
         except OSError as error:
             raise RunError(
                 f"{path} could not be written ({error}); free some disk space, then continue with resume=True"
             ) from None
-        return StoredFile(path, nbytes(entry), self._schema)
+        return StoredFile(path, nbytes(entry), self._schema, sha256(data).hexdigest(), self._owner(path))
+
+    def _owner(self, path: Path) -> str:
+        return f"run {self._run}, {path.name}" if self._run else ""
 
     def open(self, entry: StoredEntry) -> StoredFile:
         """Return the file that a checkpoint names; paths outside of the folder are refused."""
         if "/" in entry.file or not entry.file.endswith(".safetensors"):
             raise RunDirectoryError(f"the checkpoint names {entry.file!r}, which is no file of {self._folder}")
-        return StoredFile(inside(self._folder, entry.file), entry.nbytes, self._schema)
+        path = inside(self._folder, entry.file)
+        if entry.digest and path.exists() and _digest(path) != entry.digest:
+            raise RunDirectoryError(
+                f"{path} is not the file that the checkpoint names: its digest differs; restore it from a copy, or "
+                "delete the run directory and start the run again"
+            )
+        return StoredFile(path, entry.nbytes, self._schema, entry.digest, self._owner(path))
 
     def flush(self) -> None:
         """Sync the directory, so that the names of new files are as durable as their content."""
