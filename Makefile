@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # what pytest makes of the tests is kept for the next call, whatever the shell says
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-long test-deploy test-browser fast check fuzz damage kill clean docs tables hashes
+.PHONY: help demo test test-long test-deploy test-browser test-nvflare fast check fuzz damage kill clean docs tables hashes
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -38,6 +38,12 @@ test-browser: $(STAMP)  ## install Chromium, its driver and axe-core where they 
 	$(if $(BROWSER),,apt-get install -y chromium chromium-driver)
 	test -e build/node_modules/axe-core || npm install --no-save --prefix build axe-core@4.14.0
 	$(BIN)/python -m pytest -rs tests/report/page/test_browser.py tests/report/page/test_live_in_browser.py
+
+NVFLARE := build/nvflare
+test-nvflare:  ## install NVFlare in an environment of its own, and test its filters and a federation of three sites
+	test -e $(NVFLARE)/bin/pytest || $(PYTHON) -m venv $(NVFLARE)
+	$(NVFLARE)/bin/python -m pip install --quiet --disable-pip-version-check nvflare==2.9.0 scikit-learn pytest hypothesis -e .
+	$(NVFLARE)/bin/python -m pytest -rs -W default tests/deploy/nvflare
 
 fast: $(STAMP)  ## run what costs little: no test marked slow, and of those with many cases three
 	$(PYTEST) -m 'not slow and not long and not deploy' --sample 3

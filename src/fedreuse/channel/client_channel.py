@@ -202,6 +202,11 @@ class ClientChannel:
         self._site, self._pending = site, None
         return data
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether a decoded request has no reply yet."""
+        return self._pending is not None
+
     def close(self) -> None:
         """Release the folder."""
         self._state.close()
