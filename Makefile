@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # what pytest makes of the tests is kept for the next call, whatever the shell says
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-long test-deploy test-browser test-nvflare fast check fuzz damage kill clean docs tables hashes
+.PHONY: help demo test test-long test-deploy test-flwr-latest test-browser test-nvflare fast check fuzz damage kill clean docs tables hashes
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -32,6 +32,12 @@ test-deploy: $(STAMP)  ## run every real federation: parity of all methods, secu
 	mkdir -p build && rm -f build/fault-matrix.md
 	FEDREUSE_FAULT_MATRIX=$(CURDIR)/build/fault-matrix.md $(BIN)/python -m pytest tests/deploy tests/cli/test_deploy.py
 	cat build/fault-matrix.md
+
+FLWR ?= flwr[simulation]
+test-flwr-latest:  ## run a compressed app in the simulation of the newest Flower, or of FLWR='flwr[simulation]==1.22.0'
+	rm -rf build/flwr && $(PYTHON) -m venv build/flwr
+	build/flwr/bin/python -m pip install --quiet '$(FLWR)' .
+	build/flwr/bin/python tests/deploy/versions/simulated.py build/flwr/home
 
 BROWSER := $(shell command -v chromedriver)
 test-browser: $(STAMP)  ## install Chromium, its driver and axe-core where they are missing, and test reports in the browser

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from flwr.app import ConfigRecord, Error, Message, RecordDict
+import pytest
+from flwr.app import ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
 from packaging.version import Version
 
-from fedreuse.deploy.flower.private import remade, speaks_http
+from fedreuse.core.errors import ConfigError
+from fedreuse.deploy.flower import private
+from fedreuse.deploy.flower.private import (
+    check_programs,
+    check_replies,
+    context_from_bytes,
+    context_to_bytes,
+    message_from_bytes,
+    message_to_bytes,
+    remade,
+    serialized_bytes,
+    set_identity,
+    speaks_http,
+    task_id,
+)
 
 
 def test_a_reply_is_remade_with_other_content_and_another_id() -> None:
@@ -21,3 +36,31 @@ def test_a_reply_is_remade_with_other_content_and_another_id() -> None:
 
 def test_the_transport_of_the_installed_version() -> None:
     assert speaks_http() == (Version(version("flwr")) >= Version("1.41"))
+
+
+def test_programs_of_another_version_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_programs()
+    monkeypatch.setattr(private, "version", lambda name: "1.30.0")
+    with pytest.raises(ConfigError, match=r"need flwr 1\.41\.x, but 1\.30\.0 is installed"):
+        check_programs()
+
+
+def test_messages_and_contexts_as_bytes() -> None:
+    content = RecordDict({"config": ConfigRecord({"lr": 0.5})})
+    message = message_from_bytes(message_to_bytes(Message(content, 7, "train.warm")))
+    assert (message.content, message.metadata.dst_node_id, message.metadata.message_type) == (content, 7, "train.warm")
+    context = Context(run_id=1, node_id=2, node_config={"partition-id": 3}, state=content, run_config={"a": True})
+    assert context_from_bytes(context_to_bytes(context)) == context
+    assert serialized_bytes(content) > len("config") + 8
+
+
+def test_replies_must_have_the_weight() -> None:
+    contents = [RecordDict({"metrics": MetricRecord({"loss": 1.0})})]
+    with pytest.raises(Exception, match="num-examples"):
+        check_replies(contents, "num-examples")
+    check_replies(contents, "loss")
+
+
+def test_the_identity_of_a_process() -> None:
+    set_identity(1, 2, 3)
+    assert task_id() == 3

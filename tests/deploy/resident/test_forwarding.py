@@ -31,6 +31,7 @@ print(*(name for name in sys.modules if name.partition(".")[0] in ("fedreuse", "
     assert packages == {"fedreuse.core", "fedreuse.deploy"}
     assert {name for name in imported if name.startswith("fedreuse.deploy.flower.")} == {
         "fedreuse.deploy.flower.client", "fedreuse.deploy.flower.frame", "fedreuse.deploy.flower.message",
+        "fedreuse.deploy.flower.private",
     }  # fmt: skip
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp.strategy import FedAvg, Result
-from flwr.serverapp.strategy.strategy_utils import validate_message_reply_consistency
 
 from fedreuse.accounting.ledger import Ledger
 from fedreuse.compression.links.choice import check_one_codec
@@ -24,6 +23,7 @@ from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.app_clients import AppClients, wait_for_nodes
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
+from fedreuse.deploy.flower.private import check_replies
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.schedule import AlwaysAvailable, Schedule
 from fedreuse.engine.state.records import ServerRecord
@@ -153,7 +153,7 @@ class FedReuseStrategy(FedAvg):
         contents = self._training.clients.contents
         if not contents:
             return self._training.arrays, None
-        validate_message_reply_consistency(contents, self.weighted_by_key, check_arrayrecord=False)
+        check_replies(contents, self.weighted_by_key)
         return self._training.arrays, self.train_metrics_aggr_fn(contents, self.weighted_by_key)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import ConfigError
+from fedreuse.deploy.flower.private import check_programs
 
 if TYPE_CHECKING:
     from fedreuse.deploy.flower.authority import Authority
@@ -49,6 +50,8 @@ def superlink_command(host: str, port: int, authority: Authority | None, is_guar
         authority: Certificates and keys; None for plain text.
         is_guarded: Start it behind `front_door`; otherwise Flower's own program, unmodified.
     """
+    if is_guarded:
+        check_programs()
     # -P: modules in the working directory must not hide those of Python
     door = [sys.executable, "-P", "-m", "fedreuse.deploy.flower.front_door", "superlink"]
     start = door if is_guarded else ["flower-superlink"]
@@ -78,6 +81,8 @@ def supernode_command(
         security: Root certificate and the node's private key; None for neither.
         resident: Folder of the resident worker; None for a process per message.
     """
+    if resident is not None:
+        check_programs()
     root, key = security
     node_settings = " ".join(f"{name}={json.dumps(value)}" for name, value in node_config.items())
     door, keeper = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from flwr.common.serde import recorddict_to_proto
 from flwr.serverapp import Grid
+
+from fedreuse.deploy.flower.private import serialized_bytes
 
 if TYPE_CHECKING:
     from flwr.app import Message, RecordDict
@@ -68,7 +69,7 @@ class CountingGrid(Grid):
         counted = list(messages)
         for message in counted:
             key = message.metadata.message_type, direction
-            size = recorddict_to_proto(message.content).ByteSize() if message.has_content() else 0
+            size = serialized_bytes(message.content) if message.has_content() else 0
             self.num_bytes[key] = self.num_bytes.get(key, 0) + size
             self.num_messages[key] = self.num_messages.get(key, 0) + 1
         return counted

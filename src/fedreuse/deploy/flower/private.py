@@ -1,13 +1,33 @@
-"""The only place that uses what Flower does not document; `tests/deploy/flower/test_private.py` names what broke."""
+"""What apps use of Flower without documentation, all of it; `tests/deploy/flower/test_private.py` names what broke.
+
+Only `front_door`, `task_secrets` and `control_token`, which extend the programs of one version, use more.
+"""
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from flwr.app import Error, Message, RecordDict
+from flwr.app import Context, Error, Message, RecordDict
 
-__all__ = ["remade", "speaks_http"]
+from fedreuse.core.errors import ConfigError
+
+__all__ = [
+    "check_programs",
+    "check_replies",
+    "context_from_bytes",
+    "context_to_bytes",
+    "message_from_bytes",
+    "message_to_bytes",
+    "remade",
+    "serialized_bytes",
+    "set_identity",
+    "speaks_http",
+    "task_id",
+]
+
+_PROGRAMS = "1.41."
 
 
 def remade(reply: Message, content: RecordDict | Error, message_id: str) -> Message:
@@ -28,3 +48,76 @@ def speaks_http() -> bool:
         return find_spec("flwr.supernode.fleet_http_connection") is not None
     except ModuleNotFoundError:
         return False
+
+
+def check_programs() -> None:
+    """Raise ConfigError if this version of Flower is not the one whose programs `front_door` and `keeper` extend."""
+    found = version("flwr")
+    if not found.startswith(_PROGRAMS):
+        raise ConfigError(
+            f"the guarded SuperLink and the resident SuperNode need flwr {_PROGRAMS}x, but {found} is installed; "
+            f"install that, or use flower-superlink and flower-supernode with an app that is wrapped in Lean"
+        )
+
+
+def serialized_bytes(content: RecordDict) -> int:
+    """Return the bytes of serialized records."""
+    from flwr.common.serde import recorddict_to_proto
+
+    return int(recorddict_to_proto(content).ByteSize())
+
+
+def check_replies(contents: list[RecordDict], weighted_by: str) -> None:
+    """Raise Flower's error for metrics that differ in their names or lack the weight."""
+    from flwr.serverapp.strategy.strategy_utils import validate_message_reply_consistency
+
+    validate_message_reply_consistency(contents, weighted_by, check_arrayrecord=False)
+
+
+def message_to_bytes(message: Message) -> bytes:
+    """Serialize a message."""
+    from flwr.common.serde import message_to_proto
+
+    data: bytes = message_to_proto(message).SerializeToString()
+    return data
+
+
+def message_from_bytes(data: bytes) -> Message:
+    """Parse a message."""
+    from flwr.common.serde import message_from_proto
+    from flwr.proto.message_pb2 import Message as ProtoMessage
+
+    message: Message = message_from_proto(ProtoMessage.FromString(data))
+    return message
+
+
+def context_to_bytes(context: Context) -> bytes:
+    """Serialize a context."""
+    from flwr.common.serde import context_to_proto
+
+    data: bytes = context_to_proto(context).SerializeToString()
+    return data
+
+
+def context_from_bytes(data: bytes) -> Context:
+    """Parse a context."""
+    from flwr.common.serde import context_from_proto
+    from flwr.proto.message_pb2 import Context as ProtoContext
+
+    context: Context = context_from_proto(ProtoContext.FromString(data))
+    return context
+
+
+def task_id() -> int:
+    """Return the id of the task that this process works on."""
+    from flwr.supercore.task_identity import TaskIdentity
+
+    number: int = TaskIdentity.task_id
+    return number
+
+
+def set_identity(run: int, node: int, task: int) -> None:
+    """Set the run, node and task for which this process makes messages."""
+    from flwr.supercore.task_identity import TaskIdentity
+
+    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = run, node, task

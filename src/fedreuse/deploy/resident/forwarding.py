@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flwr.clientapp import ClientApp
-from flwr.common.serde import context_from_proto, context_to_proto, message_from_proto, message_to_proto
-from flwr.proto.message_pb2 import Context as ProtoContext
-from flwr.proto.message_pb2 import Message as ProtoMessage
-from flwr.supercore.task_identity import TaskIdentity
 
 import fedreuse
 from fedreuse.core.errors import ConfigError, RunError
+from fedreuse.deploy.flower.private import (
+    context_from_bytes,
+    context_to_bytes,
+    message_from_bytes,
+    message_to_bytes,
+    task_id,
+)
 from fedreuse.deploy.resident.line import TOKEN_FILE, VARIABLE, Job, called, receive, send
 
 if TYPE_CHECKING:
@@ -88,14 +91,14 @@ def _forward(target: str, message: Message, context: Context) -> Message | None:
         target,
         _home(target),
         seconds,
-        TaskIdentity.task_id,
-        message_to_proto(message).SerializeToString(),
-        context_to_proto(context).SerializeToString(),
+        task_id(),
+        message_to_bytes(message),
+        context_to_bytes(context),
     )
     result = _result_of(folder, job)
     if result is not None:
-        context.state = context_from_proto(ProtoContext.FromString(result[1])).state
-        return message_from_proto(ProtoMessage.FromString(result[0]))
+        context.state = context_from_bytes(result[1]).state
+        return message_from_bytes(result[0])
     if time.monotonic() - began >= seconds:
         raise RunError(f"the resident worker gave no answer within {seconds:g} s; it is being replaced")
     _log.warning("no answer from the resident worker; this process answers")

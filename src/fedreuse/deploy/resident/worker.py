@@ -20,12 +20,14 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from flwr.common.serde import context_from_proto, context_to_proto, message_from_proto, message_to_proto
-from flwr.proto.message_pb2 import Context as ProtoContext
-from flwr.proto.message_pb2 import Message as ProtoMessage
-from flwr.supercore.task_identity import TaskIdentity
-
 from fedreuse.core.errors import FedreuseError
+from fedreuse.deploy.flower.private import (
+    context_from_bytes,
+    context_to_bytes,
+    message_from_bytes,
+    message_to_bytes,
+    set_identity,
+)
 from fedreuse.deploy.resident.forwarding import loaded
 from fedreuse.deploy.resident.line import Job, greeted, listening, receive, send
 
@@ -63,11 +65,11 @@ def _stamp(file: str) -> tuple[int, int] | None:
 
 def play(job: Job) -> tuple[bytes, bytes]:
     """Answer one message with its app; return reply and context."""
-    message = message_from_proto(ProtoMessage.FromString(job.message))
-    context = context_from_proto(ProtoContext.FromString(job.context))
-    TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = context.run_id, context.node_id, job.task
+    message = message_from_bytes(job.message)
+    context = context_from_bytes(job.context)
+    set_identity(context.run_id, context.node_id, job.task)
     reply = _app(job)(message, context)
-    return message_to_proto(reply).SerializeToString(), context_to_proto(context).SerializeToString()
+    return message_to_bytes(reply), context_to_bytes(context)
 
 
 def _app(job: Job) -> ClientApp:
