@@ -49,6 +49,10 @@ _VALUES: tuple[tuple[float, Kind | None], ...] = ((0.035, "int4"), (0.12, "int8"
 _FIRST: tuple[tuple[Kind | None, float], ...] = ((None, 0.1), ("bf16", 0.1), ("int8", 0.5), ("int4", 0.9))
 """(format of a first contact, largest share of the downlink's bytes for it), from fine to coarse."""
 _SAMPLE = 20_000
+_FRAME = 160
+"""Bytes of a frame around an envelope: run, client, names of records, and an envelope without groups."""
+_AGREEMENT = 600
+"""Bytes of the agreement and of the first question, apart from the names of tensors."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +109,9 @@ class BudgetPlan:
     def smallest(self) -> float:
         """Smallest possible budget: the coarsest first contact, and one coordinate of each tensor in every message."""
         least_up, least_down = self._size("up", _up(Fit(bytes=1))), self._size("down", _down(Fit(bytes=1), None))
+        least_up += _FRAME
         first = self.exchanges.nodes * self.first_bytes("int4") / _FIRST[-1][1]
-        down = max(first, first * _FIRST[-1][1] + least_down * self.exchanges.models_sent)
+        down = max(first, first * _FIRST[-1][1] + least_down * self.exchanges.models_sent) + self._frames
         return min(1.0, max(least_up / self._dense.reply_bytes, down / self._down_bytes(1.0)))
 
     @property
@@ -131,17 +136,17 @@ class BudgetPlan:
 
     def uplink(self) -> dict[str, Link]:
         """Return the links of replies."""
-        allowed = int(self.budget * self._dense.reply_bytes)
-        if allowed >= self._dense.reply_bytes:
+        if self.budget == 1:
             return {}
+        allowed = int(self.budget * self._dense.reply_bytes) - _FRAME
         return {"update": _up(self._fitting("up", allowed)), **self._statistics}
 
     def downlink(self) -> dict[str, Link]:
         """Return the links of requests."""
         kind = self.first_kind
-        left = self._down_bytes(self.budget) - self.exchanges.nodes * self.first_bytes(kind)
+        left = self._down_bytes(self.budget) - self.exchanges.nodes * self.first_bytes(kind) - self._frames
         allowed = int(left / self.exchanges.models_sent)
-        if allowed >= self._dense.request_bytes:
+        if self.budget == 1 or allowed >= self._dense.request_bytes:
             return {}
         return {"model": _down(self._fitting("down", allowed), _whole(kind)), **self._statistics}
 
@@ -162,6 +167,12 @@ class BudgetPlan:
     def _down_bytes(self, budget: float) -> float:
         plan = self.exchanges
         return budget * plan.rounds * (plan.train + plan.evaluate) * self._dense.request_bytes
+
+    @property
+    def _frames(self) -> float:
+        """Bytes of the agreements, and of the frames of all requests."""
+        plan, names = self.exchanges, sum(len(spec.name) + 16 for spec in self.schema.weights)
+        return plan.nodes * (_AGREEMENT + names) + plan.rounds * (plan.train + plan.evaluate) * _FRAME
 
     @cached_property
     def _dense(self) -> Reference:
