@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 from fedreuse.core.allowed import allow
 from fedreuse.core.events import RoundDone, Stop
 from fedreuse.core.listener import Listener
+from fedreuse.core.metrics import Metrics
 from fedreuse.report import tables
 from fedreuse.report.results import read_run
+from fedreuse.runs import scores
 from fedreuse.runs.launch import run
 from fedreuse.runs.scores import EarlyStopping
 from fedreuse.store.directory import RunDirectory
@@ -105,3 +108,19 @@ def test_an_undefined_test_score_is_not_a_sealed_one(tmp_path: Path, monkeypatch
     assert directory.summary["test_score"] is None
     assert not directory.is_sealed
     assert tables.tested(read_run(directory)) == "undefined"
+
+
+def test_an_impossible_score_of_a_client_is_logged_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = scores.evaluate_clients
+
+    def with_a_liar(*words: Any) -> dict[int, Metrics]:
+        answers = honest(*words)
+        liar = max(client for client, answer in answers.items() if answer.examples)
+        return {**answers, liar: replace(answers[liar], score=7.0 * answers[liar].examples)}
+
+    monkeypatch.setattr(scores, "evaluate_clients", with_a_liar)
+    directory = run(tiny(method="ditto", rounds={"count": 1}, task={"validation": 0.3}), tmp_path / "run")
+    assert "refused: score 7.0 is impossible" in (directory.path / "log.txt").read_text()
+    assert directory.metrics()[0]["personal_validation_score"] <= 1

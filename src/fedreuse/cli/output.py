@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from shlex import join
 from textwrap import fill
@@ -17,6 +18,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from fedreuse.cli.layout import fit
+from fedreuse.core.untrusted import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,7 +91,7 @@ def show_prose(*paragraphs: str) -> None:
 
 def show_warning(text: str) -> None:
     """Print a marked sentence, in colour on a terminal."""
-    console().print(Text(f"WARNING: {text}\n", style="bold yellow"))
+    console().print(Text(f"WARNING: {printable(text)}\n", style="bold yellow"))
 
 
 def command_words(message: str) -> str:
@@ -100,7 +102,7 @@ def command_words(message: str) -> str:
 def say(line: str, err: bool = False) -> None:
     """Print one line; exit quietly if the reader has closed the pipe (`| head`). Complete rounds are kept."""
     try:
-        typer.echo(line, err=err)
+        typer.echo(printable(line), err=err)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), (sys.stderr if err else sys.stdout).fileno())
         raise SystemExit(1) from None  # not an Exception, so that it is not reported as a failed run
@@ -109,6 +111,12 @@ def say(line: str, err: bool = False) -> None:
 def show_table(table: Table) -> None:
     """Print a table with its title and legend, in the form that fits the width."""
     output = console()
+    table = replace(
+        table,
+        title=printable(table.title),
+        headers=tuple(map(printable, table.headers)),
+        rows=tuple(tuple(map(printable, row)) for row in table.rows),
+    )
     if table.title:
         output.print(Text(table.title, style="bold"))
     for drawn in fit(table, output.width):
@@ -124,7 +132,7 @@ def show_pairs(title: str, pairs: Iterable[tuple[str, str]]) -> None:
     drawn.add_column(no_wrap=True)
     drawn.add_column(overflow="fold")
     for name, value in pairs:
-        drawn.add_row(Text(name), Text(value))
+        drawn.add_row(Text(printable(name)), Text(printable(value)))
     output = console()
     output.print(Text(title, style="bold"), soft_wrap=True)
     output.print(drawn)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from fedreuse.core.untrusted import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -103,7 +105,7 @@ def refusal(error: Exception) -> str:
 
 def shortened(text: str, longest: int = 400) -> str:
     """Return untrusted text as one line of bounded length, safe to write to a log."""
-    line = " ".join(text[: 2 * longest].splitlines())
+    line = printable(" ".join(text[: 2 * longest].splitlines()))
     return line if len(line) <= longest else f"{line[:longest]}..."
 
 

@@ -9,6 +9,8 @@ from io import StringIO
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from fedreuse.core.untrusted import cell
+
 if TYPE_CHECKING:
     from fedreuse.report.tables import Table
 
@@ -37,8 +39,8 @@ def to_csv(table: Table) -> str:
     """Return the header and the rows as CSV, cells as shown; `-` becomes an empty cell."""
     text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_one_line(header) for header in table.headers])
-    writer.writerows(["" if cell == "-" else cell for cell in row] for row in table.rows)
+    writer.writerow([cell(_one_line(header)) for header in table.headers])
+    writer.writerows(["" if shown == "-" else cell(shown) for shown in row] for row in table.rows)
     return text.getvalue()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from math import isnan
+from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.cohort import Cohort
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from fedreuse.runs.live import LiveRun
 
 __all__ = ["EarlyStopping", "Scores"]
+
+_ROUNDING = 1e-6
+"""Tolerance of a share, whose sums are rounded."""
 
 
 class EarlyStopping:
@@ -161,9 +164,20 @@ class Scores:
         live, federation = self._live, self._federation
         all_clients = Cohort(number, tuple(range(len(federation.population))), federation.config.seed)
         question = Question(all_clients, which, split)
-        return evaluate_clients(
+        answers = evaluate_clients(
             federation.method, live.record, question, self._evaluator, live.ledger, federation.schema
         )
+        return {client: answer for client, answer in answers.items() if self._is_possible(number, client, answer)}
+
+    def _is_possible(self, number: int, client: int, answer: Metrics) -> bool:
+        """Return whether a client's scores can be true; others are logged and left out."""
+        score = self._scoring.read(answer)["score"] if answer.examples else 0.0
+        is_share = self._federation.config.task.metric.is_share
+        if isinf(score) or (is_share and not isnan(score) and not -_ROUNDING <= score <= 1 + _ROUNDING):
+            why = f"score {score} is impossible"
+            self._live.directory.log(f"round {number}: evaluation of client {client} refused: {why}")
+            return False
+        return True
 
     def _personal_columns(self, spread: Spread | None) -> dict[str, float | None]:
         """Return the columns of personal models on their clients' validation examples."""

@@ -12,6 +12,7 @@ import pytest
 from fedreuse.core.errors import ConfigError, RunDirectoryError, RunError
 from fedreuse.core.events import Started
 from fedreuse.core.listener import Listener, Listeners
+from fedreuse.deploy.flower.authority import make_authority
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.server import STATE_FILE
 from fedreuse.deploy.local import run as module
@@ -90,3 +91,36 @@ def test_a_server_app_that_never_began_is_noticed(tmp_path: Path, monkeypatch: p
     with pytest.raises(RunError, match="ended before it started"):
         list(follow(federation, RunDirectory(tmp_path / "out"), tiny(), Listeners([])))
     assert answers == []
+
+
+class _Idle:
+    """A federation without processes."""
+
+    def __init__(self, *_: object) -> None:
+        self.data: object = {}
+        self.is_resident = True
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_keys_that_were_made_for_the_run_do_not_outlive_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    monkeypatch.setattr(module, "LocalFederation", _Idle)
+    own = make_authority(tmp_path / "run" / "federation" / "authority", 2)
+    given = make_authority(tmp_path / "given", 2)
+    for authority in (own, given):
+        try:
+            with module.local_federation(tmp_path / "run" / "federation", 2, module.Form(authority)):
+                assert authority.node_key(1).exists()
+                if fails:
+                    raise RunError("the server app died")
+        except RunError:
+            assert fails
+    assert not list((tmp_path / "run").rglob("*.key"))
+    assert given.node_key(0).exists()

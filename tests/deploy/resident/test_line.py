@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import stat
 from pathlib import Path
 from threading import Thread
 
@@ -42,6 +43,11 @@ def test_who_shows_the_token_hears_the_version_and_is_heard(tmp_path: Path) -> N
     thread.join()
     assert version == fedreuse.__version__
     assert heard == [True, ("job", 1.5, body)]
+
+
+def test_the_socket_is_for_its_owner_alone(tmp_path: Path) -> None:
+    with listening(tmp_path):
+        assert stat.S_IMODE((tmp_path / "socket").stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("shown", [bytes(32), bytes(range(1, 33)), b"short"])

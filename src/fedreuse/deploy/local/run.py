@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -83,11 +84,15 @@ def run_local(
 
 @contextmanager
 def local_federation(folder: Path, num_nodes: int, form: Form) -> Iterator[LocalFederation]:
-    """Start a federation, and stop it at the end of the block."""
+    """Start a federation, and stop it at the end of the block; keys that were made below its folder are removed."""
     federation = LocalFederation(folder, num_nodes, form.authority)
     federation.data, federation.is_resident = form.data, form.is_resident
-    with nullcontext() if form.metering is None else metered(federation, form.metering), federation:
-        yield federation
+    try:
+        with nullcontext() if form.metering is None else metered(federation, form.metering), federation:
+            yield federation
+    finally:
+        if form.authority is not None and form.authority.folder.absolute().is_relative_to(folder.absolute()):
+            shutil.rmtree(form.authority.folder)
 
 
 def run_on(

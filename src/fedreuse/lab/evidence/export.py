@@ -16,6 +16,7 @@ from fedreuse.core.checked import with_check
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
 from fedreuse.core.names import inside
+from fedreuse.core.untrusted import cell
 from fedreuse.lab.evidence.audit import Audit, audit, audit_folder
 from fedreuse.lab.evidence.audit_search import runs_of_search
 from fedreuse.lab.evidence.summary import summary_text
@@ -221,9 +222,10 @@ def _evidence_text(target: Path, content: _Content) -> str:
 def _rows_text(place: Path, listed: list[Mapping[str, Any]]) -> str:
     rows = list(_rows(place, listed))
     text = StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(map(cell, keys))
+    writer.writerows([cell(row.get(key, "")) for key in keys] for row in rows)
     return text.getvalue()
 
 
