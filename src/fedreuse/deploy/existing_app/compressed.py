@@ -53,7 +53,8 @@ class Compressed(Strategy):
         uplink: Link or codec of updates, as in a configuration; by default Top-K with error feedback, 5 % of the
             coordinates.
         downlink: Link or codec of the model; by default the differences to the model that the node holds, packed.
-        folder: Folder for `traffic.json`; None writes no file.
+        folder: Folder for `traffic.json` and for the state of the run: a server app that died and is started again with
+            the same folder continues after the last complete round; None writes nothing.
         seed: Seed of random codecs.
 
     `traffic` holds the bytes that crossed, by kind.
@@ -103,9 +104,14 @@ class Compressed(Strategy):
         exchanges = self._exchanges(grid, num_rounds)
         ArrayLayout.of(initial_arrays).schema  # noqa: B018 - raises for arrays that cannot be sent
         self.recipe(ArrayLayout.of(initial_arrays), exchanges)
-        compressed = CompressedGrid(grid, lambda layout: self.recipe(layout, exchanges), self.seed, self.traffic)
+        compressed = CompressedGrid(
+            grid, lambda layout: self.recipe(layout, exchanges), self.seed, self.traffic, self._folder
+        )
+        arrays, done = compressed.resume(initial_arrays)
         try:
-            return self.strategy.start(compressed, initial_arrays, num_rounds, *args, **kwargs)
+            result = self.strategy.start(compressed, arrays, max(1, num_rounds - done), *args, **kwargs)
+            compressed.finish()
+            return result
         finally:
             for line in self.traffic.lines():
                 _log.info("fedreuse: %s", line)
@@ -186,7 +192,8 @@ class Lean(Compressed):
     Args:
         strategy: The strategy.
         budget: Share of the bytes in each direction, in (0, 1].
-        folder: Folder for `traffic.json`; None writes no file.
+        folder: Folder for `traffic.json` and for the state of the run: a server app that died and is started again with
+            the same folder continues after the last complete round; None writes nothing.
         seed: Seed of random codecs.
 
     Raises:

@@ -29,6 +29,7 @@ from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
 from fedreuse.deploy.existing_app.decorator import MISSING, REFUSED
 from fedreuse.deploy.existing_app.mod import AGREED, MODEL, ORDER, RECORDS
 from fedreuse.deploy.existing_app.node_link import NodeLink, is_whole
+from fedreuse.deploy.existing_app.run_state import RunState
 from fedreuse.deploy.existing_app.small_records import pack_small, unpack_small
 from fedreuse.deploy.existing_app.traffic import AGREEMENT, FIRST, Traffic, size_of
 from fedreuse.deploy.flower.frame import Frame
@@ -36,9 +37,12 @@ from fedreuse.deploy.flower.message import content_of, frame_of, has_frame, othe
 from fedreuse.deploy.flower.private import remade
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fedreuse.config.recipe import Recipe
     from fedreuse.core.message import Message as Answer
     from fedreuse.core.tensors import Tensors
+    from fedreuse.engine.state.records import Contact
 
 __all__ = ["CompressedGrid"]
 
@@ -63,6 +67,13 @@ class _Channel:
     model: Model | None = None
     record: ArrayRecord | None = None
     initial: Model | None = None
+    state: RunState | None = None
+
+    def write(self, clients: dict[int, int], model: Model | None = None) -> None:
+        """Store the run, if it has a folder."""
+        if self.state is not None:
+            text = self.agreement.to_bytes().decode()
+            self.state.write(text, self.run, self.version, clients, model)
 
 
 @dataclass
@@ -88,15 +99,54 @@ class CompressedGrid(Grid):
         recipe: Makes method and links for a layout of arrays.
         seed: Seed of random codecs.
         traffic: Counters of bytes.
+        folder: Folder for the state of the run; None stores nothing.
     """
 
-    def __init__(self, inner: Grid, recipe: Callable[[ArrayLayout], Recipe], seed: int, traffic: Traffic) -> None:
+    def __init__(
+        self,
+        inner: Grid,
+        recipe: Callable[[ArrayLayout], Recipe],
+        seed: int,
+        traffic: Traffic,
+        folder: Path | None = None,
+    ) -> None:
         """Send nothing yet."""
+        self._folder = folder
         self._inner, self._recipe, self._seed, self.traffic = inner, recipe, seed, traffic
         self._channels: dict[object, _Channel] = {}
         self._waiting: dict[str, _Sent] = {}
         self._renamed: dict[str, str] = {}
         self._clients: dict[int, int] = {}
+
+    def resume(self, initial: ArrayRecord) -> tuple[ArrayRecord, int]:
+        """Prepare the folder, and return the arrays to start from and the number of rounds that are done.
+
+        An unfinished run with the same arrays continues with its agreement and with what its nodes hold.
+        """
+        if self._folder is None:
+            return initial, 0
+        layout = ArrayLayout.of(initial)
+        state = RunState(self._folder, layout.schema)
+        stored = state.read()
+        if stored is None:
+            self._channels[layout.shapes] = self._new_channel(layout, state)
+            return initial, 0
+        agreement = Agreement.from_bytes(stored["agreement"].encode())
+        channel = self._channels[layout.shapes] = _channel(agreement, stored["run"], state)
+        channel.version, self._clients = int(stored["version"]), {int(node): int(k) for node, k in stored["nodes"]}
+        model = state.model(channel.version)
+        channel.digest = _digest(model)
+        for node, number in self._clients.items():
+            if (contact := state.contact(number)) is not None:
+                channel.nodes[node] = self._link(channel, number, contact)
+        _log.info("fedreuse: continuing the unfinished run in %s after %d rounds", self._folder, channel.version - 1)
+        return agreement.layout.record(model), channel.version - 1
+
+    def finish(self) -> None:
+        """Remove the state of a finished run."""
+        for channel in self._channels.values():
+            if channel.state is not None:
+                channel.state.finish()
 
     def set_run(self, run: Any) -> None:
         """Set the run of the wrapped grid."""
@@ -175,10 +225,14 @@ class CompressedGrid(Grid):
         sent = _Sent(channel, node, name, kind, model, channel.version, message, time.monotonic())
         link = channel.nodes.get(node)
         if link is None:
-            method = replace(channel.agreement.recipe.build(), client=AppClient(), initial=channel.initial)
             number = self._clients.setdefault(node, len(self._clients))
-            link = channel.nodes[node] = NodeLink(method, channel.agreement.layout.schema, number, self._seed)
+            link = channel.nodes[node] = self._link(channel, number)
+            channel.write(self._clients)
         return self._outgoing(sent, link.request(model, channel.version)), sent
+
+    def _link(self, channel: _Channel, number: int, contact: Contact | None = None) -> NodeLink:
+        method = replace(channel.agreement.recipe.build(), client=AppClient(), initial=channel.initial)
+        return NodeLink(method, channel.agreement.layout.schema, number, self._seed, contact)
 
     def _version(self, record: ArrayRecord) -> tuple[_Channel, Model]:
         """Return the channel of a record, at the version that the record is, and its model."""
@@ -191,24 +245,21 @@ class CompressedGrid(Grid):
         channel = self._channels[layout.shapes]
         layout = channel.agreement.layout
         model = layout.model(layout.cast(arrays_of(record)))
-        digest = blake2b(digest_size=16)
-        for part in (model.weights, model.buffers, model.counters):
-            digest.update(np.ascontiguousarray(part.values).data)
-        if digest.digest() != channel.digest:
-            channel.version, channel.digest = channel.version + 1, digest.digest()
+        if (digest := _digest(model)) != channel.digest:
+            channel.version, channel.digest = channel.version + 1, digest
+            channel.write(self._clients, model)
         channel.model, channel.record = model, record
         if channel.initial is None and channel.version == 1:
             channel.initial = _as_first_sent(channel.agreement.recipe, model)
         return channel, model
 
-    def _new_channel(self, layout: ArrayLayout) -> _Channel:
+    def _new_channel(self, layout: ArrayLayout, state: RunState | None = None) -> _Channel:
         if len(self._channels) == _MOST_LAYOUTS:
             raise RunError(
                 f"the strategy has sent arrays of {_MOST_LAYOUTS} different layouts, and now of another; a model whose "
                 "arrays change from round to round cannot be sent as differences: use the strategy without compression"
             )
-        agreement = Agreement(self._recipe(layout), layout, self._seed)
-        return _Channel(agreement, token_hex(8), zlib.compress(agreement.to_bytes(), 9), {})
+        return _channel(Agreement(self._recipe(layout), layout, self._seed), token_hex(8), state)
 
     def _outgoing(self, sent: _Sent, envelope: Envelope) -> Message:
         link, content = sent.channel.nodes[sent.node], sent.original.content
@@ -246,6 +297,8 @@ class CompressedGrid(Grid):
             envelope = Envelope.from_bytes(frame.body, sent.channel.agreement.layout.schema)
             try:
                 answer = link.reply(envelope, sent.version)
+                if sent.channel.state is not None:
+                    sent.channel.state.save(link.client, link.contact)
             except NotHeld as reason:
                 self._again(sent, first_id, str(reason))
                 return None
@@ -307,6 +360,17 @@ class CompressedGrid(Grid):
 
     def _count_dense(self, kind: str, way: Any, content: RecordDict) -> None:
         self.traffic.dense[kind, way] += size_of(content)
+
+
+def _channel(agreement: Agreement, run: str, state: RunState | None) -> _Channel:
+    return _Channel(agreement, run, zlib.compress(agreement.to_bytes(), 9), {}, state=state)
+
+
+def _digest(model: Model) -> bytes:
+    digest = blake2b(digest_size=16)
+    for part in (model.weights, model.buffers, model.counters):
+        digest.update(np.ascontiguousarray(part.values).data)
+    return digest.digest()
 
 
 def _plus(model: Model, groups: Mapping[str, Tensors]) -> Model:
