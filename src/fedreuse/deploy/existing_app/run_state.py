@@ -1,7 +1,7 @@
 """State of an unfinished run in the server's folder: what each node holds, and the strategy's last arrays.
 
 `run.json` names the run and its nodes; `model-V.safetensors` holds the arrays, `node-K.safetensors` the links to one
-node. A reply counts only once its file is written: a server app that is killed continues from the last absorbed replies.
+node. A reply counts only once its file is written: a killed server app continues from the last absorbed replies.
 """
 
 from __future__ import annotations
