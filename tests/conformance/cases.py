@@ -113,6 +113,7 @@ CASES = [
     Case("lean", {"budget": 0.8}),
     Case("lean", {"budget": 0.9}),
     Case("lean", {"budget": 1.0}),
+    Case("lean", {"budget": 0.9, "buffer": 2}),
     Case("lean", {"budget": 0.9, "server_memory": "shared"}),
     Case("fedavg", uplink=FEEDBACK, downlink={"name": "delta", "codec": ECUQ}),
     Case("fedavg", uplink=PACKED),

@@ -412,3 +412,31 @@ def test_equals_the_reference() -> None:
     )
     for model, one in zip(session.models[1:], wanted, strict=True):
         assert_close(model, *one)
+
+
+def test_without_a_barrier_the_budget_holds(tmp_path: Path) -> None:
+    lines = {
+        "name": "profile",
+        "up": {"low": 1e4, "high": 2e5},
+        "down": "1mbit",
+        "latency": "10ms",
+        "compute": "1mflops",
+    }
+    method = {"name": "lean", "budget": 0.5, "buffer": 2}
+    config = tiny(devices=lines, method=method, rounds={"count": 30, "cohort": 4, "evaluate_every": 30})
+    directory = run(config, tmp_path / "run")
+    rows = directory.ledger()
+    scope = replace(config.scope(assemble(config).schema), buffer=2)
+    num_requests = sum(row.direction == "down" for row in rows)
+    assert num_requests == scope.num_requests == 63 or num_requests < scope.num_requests
+    dense = dense_reference(scope.schema)
+    assert sum(row.total_bytes for row in rows) <= 0.5 * scope.num_requests * (dense.request_bytes + dense.reply_bytes)
+    assert max(event.age or 0 for event in directory.events()) >= 2  # differences to versions of several ages
+    assert tiny(method={"name": "lean", "buffer": None}).run_id == tiny(method="lean").run_id
+
+
+def test_a_buffer_of_shared_broadcasts_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"method\.server_memory must be per_client"):
+        Lean(buffer=2, server_memory="shared")
+    with pytest.raises(ConfigError, match=r"method\.buffer must be at least 1"):
+        Lean(buffer=0)

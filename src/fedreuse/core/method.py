@@ -347,6 +347,7 @@ class Scope:
         cohort: Number of clients selected in each round.
         rounds: Number of rounds.
         shares_initial: True if both ends create the initial model themselves.
+        buffer: Replies per round of an asynchronous method; None: one from every client of the cohort.
 
     Example:
         >>> from fedreuse.core.method import Scope
@@ -360,11 +361,15 @@ class Scope:
     cohort: int
     rounds: int
     shares_initial: bool = True
+    buffer: int | None = None
 
     @property
     def num_requests(self) -> int:
-        """Number of requests of all rounds, one per selected client."""
-        return self.rounds * self.cohort
+        """Number of requests of all rounds: one per selected client, or those of an asynchronous run without losses."""
+        if self.buffer is None:
+            return self.rounds * self.cohort
+        # a request for every reply but the last of each round, and those still under way at the end
+        return self.rounds * self.buffer + self.cohort - 1
 
 
 @dataclass(frozen=True)

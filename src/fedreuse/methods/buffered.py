@@ -126,6 +126,7 @@ class Buffered(MethodConfig):
         """Check the ranges."""
         check_buffer(self.buffer, self.staleness)
         require(self.prox >= 0, "method.prox must not be negative", self.prox)
+        require(not self.step.reads_slopes, "method.step must not read slopes, which replies do not carry", self.step)
 
     @property
     def needs(self) -> Needs:

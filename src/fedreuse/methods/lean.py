@@ -15,6 +15,9 @@ client missed. The broadcast of round t is sent at most once to each client that
 M     = min(clients, cohort) + min(clients, 2 cohort) + ... + min(clients, (rounds - 1) cohort)
 b     = (B - N u - F) / M                              a broadcast; F is the size of N requests without one
 
+With `buffer: K` the server is asynchronous (buffered.py), and N = rounds * K + cohort - 1: every reply but the last of
+a round is followed by a request. A difference is then one to the version that its client holds.
+
 C is `allot`, packed; its rounding follows from the share of the weights' dense bytes that a message may take. Running
 statistics are sent as bf16. The evaluated model is a moving average of the models, which reduces noise and costs no
 bytes. Where the budget allows a dense message, the link is dense and without memory: at budget 1 both directions are
@@ -30,6 +33,7 @@ from fedreuse.core.errors import require
 from fedreuse.core.method import Resolved
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.aliases import FedAvg, FedAvgM
+from fedreuse.methods.buffered import Buffered
 from fedreuse.methods.byte_plan import BytePlan
 from fedreuse.methods.server_steps.damped import DampedStep
 from fedreuse.methods.server_steps.moving_average import MovingAverageStep
@@ -37,6 +41,7 @@ from fedreuse.methods.server_steps.moving_average import MovingAverageStep
 if TYPE_CHECKING:
     from fedreuse.core.method import Scope
     from fedreuse.methods.averaging import Averaging
+    from fedreuse.methods.server_steps.server_step import ServerStep
 
 __all__ = ["Lean"]
 
@@ -56,6 +61,8 @@ class Lean(Alias):
         server_memory: `per_client`: the server stores the model that each client holds, one vector per client.
             `shared`: it stores one vector and the last broadcasts, for any number of clients; a client that was absent
             receives all broadcasts that it missed, so broadcasts are smaller by about clients / cohort.
+        buffer: Replies per step of an asynchronous server, at least 1 and at most `rounds.cohort`; updates are
+            discounted by their staleness as in `fedbuff`. None: every round waits for its cohort.
 
     Raises:
         ConfigError: Once the federation is known, if the budget is above 1 or below the smallest possible one.
@@ -67,22 +74,36 @@ class Lean(Alias):
     momentum: float = 0.0
     moving_average: float = 0.7
     server_memory: Literal["per_client", "shared"] = "per_client"
+    buffer: int | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges; that of the budget depends on the federation."""
         for name in ("momentum", "moving_average"):
             require(0 <= getattr(self, name) < 1, f"method.{name} must be in [0, 1)", getattr(self, name))
+        require(self.buffer is None or self.buffer >= 1, "method.buffer must be at least 1", self.buffer)
+        require(
+            self.buffer is None or self.server_memory == "per_client",
+            "method.server_memory must be per_client with method.buffer: the budget of shared broadcasts counts on "
+            "cohorts",
+            self.server_memory,
+        )
         super().__post_init__()
 
     @property
-    def _fedavg(self) -> FedAvg | FedAvgM:
-        return FedAvgM(1.0, self.momentum) if self.momentum else FedAvg()
+    def _fedavg(self) -> FedAvg | FedAvgM | Buffered:
+        fedavg = FedAvgM(1.0, self.momentum) if self.momentum else FedAvg()
+        return fedavg if self.buffer is None else Buffered(self.buffer, step=fedavg.expand().step)
 
-    def expand(self) -> Averaging:
-        """Return averaging without links, which depend on the federation."""
-        averaging = self._fedavg.expand()
-        step = DampedStep(averaging.step)
-        return replace(averaging, step=MovingAverageStep(self.moving_average, step) if self.moving_average else step)
+    def expand(self) -> Averaging | Buffered:
+        """Return averaging, or buffered averaging, without links, which depend on the federation."""
+        fedavg = self._fedavg
+        if isinstance(fedavg, Buffered):  # damping measures how clients follow round by round
+            return replace(fedavg, step=self._averaged(fedavg.step))
+        averaging = fedavg.expand()
+        return replace(averaging, step=self._averaged(DampedStep(averaging.step)))
+
+    def _averaged(self, step: ServerStep) -> ServerStep:
+        return MovingAverageStep(self.moving_average, step) if self.moving_average else step
 
     def smallest_budget(self, scope: Scope) -> float:
         """Return the smallest budget that a federation can reach, rounded up to four decimals."""
@@ -97,4 +118,5 @@ class Lean(Alias):
         return Resolved(self.expand() if uplink or downlink else self._fedavg, uplink, downlink)
 
     def _plan(self, scope: Scope) -> BytePlan:
-        return BytePlan(scope, is_shared=self.server_memory == "shared", values={"slope": 0.5})
+        values = {"slope": 0.5} if self.buffer is None else {}
+        return BytePlan(replace(scope, buffer=self.buffer), is_shared=self.server_memory == "shared", values=values)

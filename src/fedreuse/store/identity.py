@@ -38,7 +38,11 @@ def run_id_of(plain: Mapping[str, Any]) -> str:
 
 
 def _first_names(method: Any) -> Any:
-    """Return a method's tree with the key `weights` for `weighting`: ids of stored runs were made with that name."""
+    """Return a method's tree with the keys of stored runs: `weights` for `weighting`, and no `buffer` that is null."""
     if not isinstance(method, Mapping):
         return method
-    return {"weights" if key == "weighting" else key: _first_names(inner) for key, inner in method.items()}
+    return {
+        "weights" if key == "weighting" else key: _first_names(inner)
+        for key, inner in method.items()
+        if (key, inner) != ("buffer", None)
+    }
