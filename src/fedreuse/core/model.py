@@ -49,7 +49,7 @@ class Model:
 def to_groups(model: Model, main: str) -> dict[str, Tensors]:
     """Return the model as message groups; `main` names the group of the weights ("model" down, "update" up)."""
     parts = {main: model.weights, "buffers": model.buffers, "counters": model.counters}
-    return {name: tensors for name, tensors in parts.items() if len(tensors.schema)}
+    return {name: tensors for name, tensors in parts.items() if tensors.schema.specs}
 
 
 def from_groups(groups: Mapping[str, Tensors], main: str, like: ModelSchema) -> Model:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.compression.wire.block import ABSENT, Block, Notes, absent_block, dense_block
+from fedreuse.compression.wire.block import ABSENT, DENSE, Block, Notes, absent_block, dense_block, to_little_endian
 from fedreuse.compression.wire.modes.packed import PACKED, decode_packed
 from fedreuse.compression.wire.modes.rows import rows_block
 from fedreuse.core.schema import Schema
@@ -103,16 +104,19 @@ def pack_tensors(
         notes: Notes of the parcel.
     """
     part, values = tensors.schema, tensors.values
+    if pack is dense_block and part is schema and notes is None:
+        wire = to_little_endian(values)
+        ends = pairwise(schema.offsets)
+        parcel = Parcel(tuple(Block(DENSE, stop - start, (wire[start:stop],)) for start, stop in ends))
+        object.__setattr__(parcel, "_decoded", tensors)
+        return parcel
     packed = {}
     for spec, start in zip(part, part.offsets, strict=False):
         block = pack(values[start : start + spec.size])
         whole = schema.specs[schema.positions[spec.name]]
         packed[spec.name] = block if spec.rows is None else rows_block(block, spec.rows, whole.shape[0])
     blocks = (packed[spec.name] if spec.name in packed else absent_block() for spec in schema)
-    parcel = Parcel(tuple(blocks), notes or {})
-    if pack is dense_block and part is schema:
-        object.__setattr__(parcel, "_decoded", tensors)
-    return parcel
+    return Parcel(tuple(blocks), notes or {})
 
 
 def _join(values: list[np.ndarray], part: Schema) -> np.ndarray:

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["NETWORKS", "run", "tables"]
 
-_LOOP, _ALONE = "plain PyTorch loop", "engine, one by one"
+_LOOP, _ALONE, _TOGETHER = "plain PyTorch loop", "engine, one by one", "engine, together: "
+_SIZES = ("auto", "200")
+"""Values of `local.together`; the second is a whole cohort of the smallest networks."""
 _LISTS = ("seconds", "process_seconds", "clients", "client_seconds")
 
 
@@ -44,9 +46,14 @@ def _contenders(network: str, clients: int, turns: int) -> dict[str, Command]:
         "rounds": turns * ROUNDS_PER_TURN + 1,
         "rounds_per_turn": ROUNDS_PER_TURN,
     }
+    together = {
+        _TOGETHER + size: ours("crowd_workload", kind="engine", overrides=[f"local.together={size}"], **task)
+        for size in _SIZES
+    }
     return {
         _LOOP: ours("crowd_workload", kind="loop", **task),
         _ALONE: ours("crowd_workload", kind="engine", **task),
+        **together,
     }
 
 
