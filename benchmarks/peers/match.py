@@ -29,7 +29,18 @@ if TYPE_CHECKING:
     from fedreuse.config.run_config import RunConfig
     from fedreuse.lab.bench.results import Row
 
-__all__ = ["PEERS", "Peer", "default_folder", "install", "is_installed", "run", "tables", "work_of"]
+__all__ = [
+    "PEERS",
+    "SMALL_PEERS",
+    "Peer",
+    "default_folder",
+    "install",
+    "is_installed",
+    "run",
+    "small_commands",
+    "tables",
+    "work_of",
+]
 
 _OURS = "fedreuse, pool of 2"
 _OFFLINE = {
@@ -49,6 +60,7 @@ class Peer:
     requirements: tuple[str, ...]
     module: str
     ways: Mapping[str, Mapping[str, int]]
+    needs_torch: bool = True
 
 
 PEERS: Mapping[str, Peer] = {
@@ -62,6 +74,12 @@ PEERS: Mapping[str, Peer] = {
         "flower", ("flwr[simulation]==1.41.0",), "flower", {"2 clients": {"processes": 2, "threads": 1}}
     ),
 }
+SMALL_PEERS: Mapping[str, Peer] = {
+    "FedJAX 0.0.17, jit": Peer(
+        "fedjax", ("fedjax==0.0.17", "jax==0.10.2", "lazy_loader"), "fedjax_loop", {}, needs_torch=False
+    )
+}
+"""Simulators for many small clients (`fedreuse lab bench crowd`)."""
 _FORMS = {"plain": False, "tuned": True}
 
 
@@ -83,7 +101,8 @@ def install(peer: Peer, folder: Path) -> None:
     place = folder / peer.environment
     venv.create(place, with_pip=True, clear=True)
     version = torch.__version__.partition("+")[0]
-    words = [str(_python(peer, folder)), "-m", "pip", "install", "--quiet", f"torch=={version}", "numpy"]
+    torch_itself = [f"torch=={version}"] if peer.needs_torch else []
+    words = [str(_python(peer, folder)), "-m", "pip", "install", "--quiet", *torch_itself, "numpy"]
     done = subprocess.run([*words, *peer.requirements], capture_output=True, text=True, check=False)
     if done.returncode:
         _python(peer, folder).unlink(missing_ok=True)  # half an environment is none
@@ -144,6 +163,34 @@ def work_of(config: RunConfig) -> PeerWork:
         np.array(data.std),
         {"epochs": local["epochs"], "batch": local["batch"], **sgd, **layers},
     )
+
+
+def small_commands(folder: Path, config: RunConfig, scratch: Path, rounds_per_turn: int) -> dict[str, Command]:
+    """Return the commands of the installed simulators for many small clients, on the work of a configuration."""
+    here = {name: peer for name, peer in SMALL_PEERS.items() if is_installed(peer, folder)}
+    if not here:
+        return {}
+    prepared, rounds, local = config.task.prepare(config.seed), config.rounds, config.local
+    cohorts = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed).cohorts
+    data, training = prepared.data.train, prepared.training
+    arrays = {"inputs": data.inputs, "labels": data.labels, "offsets": training.offsets, "indices": training.indices}
+    np.savez(scratch / "small.npz", cohorts=np.array(cohorts), **arrays)  # type: ignore[arg-type]  # numpy types a flag
+    task = {
+        "work": str(scratch / "small.npz"),
+        "lr": local.optimizer.lr,
+        "batch": local.batch,
+        "epochs": local.epochs,
+        "rounds_per_turn": rounds_per_turn,
+    }
+    one_thread = {"XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"}
+    paths = os.pathsep.join([str(Path(fedreuse.__file__).parents[1]), str(Path(__file__).parents[2])])
+    return {
+        name: Command(
+            [str(_python(peer, folder)), "-m", f"benchmarks.peers.{peer.module}", json.dumps(task)],
+            {**one_thread, "PYTHONPATH": paths},
+        )
+        for name, peer in here.items()
+    }
 
 
 def _our_command(workload: str, rounds: int) -> Command:

@@ -176,6 +176,10 @@ def crowd_command(
     ] = None,
     clients: Annotated[int, typer.Option("--clients", help="Number of clients of 20 examples.", min=1)] = 1000,
     turns: Annotated[int, typer.Option("--turns", help="Turns of five rounds.", min=1)] = 5,
+    environments: Annotated[
+        Path | None, typer.Option("--environments", help="The folder of an environment `fedjax`, to compare with.")
+    ] = None,
+    is_installing: Annotated[bool, typer.Option("--install", help="Create that environment with pip first.")] = False,
     out: Out = None,
     as_json: AsJson = False,
 ) -> None:
@@ -183,14 +187,26 @@ def crowd_command(
 
     Compared is the processor time per client.
     """
+    from functools import partial
+
     from fedreuse.lab.bench import crowd
-    from fedreuse.lab.bench.interleaving import keep_cores
+    from fedreuse.lab.bench.interleaving import from_checkout, keep_cores
 
     chosen = network or list(crowd.NETWORKS)
     for name in chosen:
         require(name in crowd.NETWORKS, f"--network must be one of {', '.join(crowd.NETWORKS)}", name)
+    options: dict[str, Any] = {}
+    if environments is not None or is_installing:
+        match = from_checkout("peers.match")
+        folder = environments or match.default_folder()
+        for peer in match.SMALL_PEERS.values() if is_installing else ():
+            if not match.is_installed(peer, folder):
+                _show_progress(f"creating {folder / peer.environment}")
+                match.install(peer, folder)
+        options = {"peers": partial(match.small_commands, folder)}
     settings = {"networks": chosen, "clients": clients, "turns": turns, "cores": keep_cores(1)}
-    finish("crowd", settings, crowd.run(chosen, clients, turns, tell=_show_progress), crowd.tables, Shown(out, as_json))
+    rows = crowd.run(chosen, clients, turns, **options, tell=_show_progress)
+    finish("crowd", settings, rows, crowd.tables, Shown(out, as_json))
 
 
 @bench_app.command("memory", epilog="Example: fedreuse lab bench memory --clients 100")

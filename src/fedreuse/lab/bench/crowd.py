@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedreuse.lab.bench.crowd_workload import NETWORKS, ROUNDS_PER_TURN
+from fedreuse.lab.bench.crowd_workload import NETWORKS, ROUNDS_PER_TURN, configure
 from fedreuse.lab.bench.interleaving import Command, Facts, ours, take_turns
 from fedreuse.lab.bench.timing import ratios, shown
 from fedreuse.report.tables import Table
@@ -12,6 +14,7 @@ from fedreuse.report.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from fedreuse.config.run_config import RunConfig
     from fedreuse.lab.bench.results import Row
 
 __all__ = ["NETWORKS", "run", "tables"]
@@ -27,13 +30,22 @@ def run(
     clients: int = 1000,
     turns: int = 5,
     warm_up: int = 1,
+    peers: Callable[[RunConfig, Path, int], Mapping[str, Command]] = lambda *_: {},
     tell: Callable[[str], object] = str,
 ) -> list[Row]:
-    """Return one row per network and contender, with one number per turn; contenders take turns."""
+    """Return one row per network and contender, with one number per turn; contenders take turns.
+
+    `peers` returns the commands of other simulators for the linear classifier.
+    """
     rows: list[Row] = []
     for network in networks:
         tell(f"{network}:")
-        taken = take_turns(_contenders(network, clients, turns + warm_up), turns, warm_up, tell)
+        with tempfile.TemporaryDirectory(prefix="fedreuse-bench-") as scratch:
+            contenders = _contenders(network, clients, turns + warm_up)
+            if network == "linear":
+                config = configure(network, clients, (turns + warm_up) * ROUNDS_PER_TURN + 1)
+                contenders |= peers(config, Path(scratch), ROUNDS_PER_TURN)
+            taken = take_turns(contenders, turns, warm_up, tell)
         rows += [{"network": network, "contender": name, **_merged(facts)} for name, facts in taken.items()]
     return rows
 
