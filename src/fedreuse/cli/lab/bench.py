@@ -206,7 +206,8 @@ def crowd_command(
         options = {"peers": partial(match.small_commands, folder)}
     settings = {"networks": chosen, "clients": clients, "turns": turns, "cores": keep_cores(1)}
     rows = crowd.run(chosen, clients, turns, **options, tell=_show_progress)
-    finish("crowd", settings, rows, crowd.tables, Shown(out, as_json))
+    name = f"crowd-{chosen[0]}" if len(chosen) == 1 else "crowd"
+    finish(name, settings, rows, crowd.tables, Shown(out, as_json))
 
 
 @bench_app.command("memory", epilog="Example: fedreuse lab bench memory --clients 100")

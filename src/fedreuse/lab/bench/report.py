@@ -23,6 +23,7 @@ HOMES: Mapping[str, str] = {
     "step": "step",
     "peers": "benchmarks.peers.match",
     "crowd": "crowd",
+    **{f"crowd-{network}": "crowd" for network in ("linear", "mlp", "cnn", "lstm")},
     "codecs": "codecs",
     "codecs-reference": "codecs",
     "codecs-resnet18": "codecs",
