@@ -45,6 +45,17 @@ def test_the_notebook_with_own_data_trains_a_class_of_the_notebook(
     assert space["report"].exists()
 
 
+@pytest.mark.long
+@pytest.mark.slow
+def test_the_notebook_with_a_flower_app_keeps_its_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEDREUSE_HOME", str(tmp_path))  # the notebook sets it for the whole process
+    space = _executed("flower_app_made_lean.ipynb", tmp_path, monkeypatch)
+    traffic = space["strategy"].traffic
+    for way in ("up", "down"):
+        assert traffic.total(way) <= 0.1 * traffic.total_dense(way)
+    assert space["lean"] > 0.8
+
+
 def test_the_container_file_names_what_is_there_and_is_nobodys_root() -> None:
     lines = (ROOT / "Containerfile").read_text(encoding="utf-8").splitlines()
     copied = [word for line in lines if line.startswith("COPY") for word in line.split()[1:-1]]
