@@ -32,6 +32,7 @@ COMMANDS = [
     "doctor",
     "export",
     "figure",
+    "health",
     "init",
     "list",
     "new-method",

@@ -26,7 +26,7 @@ PANELS = {
     "Start": ("try", "demo", "init", "configs", "docs", "schema", "new-method", "doctor"),
     "Run": ("run", "watch", "show", "clean", "unseal"),
     "Compare": ("compare", "tune", "report", "serve", "figure", "audit", "list", "describe", "sizes"),
-    "Deploy": ("deploy", "authority", "superlink", "supernode"),
+    "Deploy": ("deploy", "authority", "superlink", "supernode", "health"),
     "Data": ("data", "export"),
     "Lab": ("lab",),
 }
