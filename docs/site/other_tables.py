@@ -12,6 +12,7 @@ from docs.site import stored
 from docs.site.stored import runs_of
 from fedreuse.accounting.ledger import EventRow
 from fedreuse.lab.bench import results as bench
+from fedreuse.lab.convergence import convergence_table, lean_table
 from fedreuse.lab.evidence.audit import audit
 from fedreuse.lab.gate.probe import read_gates
 from fedreuse.lab.gate.tables import gate_tables
@@ -378,3 +379,9 @@ def apps(name: str) -> list[Table]:
         "One run each, on a shared machine."
     )
     return [Table("Flower apps before and after", headers, tuple(lines), legend)]
+
+
+def convergence(name: str) -> list[Table]:
+    """Every method on quadratics, and `lean` with two lossy links, from `fedreuse lab convergence`."""
+    seen = bench.read(stored.BENCH / f"{name}.json")
+    return [convergence_table(seen.rows), lean_table(seen.settings["large"])]

@@ -10,7 +10,7 @@ of a plan       claims, effects (2 x 2), way SCORE (medians up to a validation s
 on development  development OTHER..., arrival SCORE, swings ROUND
 of deployments  transport, target SCORE
 of several      tasks OTHER..., goals OTHER..., paper OTHER..., gap OTHER..., idle OTHER..., decisions OTHER...
-others          gate, tuning; of docs/bench: apps, coding, sums, models DATASET, wire, bench
+others          gate, tuning; of docs/bench: apps, coding, sums, models DATASET, wire, convergence, bench
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _JOINED = ("tasks", "goals", "paper", "gap", "idle", "decisions", "development")
 """Kinds whose arguments are names of other studies."""
 _TESTED = ("frontier", "tasks", "summary", "methods", "crossed", "costs", "transport", "paper")
 """Kinds that show test scores; their legend counts the evaluations of the test set."""
-_SEEN = ("apps", "coding", "sums", "models", "wire", "bench", "gate", "tuning")
+_SEEN = ("apps", "coding", "sums", "models", "wire", "convergence", "bench", "gate", "tuning")
 """Kinds that read no runs."""
 _LABELS = {
     "everybody trains": "all clients train",
@@ -113,7 +113,20 @@ _OF_STUDIES = (
     "frontier", "tasks", "boundaries", "summary", "claims", "effects", "seeds", "way", "development", "arrival",
     "swings", "goals", "predicted", "methods", "crossed", "costs", "transport", "target",
 )  # fmt: skip
-_OTHERS = ("paper", "gap", "idle", "decisions", "gate", "tuning", "apps", "coding", "sums", "models", "wire")
+_OTHERS = (
+    "paper",
+    "gap",
+    "idle",
+    "decisions",
+    "gate",
+    "tuning",
+    "apps",
+    "coding",
+    "sums",
+    "models",
+    "wire",
+    "convergence",
+)
 _KINDS: dict[str, Callable[..., Sequence[Table]]] = {
     **{kind: getattr(study_tables, kind) for kind in _OF_STUDIES},
     **{kind: getattr(other_tables, kind) for kind in _OTHERS},

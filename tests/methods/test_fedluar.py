@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from fedreuse.compression.codecs.dense import Dense
+from fedreuse.config.recipe import Recipe
 from fedreuse.core.errors import ConfigError
-from fedreuse.core.method import Method
+from fedreuse.core.method import Method, Scope
 from fedreuse.core.model import Model
 from fedreuse.core.randomness import stream
 from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
@@ -306,6 +307,16 @@ def test_bytes_are_those_of_the_tensors_that_are_sent(uplink: Any) -> None:
 
 
 # configuration
+
+
+def test_a_run_that_would_recycle_every_layer_for_ever_is_refused() -> None:
+    scope = Scope(Layered.draw().schema, clients=6, cohort=3, rounds=7)
+    with pytest.raises(
+        ConfigError, match=r"delta_layers is 2, .* has 2 layers .*; set it below 2, or raise method\.blocks"
+    ):
+        Recipe(FedLuar(delta_layers=2)).resolved(scope)
+    for fine in (FedLuar(delta_layers=1), FedLuar(delta_layers=2, blocks=3), FedLuar(delta_layers=0)):
+        assert Recipe(fine).resolved(scope).method == fine
 
 
 def test_more_layers_than_there_are_is_refused() -> None:

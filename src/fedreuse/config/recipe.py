@@ -139,6 +139,7 @@ class Recipe:
 
     def resolved(self, scope: Scope) -> Recipe:
         """Return the recipe with the choices filled in that depend on the federation."""
+        self.method.check(scope)
         resolution = self.method.resolve(scope)
         if resolution is None:
             return self

@@ -455,6 +455,10 @@ class MethodConfig(ABC):
         trained = tuple(frozenset(cohort.clients) for cohort in cohorts)
         return Attendance(trained, len(frozenset().union(*trained)))
 
+    def check(self, scope: Scope) -> None:
+        """Raise a `ConfigError` if the settings do not fit a federation; nothing is checked by default."""
+        del scope
+
     def with_codec(self, codec: Any) -> MethodConfig | None:
         """Return the method with another codec in its own link of `update`, or None if it has no field `codec`."""
         has_codec = is_dataclass(self) and any(item.name == "codec" for item in fields(self))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Answer, Conversation
-    from fedreuse.core.method import BufferPolicy
+    from fedreuse.core.method import BufferPolicy, Scope
     from fedreuse.core.population import Population
     from fedreuse.core.schema import Schema
 
@@ -70,6 +70,16 @@ class FedLuar(MethodConfig):
         require(self.delta_layers >= 0, "method.delta_layers must not be negative", self.delta_layers)
         require(self.blocks >= 1, "method.blocks must be at least 1", self.blocks)
         chosen_step(self.step, self.server_lr, mixes="its direction repeats layers of the last one")
+
+    def check(self, scope: Scope) -> None:
+        """Refuse to recycle all layers: from round 2 on none would ever be trained again."""
+        num_layers = len(layers_of(scope.schema.weights, self.blocks))
+        if self.delta_layers >= max(1, num_layers):
+            raise ConfigError(
+                f"method.delta_layers is {self.delta_layers}, but this network has {num_layers} layers to recycle "
+                "(tensors with more than one dimension, or blocks of them), and layers that are all recycled repeat "
+                f"their first update for ever; set it below {num_layers}, or raise method.blocks"
+            )
 
     def halves(self, buffers: BufferPolicy) -> tuple[LuarServer, LuarClient]:
         """Return both halves; buffers are always sent and averaged."""

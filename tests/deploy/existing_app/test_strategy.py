@@ -78,6 +78,8 @@ def untimed(rows: list[LedgerRow]) -> list[LedgerRow]:
 
 def is_possible(case: Case) -> bool:
     needs = case.config.needs
+    if case.method == "fedluar" and case.options.get("blocks", 1) == 1:
+        return False  # the quadratics have one layer: a run that always recycles it is refused
     return not (needs.gradients or needs.corrections or needs.steps or case.config.is_personal)
 
 
