@@ -140,5 +140,11 @@ def test_auto_is_a_rule() -> None:
     assert resolved_size("auto", large, 100) == (
         1, "207,004 weights, above the 200,000 up to which `auto` batches clients",
     )  # fmt: skip
+    images = {"name": "cnn", "width": 32, "hidden": 8, "norm": "none"}
+    size, reason = resolved_size("auto", trainer_of(images), 100)
+    assert (size, reason.partition(" ")[2]) == (
+        1, "operations per example, above the 500,000 up to which `auto` batches clients",
+    )  # fmt: skip
+    assert resolved_size(4, trainer_of(images), 100) == (4, "")
     with pytest.raises(ConfigError, match="together must be at least 1"):
         tiny(local={"together": 0})

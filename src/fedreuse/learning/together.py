@@ -35,6 +35,8 @@ __all__ = ["Group", "obstacle", "resolved_size"]
 
 MOST_WEIGHTS = 200_000
 """Largest network that `auto` batches: the products of larger ones take longer than the calls that batching saves."""
+MOST_FLOPS = 500_000
+"""Most operations per example, forward and backward, up to which `auto` batches, for the same reason."""
 _STACKED = 1 << 21
 _LARGEST = 256
 _GROUPS = 4
@@ -45,7 +47,7 @@ def resolved_size(together: int | str, trainer: Trainer, cohort: int) -> tuple[i
     """Return the clients of a group, and why they train one by one (empty if they do not).
 
     `auto` is a quarter of the cohort, at most 256 and at most 2^21 weights in all; networks of more than 200,000
-    weights train one by one.
+    weights or 500,000 operations per example train one by one.
     """
     if together == 1:
         return 1, ""
@@ -55,6 +57,8 @@ def resolved_size(together: int | str, trainer: Trainer, cohort: int) -> tuple[i
     reason = obstacle(trainer)
     if reason:
         return 1, reason
+    if together == "auto" and (flops := trainer.flops_per_example(None)) > MOST_FLOPS:
+        return 1, f"{flops:,} operations per example, above the {MOST_FLOPS:,} up to which `auto` batches clients"
     return (min(_LARGEST, _STACKED // num_weights, -(-cohort // _GROUPS)) if together == "auto" else int(together)), ""
 
 
