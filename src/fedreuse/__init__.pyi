@@ -1,7 +1,5 @@
 # Train a model on data
 from .studies.federate import federate as federate
-from .studies.federate import Federated as Federated
-from .studies.federate import Fitted as Fitted
 
 # Configure, run and read
 from .config.run_config import RunConfig as RunConfig

@@ -79,14 +79,18 @@ def federate(  # noqa: PLR0913  # the settings of a training
         overrides: Further changes of the configuration as `key=value`, such as `local.epochs=2`.
         folder: Folder for data and runs.
 
+    Returns:
+        The training before it has run, with its configuration as `config`. `fit()` returns an object with `history`,
+        `bytes`, `score`, `model`, `predict`, `answer` and `report`.
+
     Raises:
         UserError: The data, the model or a setting cannot be used; the message names the remedy.
 
     Example:
         >>> import numpy as np
         >>> from fedreuse import federate
-        >>> inputs = np.arange(800, dtype=np.float32).reshape(200, 4) % 7
-        >>> task = federate("mlp", (inputs, inputs.sum(1) > 12), clients=np.arange(200) % 4, rounds=2, method="fedavg")
+        >>> inputs = np.sin(np.arange(800, dtype=np.float32)).reshape(200, 4)
+        >>> task = federate("mlp", (inputs, inputs[:, 0] > 0), clients=np.arange(200) % 4, rounds=2, method="fedavg")
         >>> task.config.task.clients
         4
         >>> fitted = task.fit(progress=False)
