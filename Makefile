@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # what pytest makes of the tests is kept for the next call, whatever the shell says
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-long test-deploy test-flwr-latest test-browser test-nvflare fast check fuzz damage kill clean docs tables hashes
+.PHONY: help demo test test-long test-deploy test-flwr-latest test-browser test-nvflare fast check fuzz damage tamper kill clean docs tables hashes
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
@@ -79,6 +79,9 @@ hashes: $(STAMP)  ## write requirements-release.txt: the core and the extra sim,
 DAMAGE_CASES ?= 2000
 damage: $(STAMP)  ## flip, cut and delete at random in run directories (DAMAGE_CASES times): the exact result or a refusal
 	$(BIN)/python -m tests.runs.damage --cases $(DAMAGE_CASES)
+
+tamper: $(STAMP)  ## random damage, whole files from elsewhere and forgeries, with a table of outcomes
+	$(BIN)/python -m tests.runs.tampering
 
 KILLS ?= 200
 kill: $(STAMP)  ## kill -9 servers and workers at random moments (KILLS times), five methods, three executors: the same bits
