@@ -369,16 +369,22 @@ def apps(name: str) -> list[Table]:
             (
                 f"`{row['app']}`", str(row["rounds"]), f"{row['budget']:g}",
                 *(f"{old / 1e6:.1f} → {new / 1e6:.2f} (1/{old / new:.0f})" for old, new in pairs),
+                " / ".join(f"{_share(row['ledger'], way):.1%}" for way in ("up", "down")),
                 *(f"{own['scores'][at]:.3f} → {row['scores'][at]:.3f}" for at in ("clients", "server")),
                 f"{own['seconds']:.0f} → {row['seconds']:.0f}",
             )
         )  # fmt: skip
-    headers = ("app", "rounds", "budget", "MB up", "MB down", "accuracy at clients", "at the server", "seconds")
+    headers = ("app", "rounds", "budget", "MB up", "MB down", "messages up / down", "accuracy at clients", "at the server", "seconds")  # fmt: skip
     legend = (
-        "Three nodes; TCP payload of the whole run, with Flower's requests, polling and the download of the app. "
-        "One run each, on a shared machine."
+        "Three nodes; MB: TCP payload of the whole run, with Flower's requests, polling and the download of the app; "
+        "messages: share of the bytes of records alone. One run each, on a shared machine."
     )
     return [Table("Flower apps before and after", headers, tuple(lines), legend)]
+
+
+def _share(ledger: Mapping[str, Mapping[str, Mapping[str, int]]], way: str) -> float:
+    sent, dense = (sum(kind[way] for kind in ledger[part].values()) for part in ("sent", "uncompressed"))
+    return sent / dense
 
 
 def convergence(name: str) -> list[Table]:
