@@ -374,7 +374,17 @@ def apps(name: str) -> list[Table]:
                 f"{own['seconds']:.0f} → {row['seconds']:.0f}",
             )
         )  # fmt: skip
-    headers = ("app", "rounds", "budget", "MB up", "MB down", "messages up / down", "accuracy at clients", "at the server", "seconds")  # fmt: skip
+    headers = (
+        "app",
+        "rounds",
+        "budget",
+        "MB up",
+        "MB down",
+        "messages up / down",
+        "accuracy at clients",
+        "at the server",
+        "seconds",
+    )
     legend = (
         "Three nodes; MB: TCP payload of the whole run, with Flower's requests, polling and the download of the app; "
         "messages: share of the bytes of records alone. One run each, on a shared machine."
