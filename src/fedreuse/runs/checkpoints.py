@@ -54,6 +54,11 @@ class Checkpoints:
         self._saved = 0, 0
 
     @property
+    def closed_size(self) -> tuple[int, int]:
+        """Numbers of ledger rows and events of the rounds that are durable with their metrics."""
+        return self._saved
+
+    @property
     def round_number(self) -> int:
         """Last durable round; 0 before the first checkpoint."""
         return self._journal.round_number
@@ -70,8 +75,14 @@ class Checkpoints:
         held = None if self.round_number == 0 else record
         self._checkpointer = Checkpointer(self._federation.schema, held, self._tensors if is_on_disk else None)
         self._directory.write_metrics(self.metrics())
-        self._saved = len(ledger.rows), len(ledger.events)
+        self._saved = self._closed_size(ledger)
         return record, store, ledger
+
+    def _closed_size(self, ledger: Ledger) -> tuple[int, int]:
+        """Return the numbers of ledger rows and events, without those of an open round."""
+        last = self.round_number - 1 if self.is_open else self.round_number
+        closed = [sum(row.round_number <= last for row in rows) for rows in (ledger.rows, ledger.events)]
+        return closed[0], closed[1]
 
     def _begin(self) -> tuple[ServerRecord, ClientStore]:
         """Return the first state, and remove what a start without a checkpoint left behind."""
@@ -122,13 +133,19 @@ class Checkpoints:
     def _clients_folder(self) -> Path:
         return self._directory.path / "clients"
 
+    @property
+    def is_open(self) -> bool:
+        """True if the last durable round has a state, but no row of metrics yet."""
+        return self.round_number > max((row["round"] for row in self.metrics()), default=0)
+
     def write(
         self, number: int, record: ServerRecord, store: ClientStore, ledger: Ledger, metrics: list[dict[str, Any]]
     ) -> ServerRecord:
         """Make everything up to round `number` durable in one transaction, and return the record to continue with.
 
         `metrics` are the rows of the rounds since the last checkpoint. The journal is written before the metrics file:
-        a round in that file is therefore durable.
+        a round in that file is therefore durable. Without metrics the round stays open: the next checkpoint writes its
+        rows again, with those of its evaluation.
         """
         num_rows, num_events = self._saved
         rows: dict[str, Any] = {
@@ -142,7 +159,8 @@ class Checkpoints:
         self._journal.commit(number, rows, changes, self._origin)
         record = mark_durable(self._checkpointer.settled(record))
         self._directory.append_metrics(metrics)
-        self._saved = len(ledger.rows), len(ledger.events)
+        if metrics:
+            self._saved = len(ledger.rows), len(ledger.events)
         return record
 
     def write_final_rows(self, rows: Sequence[LedgerRow]) -> None:

@@ -80,6 +80,7 @@ def run(
     audience = _audience(config, directory, listeners, progress)
     with hold(directory, config, resume), storing(directory), prepare(config, directory, executor) as live:
         with _announced(live, audience):
+            live.complete_round(audience)
             while not live.is_over and audience.stop is None:
                 live.play_round(audience)
             end = live.finish(live.test()) if audience.stop is None else live.stop(audience.stop.reason)

@@ -106,6 +106,16 @@ class LiveRun:
         """Run the next round: conversation, scores, a checkpoint if one is due, and the listeners' events."""
         began, size, simulated = perf_counter(), self.ledger_size, self.record.seconds
         self.converse()
+        if self._secret is not None:  # the noise of a model that leaves the server must never cover another sum
+            self.checkpoint()
+        self._complete(audience, began, size, simulated)
+
+    def complete_round(self, audience: Listeners) -> None:
+        """Evaluate the last durable round if the run ended between its commit and its evaluation."""
+        if self.checkpoints.is_open:
+            self._complete(audience, perf_counter(), self.checkpoints.closed_size, self.record.seconds)
+
+    def _complete(self, audience: Listeners, began: float, size: tuple[int, int], simulated: float) -> None:
         number = self.round_number
         scores = self.scores.after_round(number)
         row = round_row(self, number, size, scores, began, simulated)
