@@ -21,12 +21,14 @@ from fedreuse.engine.devices import Devices, devices
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.faults import FaultPlan, faults
 from fedreuse.engine.schedule import Availability, availabilities
+from fedreuse.learning.at_home import is_at_home
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.task import TASK_KEYS, Task, parse_task
 from fedreuse.learning.trainer import Local
 from fedreuse.methods.wrapper import Wrapper
 from fedreuse.robustness.attacks.attack import Attack, attacks
 from fedreuse.robustness.attacks.hostile import under_attack
+from fedreuse.robustness.bounds import BoundedServer, chosen_bounds
 from fedreuse.robustness.privacy import check_private_run
 from fedreuse.store.identity import run_id_of
 
@@ -109,6 +111,9 @@ class RunConfig:
         accept_approximation: Allow a method to run with fewer clients per round than its theory assumes.
         max_norm: Largest Euclidean norm of a group in a reply, positive; replies above it are refused. None: no bound.
         max_examples: Cap on a client's number of examples in its aggregation weight, at least 1. None: no cap.
+        bounds: `median` bounds examples, norms and coordinates of each client by medians over the clients, where replies
+            enter the server; `none` is the plain method. None: `median` if members are strangers (task `at_home`), else
+            the plain method; `fedreuse deploy` and Flower apps set `median`.
         seed: Seed of all random streams, not negative.
         listeners: Callbacks of the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); do not change the result.
         test: `open` tests the model once after the last round; `sealed` leaves the test split closed until `unseal`.
@@ -145,6 +150,7 @@ class RunConfig:
     accept_approximation: bool = False
     max_norm: float | None = None
     max_examples: int | None = None
+    bounds: Literal["median", "none"] | None = None
     seed: int = 101
     listeners: tuple[ListenerConfig, ...] = field(default=(), metadata={"parse": parse_listeners})
     test: Literal["open", "sealed"] = "open"
@@ -182,6 +188,7 @@ class RunConfig:
             )
         self._check_keep()
         check_private_run(self)
+        object.__setattr__(self, "bounds", chosen_bounds(self, is_at_home(self.task.dataset)))
         if self.seed in self.development_seeds and self.test == "open":
             raise ConfigError(
                 f"seed: {self.seed} is one of development_seeds, with which these settings were chosen, so its test "
@@ -234,6 +241,8 @@ class RunConfig:
     def build_method(self, recipe: Recipe | None = None) -> Method:
         """Return the method with its links, norm bound and attack; `recipe` is the resolved one, if there is one."""
         method = replace((recipe or self.recipe).build(), max_norm=self.max_norm)
+        if self.bounds == "median":  # inside an attack, whose colluders replace decoded replies
+            method = replace(method, server=BoundedServer(method.server))
         return method if self.attack is None else under_attack(method, self.attack, self.bad_clients)
 
     @property
@@ -263,6 +272,7 @@ class RunConfig:
             "accept_approximation": self.accept_approximation,
             "max_norm": self.max_norm,
             "max_examples": self.max_examples,
+            "bounds": self.bounds,
             "seed": self.seed,
             "listeners": [named_plain(listeners, listener) for listener in self.listeners],
             "test": self.test,

@@ -20,6 +20,7 @@ from fedreuse.learning.splits import SealedSplit, local_test
 from fedreuse.learning.task import PreparedTask
 from fedreuse.learning.together import Group, resolved_size
 from fedreuse.learning.trainer import Trainer, initial_network
+from fedreuse.robustness.bounds import most_examples
 from fedreuse.robustness.poisoning import claimed, poisoned
 
 if TYPE_CHECKING:
@@ -71,7 +72,10 @@ class Federation:
     @cached_property
     def population(self) -> Population:
         """All clients, with the number of training examples that each claims to have."""
-        return Population(claimed(self.prepared, self.config), self.config.max_examples)
+        examples, most = claimed(self.prepared, self.config), self.config.max_examples
+        if self.config.bounds == "median" and most is None:
+            most = most_examples(examples)
+        return Population(examples, most)
 
     @cached_property
     def fleet(self) -> Fleet | None:

@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["run_id_of"]
 
 _NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep", "development_seeds")
-_IDENTITY_IF_SET = ("attack", "devices", "max_norm", "max_examples")
+_IDENTITY_IF_SET = ("attack", "devices", "max_norm", "max_examples", "bounds")
 _ROUNDS_IF_SET = ("deadline", "wait_for")
 
 

@@ -1,0 +1,74 @@
+"""Attack x bounds x method: test accuracy and back-door success of every cell of configs/robust/members.yaml.
+
+python -m benchmarks.members --out docs/bench/members.json [--jobs 2]
+
+A row per cell: `score` is the mean test accuracy over the seeds (a run that ends with an error counts as 0, and is in
+`ended`), `backdoor` the mean share of stamped test images that get the attacker's class; both in per cent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fedreuse.core.errors import RunError
+from fedreuse.runs.launch import run
+from fedreuse.studies.study import load_study
+
+__all__ = ["cells", "main", "played"]
+
+STUDY = Path(__file__).parents[1] / "configs" / "robust" / "members.yaml"
+Cell = tuple[str, str, str]
+
+
+def played(plain: dict[str, Any]) -> tuple[float, float | None, bool]:
+    """Run one configuration; return test accuracy, back-door success, and whether the run ended early."""
+    with TemporaryDirectory() as folder:
+        try:
+            summary = run(plain, Path(folder) / "run").summary
+        except RunError:
+            return 0.0, None, True
+    return 100 * float(summary["test_score"]), summary.get("attack_success"), False
+
+
+def cells(results: list[tuple[Cell, tuple[float, float | None, bool]]]) -> list[dict[str, Any]]:
+    """Return one row per method, bounds and attack, with means over the seeds."""
+    rows = []
+    for cell in dict.fromkeys(cell for cell, _ in results):
+        outcomes = [outcome for key, outcome in results if key == cell]
+        goals = [goal for _, goal, _ in outcomes if goal is not None]
+        method, bounds, attack = cell
+        row: dict[str, Any] = {"method": method, "bounds": bounds, "attack": attack, "seeds": len(outcomes)}
+        row["score"] = round(fmean(score for score, _, _ in outcomes), 1)
+        row["ended"] = sum(ended for _, _, ended in outcomes)
+        if goals:
+            row["backdoor"] = round(100 * fmean(goals), 1)
+        rows.append(row)
+    return rows
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run all cells, print them, and store them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--study", type=Path, default=STUDY)
+    given = parser.parse_args(arguments)
+    runs = load_study(given.study).runs
+    keys: list[Cell] = [(one.labels["method"], one.labels["bounds"], one.labels["attack"]) for one in runs]
+    plain = [one.config.to_plain() for one in runs]
+    with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
+        rows = cells(list(zip(keys, pool.map(played, plain), strict=True)))
+    for row in rows:
+        print(row)
+    given.out.write_text(json.dumps({"study": str(given.study.name), "cells": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Bounds on single clients where replies enter the server, before any method sees them.
+
+norm      |d_i| at most the median of the last norms of the clients, for each group: weights, statistics, controls
+spread    each coordinate within SPREAD x MAD of the median over the replies, if all replies have all coordinates
+examples  n_i at most the median of n_j over all clients
+
+A minority of the clients cannot move a median beyond the values of the others. Norms are compared over the clients that
+answered last, not over one exchange: a method that asks few clients, such as DG-FedReuse, may ask mostly attackers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from fedreuse.core.errors import ConfigError
+from fedreuse.core.method import ServerHalf
+from fedreuse.core.tensors import Tensors, dot, scale
+from fedreuse.core.values import value
+from fedreuse.methods.aggregators.mean import Mean
+from fedreuse.robustness.privacy import private_mean_of
+
+if TYPE_CHECKING:
+    from fedreuse.config.run_config import RunConfig
+    from fedreuse.core.cohort import Cohort
+    from fedreuse.core.message import Conversation, Events, Message, Replies
+    from fedreuse.core.model import Model
+    from fedreuse.core.population import Population
+
+__all__ = ["BoundedServer", "BoundedState", "bounded", "chosen_bounds", "is_unprotected", "most_examples"]
+
+SPREAD = 3.0
+"""Largest distance of a coordinate from the median, in median absolute deviations."""
+FEWEST_NORMS, FEWEST_ROWS = 3, 5
+"""Clients below which a median says nothing: of norms, and of coordinates."""
+RECENT = 20
+"""Clients whose last norms are compared."""
+VERDICT = "bounded"
+Seen = Mapping[str, Mapping[int, float]]
+
+
+@value
+class BoundedState:
+    """State of a bounded server half: that of the method, and the last norms of clients by group."""
+
+    inner: Any
+    norms: Seen
+
+
+@dataclass(frozen=True)
+class BoundedServer(ServerHalf[BoundedState]):
+    """A server half that sees bounded replies; the event of a client whose norm was above the bound says `bounded`."""
+
+    inner: ServerHalf[Any]
+
+    def init(self, model: Model, population: Population) -> BoundedState:
+        """Return the state before the first round."""
+        return BoundedState(self.inner.init(model, population), {})
+
+    def model(self, state: BoundedState) -> Model:
+        """Return the model that is evaluated and deployed."""
+        return self.inner.model(state.inner)
+
+    def broadcast(self, state: BoundedState) -> Model:
+        """Return the model that clients receive."""
+        return self.inner.broadcast(state.inner)
+
+    def forget(self, state: BoundedState, client: int) -> BoundedState:
+        """Let the inner half drop its memory of a client."""
+        inner = self.inner.forget(state.inner, client)
+        return state if inner is state.inner else replace(state, inner=inner)
+
+    def round(self, state: BoundedState, cohort: Cohort) -> Conversation[BoundedState]:
+        """Run the inner round with bounded replies."""
+        conversation = self.inner.round(state.inner, cohort)
+        norms, changed = state.norms, set[int]()
+        requests = next(conversation)
+        while True:
+            replies, norms, now = bounded((yield requests), norms)
+            changed |= now
+            try:
+                requests = conversation.send(replies)
+            except StopIteration as finished:
+                inner, events = finished.value
+                return BoundedState(inner, norms), _marked(events, changed)
+
+
+def bounded(replies: Replies, seen: Seen) -> tuple[dict[int, Message], Seen, set[int]]:
+    """Return bounded replies, the last norms of the clients, and the clients whose norms were above a bound.
+
+    Args:
+        replies: The decoded replies of one exchange.
+        seen: Norms of earlier exchanges by group and client, the oldest first.
+    """
+    made, norms, changed = dict(replies), dict(seen), set[int]()
+    for group in sorted({group for reply in replies.values() for group in reply.groups}):
+        tensors = {
+            client: replies[client].groups[group] for client in sorted(replies) if group in replies[client].groups
+        }
+        lengths = {client: dot(one, one) ** 0.5 for client, one in tensors.items()}
+        norms[group] = _newest(norms.get(group, {}), lengths)
+        if len(norms[group]) < FEWEST_NORMS:
+            continue
+        most = float(np.median(list(norms[group].values())))
+        long = {client for client, length in lengths.items() if length > most}
+        changed |= long
+        shorter = {
+            client: scale(one, most / lengths[client]) if client in long else one for client, one in tensors.items()
+        }
+        for client, one in _within_spread(shorter).items():
+            if one is not tensors[client]:
+                made[client] = replace(made[client], groups={**made[client].groups, group: one})
+    return made, norms, changed
+
+
+def _newest(before: Mapping[int, float], now: Mapping[int, float]) -> dict[int, float]:
+    """Return the norms of the clients that answered last, one per client; the newest are at the end."""
+    kept = {client: norm for client, norm in before.items() if client not in now} | dict(now)
+    return dict(list(kept.items())[-max(RECENT, len(now)) :])
+
+
+def _within_spread(tensors: Mapping[int, Tensors]) -> Mapping[int, Tensors]:
+    """Return tensors with every coordinate near the median; sparse, partial or few ones stay as they are."""
+    schemas = {one.schema for one in tensors.values()}
+    if len(tensors) < FEWEST_ROWS or len(schemas) > 1 or any(one.index is not None for one in tensors.values()):
+        return tensors
+    (schema,) = schemas
+    rows = np.stack([one.values for one in tensors.values()]).astype(np.float64)
+    centre = np.median(rows, axis=0)
+    reach = SPREAD * np.median(np.abs(rows - centre), axis=0)
+    fitted = np.clip(rows, centre - reach, centre + reach).astype(schema.dtype)
+    return {client: Tensors(schema, row) for client, row in zip(tensors, fitted, strict=True)}
+
+
+def _marked(events: Events, changed: set[int]) -> Events:
+    clients = tuple(
+        replace(event, reason=event.reason or VERDICT) if event.client in changed else event for event in events.clients
+    )
+    return replace(events, clients=clients)
+
+
+def most_examples(examples: np.ndarray) -> int | None:
+    """Return the cap on a client's examples, the median over the clients that have any; None without any."""
+    present = examples[examples > 0]
+    return max(1, int(np.median(present))) if len(present) else None
+
+
+def chosen_bounds(config: RunConfig, is_at_home: bool) -> Literal["median", "none"] | None:
+    """Return the bounds of a run: those of the configuration, or `median` where the data are at home.
+
+    Raises:
+        ConfigError: `median` beside a private mean. A median over the clients makes the updates of some depend on
+            others, which the guarantee of the private mean excludes; it bounds every client by `clip` itself.
+    """
+    if private_mean_of(config.method) is None:
+        return "median" if config.bounds is None and is_at_home else config.bounds
+    if config.bounds == "median":
+        raise ConfigError(
+            "bounds: median with the aggregator private_mean is refused, because one client's norm would change the "
+            "updates of others; private_mean bounds every client by clip: remove bounds"
+        )
+    return config.bounds
+
+
+def is_unprotected(config: RunConfig) -> bool:
+    """Return whether one client can move the model without limit: a plain mean, no bounds and no `max_norm`."""
+    aggregate = config.method.aggregate
+    has_rule = aggregate is not None and not isinstance(aggregate, Mean)
+    return config.bounds != "median" and config.max_norm is None and not has_rule
