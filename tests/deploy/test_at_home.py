@@ -28,7 +28,7 @@ DIGITS: dict[str, Any] = {"name": "digits", "clients": 6, "limit": 300}
 
 def split(folder: Path, **parts: Any) -> tuple[RunConfig, RunConfig, dict[int, Path]]:
     """A simulation, the same task with data at home, and a folder for every node with nothing else below it."""
-    simulation = tiny(task=DIGITS, **parts)
+    simulation = tiny(task=DIGITS, **{"bounds": "median", **parts})  # as with data at home
     written = write_clients(simulation.task, simulation.seed, folder / "all")
     home = tiny(**{**plain(**parts), "task": at_home_task(written, simulation.task.dataset.load(None))})
     folders = {client: folder / f"home-{client}" for client in range(6)}

@@ -1,4 +1,4 @@
-"""Privacy after a crash: data at home, the server is killed while clients evaluate a new model, and then a reply is lost.
+"""Privacy after a crash: the server is killed while clients evaluate a new model, and then a reply is lost.
 
 `python -m tests.deploy.test_private_release FOLDER` is the server that is killed.
 """
@@ -39,7 +39,7 @@ def serve_in(folder: Path, seen: list[tuple[int, np.ndarray]], kill: bool) -> Ru
     shutil.rmtree(folder / "all", ignore_errors=True)
     written = write_clients(simulation.task, simulation.seed, folder / "all")
     home = tiny(**{**plain(**PARTS), "task": at_home_task(written, simulation.task.dataset.load(None))})
-    flat = to_flat(home, Deployment(out=str(folder / "out"), resume=not kill))
+    flat = to_flat(home, Deployment(out=str(folder / "out"), resume=not kill, timeout_seconds=0.5))
     grid = FakeGrid(folder, flat, range(CLIENTS))
     for client in range(CLIENTS):
         grid.contexts[FIRST_NODE + client].node_config["data-path"] = str(folder / f"all/clients/{client}")

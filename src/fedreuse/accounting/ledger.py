@@ -104,6 +104,7 @@ class Ledger:
             where the downlink keeps them.
         meter: Returns the measurements since the previous call; None without a meter.
         warn: Called with a message about each refused reply; ignored by default.
+        alarms: Messages about steps that one client dominates, since they were last taken.
     """
 
     rows: list[LedgerRow] = field(default_factory=list)
@@ -112,6 +113,7 @@ class Ledger:
     lags: dict[int, float] = field(default_factory=dict)
     meter: Callable[[], Iterable[Measured]] | None = None
     warn: Callable[[str], object] = str  # `str` has no effect
+    alarms: list[str] = field(default_factory=list)
 
     def note(
         self,
@@ -142,6 +144,11 @@ class Ledger:
         if self.meter is not None and outgoing:
             request = next(iter(outgoing.values()))
             self.rows += [_measured_row(request, measured) for measured in self.meter()]
+
+    def take_alarms(self) -> list[str]:
+        """Return the alarms since the last call."""
+        taken, self.alarms = self.alarms, []
+        return taken
 
     def close(self, round_number: int, events: Events) -> None:
         """Add the events and counts of a completed round."""

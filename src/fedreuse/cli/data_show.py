@@ -93,7 +93,8 @@ def split_command(
     """Write the clients of a configuration as one folder each.
 
     OUT/config.yaml simulates them, and OUT/at_home.yaml deploys them, with one folder at each node and none at the
-    server. Both give the same bits as a run of CONFIG.
+    server. Both give the same bits, with `bounds: median` unless CONFIG says otherwise; with `bounds=none` the bits are
+    those of CONFIG.
     """
     check_file(config, overrides or [])
     import yaml
@@ -101,8 +102,9 @@ def split_command(
     from fedreuse.config.run_config import load
     from fedreuse.core.files import write_whole
     from fedreuse.learning.files.writing import at_home_task, write_clients
+    from fedreuse.robustness.bounds import for_strangers
 
-    planned = load(config, overrides or [])
+    planned = for_strangers(load(config, overrides or []))
     written = {**planned.to_plain(), "task": write_clients(planned.task, planned.seed, out)}
     target = out / "config.yaml"
     write_whole(target, yaml.safe_dump(written, sort_keys=False).encode())

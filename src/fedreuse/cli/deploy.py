@@ -111,10 +111,11 @@ def _read(config: Path, overrides: list[str]) -> tuple[RunConfig, Deployment]:
     from fedreuse.config.run_config import load, read_yaml, with_overrides
     from fedreuse.core.registry import parse
     from fedreuse.deploy.flower.options import Deployment
+    from fedreuse.robustness.bounds import for_strangers
 
     plain = with_overrides(read_yaml(config), overrides)
     options: Deployment = parse(Deployment, plain.pop("deploy", {}), "deploy")
-    return load(plain), options
+    return for_strangers(load(plain)), options
 
 
 def _read_study(config: Path, overrides: list[str]) -> tuple[Study, Deployment]:

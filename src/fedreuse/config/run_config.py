@@ -111,9 +111,9 @@ class RunConfig:
         accept_approximation: Allow a method to run with fewer clients per round than its theory assumes.
         max_norm: Largest Euclidean norm of a group in a reply, positive; replies above it are refused. None: no bound.
         max_examples: Cap on a client's number of examples in its aggregation weight, at least 1. None: no cap.
-        bounds: `median` bounds examples, norms and coordinates of each client by medians over the clients, where replies
-            enter the server; `none` is the plain method. None: `median` if members are strangers (task `at_home`), else
-            the plain method; `fedreuse deploy` and Flower apps set `median`.
+        bounds: `median` bounds examples, norms and coordinates of each client by medians over the clients, before the
+            method sees a reply; `none` is the plain method. None: `median` where data stay at the nodes (task
+            `at_home`), else the plain method; `fedreuse deploy` and Flower apps set `median`.
         seed: Seed of all random streams, not negative.
         listeners: Callbacks of the run, by name (`csv`, `tensorboard`, `mlflow`, `progress`); do not change the result.
         test: `open` tests the model once after the last round; `sealed` leaves the test split closed until `unseal`.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fedreuse.core.local_trainer import Work
     from fedreuse.store.directory import RunDirectory
 
-__all__ = ["Evaluated", "Failed", "Finished", "RoundDone", "RunEvent", "Started", "Stop", "Stopped"]
+__all__ = ["Evaluated", "Failed", "Finished", "RoundDone", "RunEvent", "Started", "Stop", "Stopped", "Warned"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,14 @@ class RoundDone:
 
 
 @dataclass(frozen=True, eq=False)
+class Warned:
+    """A round looks like an attack or a failure: one client dominates the step, or the validation score collapsed."""
+
+    round_number: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
 class Finished:
     """The run is complete; `summary` is the content of `summary.json`."""
 
@@ -76,7 +84,7 @@ class Failed:
     error: BaseException
 
 
-RunEvent = Started | Evaluated | RoundDone | Finished | Stopped | Failed
+RunEvent = Started | Evaluated | Warned | RoundDone | Finished | Stopped | Failed
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fedreuse.core.errors import ConfigError, FedreuseError
-from fedreuse.core.events import Evaluated, Failed, Finished, RoundDone, RunEvent, Started, Stop, Stopped
+from fedreuse.core.events import Evaluated, Failed, Finished, RoundDone, RunEvent, Started, Stop, Stopped, Warned
 from fedreuse.core.registry import Registry
 
 __all__ = ["Listener", "ListenerConfig", "Listeners", "OwnListener", "listeners", "parse_listeners"]
@@ -21,8 +21,9 @@ _log = logging.getLogger("fedreuse")
 class Listener:
     """Base class of listeners, the callbacks of a run; override the methods you need.
 
-    `started`, `evaluated` and `round_done` may return `Stop(reason)`. The run then stores its rounds so far and ends in
-    the state `stopped`: not complete, the test split not opened. It can be resumed with bit-identical results.
+    `started`, `evaluated`, `warned` and `round_done` may return `Stop(reason)`. The run then stores its rounds so far
+    and ends in the state `stopped`: not complete, the test split not opened. It can be resumed with bit-identical
+    results.
 
     An exception in a listener is logged once, and the listener is not called again; the run continues. Errors before
     `started`, for example in the data, are raised to the caller without notifying listeners.
@@ -47,6 +48,9 @@ class Listener:
     def evaluated(self, event: Evaluated) -> Stop | None:
         """Handle the evaluation of a round; `round_done` follows."""
 
+    def warned(self, event: Warned) -> Stop | None:
+        """Handle a round in which one client dominates or the score collapsed; `round_done` follows."""
+
     def round_done(self, event: RoundDone) -> Stop | None:
         """Handle the end of a round."""
 
@@ -66,6 +70,7 @@ class Listener:
 _HANDLERS: Mapping[type, str] = {
     Started: "started",
     Evaluated: "evaluated",
+    Warned: "warned",
     RoundDone: "round_done",
     Finished: "finished",
     Stopped: "stopped",

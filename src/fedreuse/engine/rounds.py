@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
-from statistics import mean
+from statistics import mean, median
 from typing import TYPE_CHECKING
 
 from fedreuse.core.errors import RunError
 from fedreuse.core.message import LOST, Message
+from fedreuse.core.model import BUFFER_GROUPS
+from fedreuse.core.tensors import dot
 from fedreuse.engine.executors.executor import TooFewReplies
 from fedreuse.engine.ports import ServerPort
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
     from fedreuse.engine.executors.executor import Executor, Reply
     from fedreuse.engine.state.records import ServerRecord
 
-__all__ = ["exchange", "mark_durable", "next_arrival", "run_round"]
+__all__ = ["dominant", "exchange", "mark_durable", "next_arrival", "run_round"]
+
+_FEWEST, _MOST_OF_STEP, _FAR_ABOVE = 4, 0.5, 5.0
 
 
 def run_round(  # noqa: PLR0913, PLR0917 - the parts of a federation, and its clock
@@ -57,6 +61,7 @@ def run_round(  # noqa: PLR0913, PLR0917 - the parts of a federation, and its cl
     while True:
         messages, refused = deliver(port, requests, executor, ledger, clock)
         reasons |= {client: reason for client, reason in refused.items() if client not in port.forgotten}
+        ledger.alarms += dominant(messages, cohort)
         has_answers = has_answers or any(message.kind != LOST for message in messages.values())
         has_tensors = has_tensors or any(message.groups for message in messages.values())
         try:
@@ -73,6 +78,25 @@ def run_round(  # noqa: PLR0913, PLR0917 - the parts of a federation, and its cl
                 ledger.lags[cohort.round_number] = mean(lag.after for lag in port.lags.values())
             executor.end_round(port.acks())
             return port.finish(state)
+
+
+def dominant(messages: Mapping[int, Message], cohort: Cohort) -> list[str]:
+    """Return a line about each client whose weighted update is most of a step and far above the others'."""
+    lines = []
+    for group in sorted({group for message in messages.values() for group in message.groups} - set(BUFFER_GROUPS)):
+        tensors = {client: one.groups[group] for client, one in messages.items() if group in one.groups}
+        if len(tensors) < _FEWEST:
+            continue
+        weights = cohort.population.ratio_weights(tensors) if len(cohort.population) else dict.fromkeys(tensors, 1.0)
+        lengths = {client: weights[client] * dot(one, one) ** 0.5 for client, one in tensors.items()}
+        total, usual = sum(lengths.values()), median(lengths.values())
+        lines += [
+            f"round {cohort.round_number}: client {client} has {length / total:.0%} of the step in group {group} "
+            f"(examples times norm; the median client has {usual / total:.1%})"
+            for client, length in sorted(lengths.items())
+            if length > _MOST_OF_STEP * total and length > _FAR_ABOVE * usual
+        ]
+    return lines
 
 
 def exchange(

@@ -20,6 +20,7 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import ServerHalf
 from fedreuse.core.tensors import Tensors, dot, scale
 from fedreuse.core.values import value
+from fedreuse.methods.aggregators.aggregator import judged
 from fedreuse.methods.aggregators.mean import Mean
 from fedreuse.robustness.privacy import private_mean_of
 
@@ -30,7 +31,15 @@ if TYPE_CHECKING:
     from fedreuse.core.model import Model
     from fedreuse.core.population import Population
 
-__all__ = ["BoundedServer", "BoundedState", "bounded", "chosen_bounds", "is_unprotected", "most_examples"]
+__all__ = [
+    "BoundedServer",
+    "BoundedState",
+    "bounded",
+    "chosen_bounds",
+    "for_strangers",
+    "is_unprotected",
+    "most_examples",
+]
 
 SPREAD = 3.0
 """Largest distance of a coordinate from the median, in median absolute deviations."""
@@ -38,7 +47,13 @@ FEWEST_NORMS, FEWEST_ROWS = 3, 5
 """Clients below which a median says nothing: of norms, and of coordinates."""
 RECENT = 20
 """Clients whose last norms are compared."""
+FLAGGED = 3.0
+"""Multiple of a bound above which the event of a client says so; about half of honest clients are above the bound."""
 VERDICT = "bounded"
+UNPROTECTED = (
+    "one client can destroy this model: a plain mean, without bounds and max_norm; set bounds: median, max_norm or a "
+    "robust aggregator if you do not trust every member"
+)
 Seen = Mapping[str, Mapping[int, float]]
 
 
@@ -52,7 +67,7 @@ class BoundedState:
 
 @dataclass(frozen=True)
 class BoundedServer(ServerHalf[BoundedState]):
-    """A server half that sees bounded replies; the event of a client whose norm was above the bound says `bounded`."""
+    """A server half that sees bounded replies; the event of a client far above a bound says `bounded`."""
 
     inner: ServerHalf[Any]
 
@@ -76,26 +91,26 @@ class BoundedServer(ServerHalf[BoundedState]):
     def round(self, state: BoundedState, cohort: Cohort) -> Conversation[BoundedState]:
         """Run the inner round with bounded replies."""
         conversation = self.inner.round(state.inner, cohort)
-        norms, changed = state.norms, set[int]()
+        norms, flagged = state.norms, set[int]()
         requests = next(conversation)
         while True:
             replies, norms, now = bounded((yield requests), norms)
-            changed |= now
+            flagged |= now
             try:
                 requests = conversation.send(replies)
             except StopIteration as finished:
                 inner, events = finished.value
-                return BoundedState(inner, norms), _marked(events, changed)
+                return BoundedState(inner, norms), _marked(events, flagged)
 
 
 def bounded(replies: Replies, seen: Seen) -> tuple[dict[int, Message], Seen, set[int]]:
-    """Return bounded replies, the last norms of the clients, and the clients whose norms were above a bound.
+    """Return bounded replies, the last norms of the clients, and the clients whose norms were far above a bound.
 
     Args:
         replies: The decoded replies of one exchange.
         seen: Norms of earlier exchanges by group and client, the oldest first.
     """
-    made, norms, changed = dict(replies), dict(seen), set[int]()
+    made, norms, flagged = dict(replies), dict(seen), set[int]()
     for group in sorted({group for reply in replies.values() for group in reply.groups}):
         tensors = {
             client: replies[client].groups[group] for client in sorted(replies) if group in replies[client].groups
@@ -106,14 +121,14 @@ def bounded(replies: Replies, seen: Seen) -> tuple[dict[int, Message], Seen, set
             continue
         most = float(np.median(list(norms[group].values())))
         long = {client for client, length in lengths.items() if length > most}
-        changed |= long
+        flagged |= {client for client, length in lengths.items() if length > FLAGGED * most}
         shorter = {
             client: scale(one, most / lengths[client]) if client in long else one for client, one in tensors.items()
         }
         for client, one in _within_spread(shorter).items():
             if one is not tensors[client]:
                 made[client] = replace(made[client], groups={**made[client].groups, group: one})
-    return made, norms, changed
+    return made, norms, flagged
 
 
 def _newest(before: Mapping[int, float], now: Mapping[int, float]) -> dict[int, float]:
@@ -135,11 +150,8 @@ def _within_spread(tensors: Mapping[int, Tensors]) -> Mapping[int, Tensors]:
     return {client: Tensors(schema, row) for client, row in zip(tensors, fitted, strict=True)}
 
 
-def _marked(events: Events, changed: set[int]) -> Events:
-    clients = tuple(
-        replace(event, reason=event.reason or VERDICT) if event.client in changed else event for event in events.clients
-    )
-    return replace(events, clients=clients)
+def _marked(events: Events, flagged: set[int]) -> Events:
+    return replace(events, clients=judged(events.clients, dict.fromkeys(flagged, VERDICT)))
 
 
 def most_examples(examples: np.ndarray) -> int | None:
@@ -163,6 +175,12 @@ def chosen_bounds(config: RunConfig, is_at_home: bool) -> Literal["median", "non
             "updates of others; private_mean bounds every client by clip: remove bounds"
         )
     return config.bounds
+
+
+def for_strangers(config: RunConfig) -> RunConfig:
+    """Return a configuration for members who are strangers: with bounds, unless it says otherwise or is private."""
+    is_open = config.bounds is None and private_mean_of(config.method) is None
+    return replace(config, bounds="median") if is_open else config
 
 
 def is_unprotected(config: RunConfig) -> bool:

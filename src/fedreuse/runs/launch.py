@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from fedreuse.core.listener import Listener, Listeners
 from fedreuse.core.listener import listeners as named_listeners
 from fedreuse.engine.schedule import load_or_freeze
 from fedreuse.learning.at_home import at_server, is_at_home
+from fedreuse.robustness.bounds import UNPROTECTED, is_unprotected
 from fedreuse.robustness.privacy import secret_of
 from fedreuse.runs.claim import check_ours, check_same, hold
 from fedreuse.runs.facts import write_facts
@@ -139,6 +141,9 @@ def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfi
     secret = secret_of(config, directory, elsewhere is not None)
     schedule = _freeze(config, directory, secret)
     write_facts(federation, schedule, directory)
+    if elsewhere is not None and is_unprotected(config):
+        directory.log(f"warning: {UNPROTECTED}")
+        logging.getLogger("fedreuse").warning(UNPROTECTED)
     for note in federation.prepared.data.notes:
         directory.log(f"data: {note}")
     with LiveRun(federation, directory, schedule, secret).connected(elsewhere) as live:

@@ -12,7 +12,7 @@ from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.work import total_work
 from fedreuse.core.collection import long_lived
 from fedreuse.core.errors import RunError
-from fedreuse.core.events import Evaluated, Finished, RoundDone, Stopped
+from fedreuse.core.events import Evaluated, Finished, RoundDone, Stopped, Warned
 from fedreuse.engine.evaluation import start_evaluator
 from fedreuse.engine.executors.executor import TooFewReplies, WorkersLost
 from fedreuse.engine.rounds import run_round
@@ -127,8 +127,11 @@ class LiveRun:
             self.checkpoint()
             self.checkpoints.keep_copies(number, self._best_round)
         self.directory.log(_line(row))
-        if (warning := self._lags.note(row)) is not None:
-            self.directory.log(f"warning: {warning}")
+        alarms = [*self.ledger.take_alarms(), self._lags.note(row), self._stopping.collapse]
+        for reason in filter(None, alarms):
+            line = reason if reason.startswith("round ") else f"round {number}: {reason}"
+            self.directory.log(f"warning: {line}")
+            audience.tell(Warned(number, line))
         measured = {name: score for name, score in scores.items() if score is not None}
         if measured:
             audience.tell(Evaluated(number, measured))

@@ -31,14 +31,20 @@ _ROUNDING = 1e-6
 """Tolerance of a share, whose sums are rounded."""
 
 
+_LOST_SHARE, _LOST_LEAST = 0.5, 0.05
+"""Share of the best gain, and the least difference, whose loss is a collapse."""
+
+
 class EarlyStopping:
     """Early stopping: counts consecutive evaluations without improvement; `best_round` has the best score so far."""
 
     def __init__(self, patience: int | None, earlier: list[dict[str, Any]]) -> None:
         """`earlier` are the rows of the rounds before a resume."""
         self._patience = patience
-        self._best, self._stale = float("-inf"), 0
+        self._first, self._best, self._stale = float("nan"), float("-inf"), 0
         self.best_round = 0
+        self.collapse = ""
+        """Sentence about the last score if it has lost most of what the best one had gained; else empty."""
         for row in earlier:
             self.note(row)
 
@@ -46,6 +52,10 @@ class EarlyStopping:
         """Take a round's row into account."""
         score = row["validation_score"]
         if score is not None:
+            self._first = score if isnan(self._first) else self._first
+            lost, gained = self._best - score, self._best - self._first
+            is_lost = gained > 0 and lost > _LOST_SHARE * gained and lost > _LOST_LEAST
+            self.collapse = f"the validation score fell from {self._best:.4f} to {score:.4f}" if is_lost else ""
             self._stale = 0 if score > self._best else self._stale + 1
             self.best_round = row.get("round", 0) if score > self._best else self.best_round
             self._best = max(self._best, score)

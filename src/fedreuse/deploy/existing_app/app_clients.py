@@ -6,7 +6,7 @@ import logging
 import time
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from flwr.app import ConfigRecord, Message, MessageType, MetricRecord, RecordDict
@@ -19,6 +19,7 @@ from fedreuse.deploy.flower.frame import ANY_CLIENT, Frame, work_of
 from fedreuse.deploy.flower.message import content_of, open_reply, others_of
 from fedreuse.deploy.flower.post import collect
 from fedreuse.engine.executors.executor import Reply, RunExecutor
+from fedreuse.robustness.bounds import most_examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,14 +44,19 @@ class ReportedPopulation(Population):
 
     Args:
         num_clients: Number of clients.
-        max_examples: Upper limit of a client's weight; None for no limit.
+        max_examples: Upper limit of a client's weight; `median` is that of the reported numbers, None no limit.
         known: Examples by client that the server knows.
     """
 
     def __init__(
-        self, num_clients: int, max_examples: int | None = None, known: Mapping[int, int] | None = None
+        self,
+        num_clients: int,
+        max_examples: int | Literal["median"] | None = None,
+        known: Mapping[int, int] | None = None,
     ) -> None:
         """Start without reports."""
+        object.__setattr__(self, "_follows_median", max_examples == "median")
+        max_examples = None if max_examples == "median" else max_examples
         super().__init__(np.ones(num_clients, np.int64), max_examples)
         object.__setattr__(self, "_is_reported", np.zeros(num_clients, bool))
         object.__setattr__(self, "_known", frozenset(known or ()))
@@ -65,7 +71,10 @@ class ReportedPopulation(Population):
     def _take(self, client: int, examples: int) -> None:
         is_reported: np.ndarray = self._is_reported  # type: ignore[attr-defined]  # set past the frozen dataclass
         self.examples[client], is_reported[client] = examples, True
-        self.examples[~is_reported] = max(1, round(float(self.examples[is_reported].mean())))
+        if self._follows_median:  # type: ignore[attr-defined]  # as above
+            object.__setattr__(self, "max_examples", most_examples(self.examples[is_reported]))
+        counted = self.examples[is_reported].clip(max=self.max_examples)
+        self.examples[~is_reported] = max(1, round(float(counted.mean())))
 
     @property
     def total_examples(self) -> int:
@@ -100,7 +109,7 @@ class AppClients(RunExecutor):
         grid: Grid,
         timeout_seconds: float,
         nodes: list[int],
-        max_examples: int | None = None,
+        max_examples: int | Literal["median"] | None = None,
         known: Mapping[int, int] | None = None,
     ) -> None:
         """Send the agreement to these nodes.
@@ -110,7 +119,7 @@ class AppClients(RunExecutor):
             grid: Flower's grid.
             timeout_seconds: Longest wait for the replies of an exchange.
             nodes: Ids of the nodes.
-            max_examples: Upper limit of a client's weight; None for no limit.
+            max_examples: Upper limit of a client's weight, as in `ReportedPopulation`.
             known: Examples by partition id that the server knows.
         """
         self._agreement, self._schema, self._run = agreement, agreement.layout.schema, token_hex(8)

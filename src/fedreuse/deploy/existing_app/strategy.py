@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from secrets import token_bytes
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp.strategy import FedAvg, Result
@@ -27,12 +27,14 @@ from fedreuse.deploy.flower.private import check_replies
 from fedreuse.engine.rounds import mark_durable, run_round
 from fedreuse.engine.schedule import AlwaysAvailable, Schedule
 from fedreuse.engine.state.records import ServerRecord
+from fedreuse.methods.aggregators.mean import Mean
+from fedreuse.robustness.bounds import UNPROTECTED, BoundedServer
 from fedreuse.robustness.privacy import private_mean_of, spent
 
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
-    from fedreuse.core.method import BufferPolicy
+    from fedreuse.core.method import BufferPolicy, Method
 
 __all__ = ["FedReuseStrategy"]
 
@@ -49,7 +51,9 @@ class FedReuseStrategy(FedAvg):
         buffers: `dense` sends normalisation statistics as they are, `as_weights` through the links of the weights.
         seed: Seed of cohorts and of random parts.
         max_norm: Updates with a larger L2 norm are refused, above 0; None for no limit.
-        max_examples: Upper limit of a client's weight, at least 1; None for no limit.
+        max_examples: Upper limit of a client's weight, at least 1; None for that of `bounds`.
+        bounds: `median` bounds examples, norms and coordinates of each client by medians over the clients; `none` is
+            the plain method. A private mean has its own bound.
         examples: Examples by partition id that the server knows, used instead of the nodes' reports.
         flower: Arguments of Flower's FedAvg, such as `fraction_train`.
 
@@ -77,6 +81,7 @@ class FedReuseStrategy(FedAvg):
         seed: int = 101,
         max_norm: float | None = None,
         max_examples: int | None = None,
+        bounds: Literal["median", "none"] = "median",
         examples: Mapping[int, int] | None = None,
         **flower: Any,
     ) -> None:
@@ -84,6 +89,7 @@ class FedReuseStrategy(FedAvg):
         super().__init__(**flower)
         require(max_norm is None or max_norm > 0, "max_norm must be positive", max_norm)
         require(max_examples is None or max_examples >= 1, "max_examples must be at least 1", max_examples)
+        require(bounds in ("median", "none"), "bounds must be median or none", bounds)
         for client, count in (examples or {}).items():
             require(0 <= count < 1 << 53, f"examples[{client}] must be a number of examples", count)
         self.max_norm, self.max_examples, self.examples = max_norm, max_examples, examples
@@ -94,7 +100,10 @@ class FedReuseStrategy(FedAvg):
         self.seed = seed
         self.ledger = Ledger(warn=_log.warning)
         self._training: _Training | None = None
+        self.bounds = "none" if private_mean_of(self.recipe.method) is not None else bounds
         _check(self.recipe)
+        if self.bounds == "none" and max_norm is None and isinstance(self.recipe.method.aggregate, Mean | None):
+            _log.warning(UNPROTECTED)
 
     def summary(self) -> None:
         """Log method and links."""
@@ -121,12 +130,15 @@ class FedReuseStrategy(FedAvg):
         scope = Scope(layout.schema, len(nodes), self._cohort(len(nodes)), num_rounds, shares_initial=False)
         self.resolved = self.recipe.resolved(scope)
         agreement = Agreement(self.resolved, layout, self.seed, self.arrayrecord_key, self.weighted_by_key)
-        clients = AppClients(agreement, grid, timeout, nodes, self.max_examples, self.examples)
+        most = "median" if self.max_examples is None and self.bounds == "median" else self.max_examples
+        clients = AppClients(agreement, grid, timeout, nodes, most, self.examples)
         clients.require(num_nodes)
         cohort = self._cohort(len(clients.population))
         self.ledger = Ledger(warn=_log.warning)
-        self._training = _Training(agreement, clients, initial_arrays, (num_rounds, cohort), self.ledger)
-        self._training.bound(self.max_norm)
+        method = replace(self.resolved.build(), max_norm=self.max_norm)
+        if self.bounds == "median":
+            method = replace(method, server=BoundedServer(method.server))
+        self._training = _Training(agreement, clients, initial_arrays, (num_rounds, cohort), self.ledger, method)
         return super().start(grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config, evaluate_fn)
 
     def _cohort(self, num_clients: int) -> int:
@@ -161,23 +173,25 @@ class _Training:
     """Rounds of one `start`, run with the engine of simulations."""
 
     def __init__(
-        self, agreement: Agreement, clients: AppClients, initial: ArrayRecord, size: tuple[int, int], ledger: Ledger
+        self,
+        agreement: Agreement,
+        clients: AppClients,
+        initial: ArrayRecord,
+        size: tuple[int, int],
+        ledger: Ledger,
+        method: Method,
     ) -> None:
         num_rounds, cohort = size
         recipe, seed, num_clients = agreement.recipe, agreement.seed, len(clients.population)
         recipe.method.needs.check(recipe.name, cohort, num_clients, accept_approximation=False)
         self.clients, self._layout, self._ledger = clients, agreement.layout, ledger
-        self._method, self._look_ahead = recipe.build(), recipe.method.needs.look_ahead
+        self._method, self._look_ahead = method, recipe.method.needs.look_ahead
         is_private = private_mean_of(recipe.method) is not None
         self._secret = token_bytes(32) if is_private else None  # for noise and cohorts; it is never stored
         self._recipe = recipe
         self._schedule = Schedule.draw(num_clients, num_rounds, cohort, AlwaysAvailable(), seed, self._secret)
         model = agreement.layout.model(arrays_of(initial))
         self._record = ServerRecord(self._method.server.init(model, clients.population))
-
-    def bound(self, max_norm: float | None) -> None:
-        """Refuse updates with a larger norm from now on."""
-        self._method = replace(self._method, max_norm=max_norm)
 
     @property
     def arrays(self) -> ArrayRecord:
@@ -195,6 +209,8 @@ class _Training:
             record
         )  # no recovery: a server app that dies ends the run, so that no client is asked to go back
         self._log_round(number, seen)
+        for line in self._ledger.take_alarms():
+            _log.warning("fedreuse %s", line)
 
     def _log_round(self, number: int, seen: tuple[int, int]) -> None:
         rows, events = self._ledger.rows[seen[0] :], self._ledger.events[seen[1] :]
