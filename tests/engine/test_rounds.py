@@ -7,17 +7,23 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fedreuse.accounting.ledger import Ledger
 from fedreuse.compression.wire.envelope import Envelope
+from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import RunError
+from fedreuse.core.message import Message
 from fedreuse.core.method import Method, methods
+from fedreuse.core.population import Population
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors
 from fedreuse.engine import rounds
 from fedreuse.engine.executors.executor import ExecutorWrapper, Reply, RunExecutor, Site
 from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.faults import Listed, ListedFault
-from fedreuse.engine.rounds import mark_durable, run_round
+from fedreuse.engine.rounds import dominant, mark_durable, run_round
 from fedreuse.engine.state.records import ClientRecord, ServerRecord
 from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 from tests.federation import NOISY, build, is_same, top_k
@@ -224,3 +230,21 @@ def test_durable_is_what_a_checkpoint_holds() -> None:
     # checkpoints after rounds 2 and 4: the request of round 5 says 4, that of round 4 says 2
     durable = {c.envelope.round_number: c.envelope.durable for c in session.crossings if c.direction == "down"}
     assert durable == {1: 0, 2: 0, 3: 2, 4: 2, 5: 4}
+
+
+def test_a_client_with_most_of_a_step_is_named() -> None:
+    schema = Schema((TensorSpec("w", (1,)),))
+
+    def replies(*lengths: float) -> dict[int, Message]:
+        groups = ({"update": Tensors(schema, np.array([length], np.float32))} for length in lengths)
+        return {client: Message("update", group) for client, group in enumerate(groups)}
+
+    cohort = Cohort(3, (0, 1, 2, 3), 5, population=Population(np.array([10, 10, 10, 10])))
+    assert dominant(replies(1, 1, 1, 2), cohort) == []
+    # 97 of 100, where the median client has 1
+    (line,) = dominant(replies(1, 1, 1, 97), cohort)
+    assert line.startswith("round 3: client 3 has 97% of the step in group update")
+    assert "median client has 1.0%" in line
+    claimed = replace(cohort, population=Population(np.array([10, 10, 10, 10_000])))
+    assert len(dominant(replies(1, 1, 1, 1), claimed)) == 1  # by false counts
+    assert dominant(replies(1, 97), cohort) == []  # of two, one always has more

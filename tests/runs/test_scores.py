@@ -124,3 +124,12 @@ def test_an_impossible_score_of_a_client_is_logged_and_left_out(
     directory = run(tiny(method="ditto", rounds={"count": 1}, task={"validation": 0.3}), tmp_path / "run")
     assert "refused: score 7.0 is impossible" in (directory.path / "log.txt").read_text()
     assert directory.metrics()[0]["personal_validation_score"] <= 1
+
+
+def test_a_collapsed_score_is_said_once_it_has_lost_most_of_the_gain() -> None:
+    stopping = EarlyStopping(None, rows(0.1, 0.5, 0.9))
+    assert not stopping.collapse
+    stopping.note(rows(0.8)[0])
+    assert not stopping.collapse
+    stopping.note(rows(0.2)[0])  # gained 0.8, lost 0.7
+    assert stopping.collapse == "the validation score fell from 0.9000 to 0.2000"

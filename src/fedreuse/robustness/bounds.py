@@ -71,6 +71,11 @@ class BoundedServer(ServerHalf[BoundedState]):
 
     inner: ServerHalf[Any]
 
+    @property
+    def is_asynchronous(self) -> bool:
+        """True if the inner half gets replies one by one."""
+        return self.inner.is_asynchronous
+
     def init(self, model: Model, population: Population) -> BoundedState:
         """Return the state before the first round."""
         return BoundedState(self.inner.init(model, population), {})

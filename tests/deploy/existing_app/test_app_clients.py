@@ -165,3 +165,13 @@ def test_a_false_number_of_examples_buys_no_more_than_the_bound(tmp_path: Path) 
     for bounds, reason in (({"max_norm": 0.0}, "max_norm must be"), ({"max_examples": 0}, "max_examples must be")):
         with pytest.raises(ConfigError, match=reason):
             FedReuseStrategy(**bounds)
+
+
+def test_a_false_count_weighs_no_more_than_the_median_of_the_reports() -> None:
+    population = ReportedPopulation(4, "median")
+    for client, examples in enumerate([10, 30, 20]):
+        population.report(client, examples)
+    assert population.max_examples == 20
+    population.report(3, 10**9)
+    assert population.max_examples == 25  # of 10, 20, 30 and the false one
+    assert population.ratio_weights(range(4)) == {0: 0.125, 1: 0.3125, 2: 0.25, 3: 0.3125}

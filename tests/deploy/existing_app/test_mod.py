@@ -39,5 +39,5 @@ def test_a_first_contact_is_not_repeated_in_the_next_run(tmp_path: Path) -> None
 def test_messages_without_arrays_and_of_other_strategies_pass(tmp_path: Path) -> None:
     own, _ = run(FedAvg(**FLOWER), tmp_path, app_of())  # the mod is there, the strategy is Flower's
     assert len(own.train_metrics_clientapp) == 4
-    own, _ = run(FedReuseStrategy("fed_ef", **FLOWER), tmp_path / "other", app_of())
+    own, _ = run(FedReuseStrategy("fed_ef", bounds="none", **FLOWER), tmp_path / "other", app_of())
     assert len(own.train_metrics_clientapp) == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,12 @@ FEDERATION = QuadraticFederation.draw(4, QuadraticTraining(lr=0.05, momentum=0.9
 TOP_K = {"update": {"name": "top_k", "ratio": 0.3}}
 
 
+plain_strategy = partial(FedReuseStrategy, bounds="none")  # the bits of the method itself
+
+
 def strategy_of(case: Case, **flower: object) -> FedReuseStrategy:
     uplink = {"update": case.uplink} if case.uplink is not None else {}
-    return FedReuseStrategy(
+    return plain_strategy(
         {"name": case.method, **case.options},
         {**uplink, **case.other_uplinks},
         {"model": case.downlink, **case.other_downlinks},
@@ -115,7 +119,7 @@ def test_dense_fedavg_is_flowers_fedavg_to_rounding(tmp_path: Path) -> None:
     # the decorated app answers Flower's own strategy as before; no buffers, for Flower makes fractions of counters
     plain = dataclasses.replace(FEDERATION, has_buffers=False)
     flower = start(tmp_path / "flower", FedAvg(min_available_nodes=4), federation=plain)
-    ours = start(tmp_path / "ours", FedReuseStrategy(min_available_nodes=4), federation=plain)
+    ours = start(tmp_path / "ours", plain_strategy(min_available_nodes=4), federation=plain)
     for name, array in arrays_of(flower.arrays).items():
         np.testing.assert_allclose(arrays_of(ours.arrays)[name], array, rtol=1e-12)
     for told in ("train_metrics_clientapp", "evaluate_metrics_clientapp"):
@@ -127,7 +131,7 @@ def test_dense_fedavg_is_flowers_fedavg_to_rounding(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_metrics_of_the_app_are_averaged_by_its_examples(tmp_path: Path) -> None:
-    result = start(tmp_path, FedReuseStrategy(min_available_nodes=4))
+    result = start(tmp_path, plain_strategy(min_available_nodes=4))
     by_hand = float((FEDERATION.examples * FEDERATION.steps).sum() / FEDERATION.examples.sum())
     assert result.train_metrics_clientapp[1]["steps"] == pytest.approx(by_hand)
 
@@ -140,21 +144,21 @@ def test_the_apps_own_evaluation_function_is_called_as_flower_does(tmp_path: Pat
         seen.append((server_round, arrays["fc.bias"].numpy().tobytes()))
         return MetricRecord({"round": server_round})
 
-    result = start(tmp_path, FedReuseStrategy(min_available_nodes=4), evaluate_fn=evaluate)
+    result = start(tmp_path, plain_strategy(min_available_nodes=4), evaluate_fn=evaluate)
     assert [number for number, _ in seen] == [0, 1, 2, 3]
     assert len({data for _, data in seen}) == 4  # the model moves in every round
     assert seen[-1][1] == result.arrays["fc.bias"].numpy().tobytes()
 
 
 def test_part_of_the_nodes_trains_in_a_round(tmp_path: Path) -> None:
-    strategy = FedReuseStrategy("mifa", TOP_K, seed=FEDERATION.seed, fraction_train=0.5, min_available_nodes=4)
+    strategy = plain_strategy("mifa", TOP_K, seed=FEDERATION.seed, fraction_train=0.5, min_available_nodes=4)
     start(tmp_path, strategy)
     assert [sum(event.round_number == number for event in strategy.ledger.events) for number in (1, 2, 3)] == [2, 2, 2]
 
 
 @pytest.mark.slow
 def test_a_lost_reply_is_a_lost_client_to_the_bit(tmp_path: Path) -> None:
-    strategy = FedReuseStrategy("clag", seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
+    strategy = plain_strategy("clag", seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
 
     def lose(request: Message, reply: Message) -> Message | None:
         is_it = request.metadata.group_id == "2" and request.metadata.dst_node_id == FIRST_NODE + 1
@@ -169,7 +173,7 @@ def test_a_lost_reply_is_a_lost_client_to_the_bit(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["everything", "the memory"])
 def test_a_client_that_lost_its_disk_starts_over(tmp_path: Path, what: str) -> None:
-    strategy = FedReuseStrategy("clag", seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
+    strategy = plain_strategy("clag", seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
 
     def wipe(request: Message, reply: Message) -> Message:
         if request.metadata.group_id == "1":
@@ -198,24 +202,24 @@ def test_a_client_that_lost_its_disk_starts_over(tmp_path: Path, what: str) -> N
 )
 def test_what_no_existing_app_can_do_is_refused_by_name(method: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=f"^{reason}.*fedreuse deploy"):
-        FedReuseStrategy(method)
+        plain_strategy(method)
 
 
 @pytest.mark.parametrize("method", ["scaffold", "fedprox", "dg_fedreuse", {"name": "movement", "inner": "fedprox"}])
 def test_what_needs_network_and_loss_is_refused_by_name_without_them(tmp_path: Path, method: object) -> None:
     name = method if isinstance(method, str) else method["name"]  # type: ignore[index]
     with pytest.raises(RunError, match=rf"method {name} .* without network.*@fedreuse_train\(network=Net"):
-        start(tmp_path, FedReuseStrategy(method, min_available_nodes=4))  # type: ignore[arg-type]
+        start(tmp_path, plain_strategy(method, min_available_nodes=4))  # type: ignore[arg-type]
 
 
 def test_a_round_without_a_start() -> None:
     with pytest.raises(RunError, match=r"start\(grid"):
-        FedReuseStrategy().configure_train(1, ArrayRecord(), None, None)
+        plain_strategy().configure_train(1, ArrayRecord(), None, None)
 
 
 @pytest.mark.slow
 def test_two_starts_in_one_app_do_not_mix(tmp_path: Path) -> None:
-    strategy = FedReuseStrategy("clag", seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
+    strategy = plain_strategy("clag", seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
     grid = AppGrid(tmp_path, quadratic_app(FEDERATION), 4)
     first = strategy.start(grid, record_of(FEDERATION), ROUNDS)
     second = strategy.start(grid, record_of(FEDERATION), ROUNDS)
@@ -285,7 +289,7 @@ def test_with_network_and_loss_methods_that_need_gradients_are_the_engines_own(m
     exact = dataclasses.replace(
         FEDERATION, has_buffers=False, training=dataclasses.replace(FEDERATION.training, noise=0.0)
     )
-    strategy = FedReuseStrategy(method, seed=exact.seed, min_available_nodes=4, fraction_evaluate=0.0)
+    strategy = plain_strategy(method, seed=exact.seed, min_available_nodes=4, fraction_evaluate=0.0)
     result = strategy.start(AppGrid(tmp_path, torch_app(), 4), record_of(exact), ROUNDS)
     expected, ledger = simulated(strategy.recipe, federation=exact)
     for name, array in arrays_of(result.arrays).items():
@@ -304,10 +308,24 @@ def test_a_private_mean_draws_a_secret_of_its_own_and_tells_epsilon(
     ends = []
     for number in range(2):
         grid = AppGrid(tmp_path / str(number), quadratic_app(FEDERATION), 4)
-        strategy = FedReuseStrategy(rule, fraction_evaluate=0.0, seed=FEDERATION.seed)
+        strategy = plain_strategy(rule, fraction_evaluate=0.0, seed=FEDERATION.seed)
         with caplog.at_level("INFO", "flwr"):
             ends.append(strategy.start(grid, record_of(FEDERATION), 2, timeout=1).arrays)
     first, second = (arrays_of(end) for end in ends)
     assert not any(np.array_equal(first[name], second[name]) for name in first if first[name].dtype.kind == "f")
     told = f"fedreuse round 2: epsilon {epsilon(2.0, 2, 1e-5):.3f} so far (delta 1e-05)"
     assert told in caplog.text
+
+
+def test_members_are_bounded_by_default(tmp_path: Path) -> None:
+    strategy = FedReuseStrategy(seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
+    result = start(tmp_path / "bounded", strategy)
+    plain = start(
+        tmp_path / "plain", plain_strategy(seed=FEDERATION.seed, min_available_nodes=4, fraction_evaluate=0.0)
+    )
+    assert strategy.bounds == "median"
+    assert bits(arrays_of(result.arrays)) != bits(arrays_of(plain.arrays))  # the median norm bounds the longer half
+    private = {"name": "averaging", "aggregate": {"name": "private_mean", "clip": 0.5, "noise": 2.0}}
+    assert FedReuseStrategy(private).bounds == "none"
+    with pytest.raises(ConfigError, match="bounds must be median or none"):
+        FedReuseStrategy(bounds="some")  # type: ignore[arg-type]

@@ -130,7 +130,9 @@ class FedReuseStrategy(FedAvg):
         scope = Scope(layout.schema, len(nodes), self._cohort(len(nodes)), num_rounds, shares_initial=False)
         self.resolved = self.recipe.resolved(scope)
         agreement = Agreement(self.resolved, layout, self.seed, self.arrayrecord_key, self.weighted_by_key)
-        most = "median" if self.max_examples is None and self.bounds == "median" else self.max_examples
+        most: int | Literal["median"] | None = self.max_examples
+        if most is None and self.bounds == "median":
+            most = "median"
         clients = AppClients(agreement, grid, timeout, nodes, most, self.examples)
         clients.require(num_nodes)
         cohort = self._cohort(len(clients.population))

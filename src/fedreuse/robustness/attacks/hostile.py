@@ -82,6 +82,11 @@ class HostileServer(ServerHalf[Any]):
     bad: frozenset[int]
     max_norm: float | None = None
 
+    @property
+    def is_asynchronous(self) -> bool:
+        """True if the honest half gets replies one by one."""
+        return self.honest.is_asynchronous
+
     def init(self, model: Model, population: Population) -> Any:
         """Delegate to the honest half."""
         return self.honest.init(model, population)
