@@ -41,7 +41,7 @@ __all__ = [
     "most_examples",
 ]
 
-SPREAD = 3.0
+SPREAD = 2.0
 """Largest distance of a coordinate from the median, in median absolute deviations."""
 FEWEST_NORMS, FEWEST_ROWS = 3, 5
 """Clients below which a median says nothing: of norms, and of coordinates."""
