@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,7 @@ __all__ = [
     "gap",
     "gate",
     "idle",
+    "members",
     "models",
     "paper",
     "sums",
@@ -401,3 +403,25 @@ def convergence(name: str) -> list[Table]:
     """Every method on quadratics, and `lean` with two lossy links, from `fedreuse lab convergence`."""
     seen = bench.read(stored.BENCH / f"{name}.json")
     return [convergence_table(seen.rows), lean_table(seen.settings["large"])]
+
+
+def members(name: str) -> list[Table]:
+    """Attack, bounds and method, from `python -m benchmarks.members`."""
+    cells: list[Mapping[str, Any]] = json.loads((stored.BENCH / f"{name}.json").read_text())["cells"]
+    columns = list(dict.fromkeys((cell["method"], cell["bounds"]) for cell in cells))
+    shown = {(cell["attack"], cell["method"], cell["bounds"]): _cell(cell) for cell in cells}
+    rows = tuple(
+        (attack, *(shown.get((attack, *column), "-") for column in columns))
+        for attack in dict.fromkeys(cell["attack"] for cell in cells)
+    )
+    headers = ("attack", *(f"{method}, bounds {bounds}" for method, bounds in columns))
+    legend = (
+        "Test accuracy in per cent, mean over seeds, of `configs/robust/members.yaml` (digits, ten clients, 25 rounds); "
+        "in parentheses the success of the backdoor. A run that ends with an error counts as 0. Seeds: "
+        f"{', '.join(sorted({str(cell['seeds']) for cell in cells}))}."
+    )
+    return [Table("Attack, bounds and method", headers, rows, legend)]
+
+
+def _cell(cell: Mapping[str, Any]) -> str:
+    return f"{cell['score']:.1f}" + (f" ({cell['backdoor']:.0f})" if "backdoor" in cell else "")

@@ -10,7 +10,7 @@ of a plan       claims, effects (2 x 2), way SCORE (medians up to a validation s
 on development  development OTHER..., arrival SCORE, swings ROUND
 of deployments  transport, target SCORE
 of several      tasks OTHER..., goals OTHER..., paper OTHER..., gap OTHER..., idle OTHER..., decisions OTHER...
-others          gate, tuning; of docs/bench: apps, coding, sums, models DATASET, wire, convergence, bench
+others          gate, tuning; of docs/bench: apps, members, coding, sums, models DATASET, wire, convergence, bench
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _JOINED = ("tasks", "goals", "paper", "gap", "idle", "decisions", "development")
 """Kinds whose arguments are names of other studies."""
 _TESTED = ("frontier", "tasks", "summary", "methods", "crossed", "costs", "transport", "paper")
 """Kinds that show test scores; their legend counts the evaluations of the test set."""
-_SEEN = ("apps", "coding", "sums", "models", "wire", "convergence", "bench", "gate", "tuning")
+_SEEN = ("apps", "members", "coding", "sums", "models", "wire", "convergence", "bench", "gate", "tuning")
 """Kinds that read no runs."""
 _LABELS = {
     "everybody trains": "all clients train",
@@ -121,6 +121,7 @@ _OTHERS = (
     "gate",
     "tuning",
     "apps",
+    "members",
     "coding",
     "sums",
     "models",
