@@ -416,8 +416,8 @@ def members(name: str) -> list[Table]:
     )
     headers = ("attack", *(f"{method}, bounds {bounds}" for method, bounds in columns))
     legend = (
-        "Test accuracy in per cent, mean over seeds, of `configs/robust/members.yaml` (digits, ten clients, 25 rounds); "
-        "in parentheses the success of the backdoor. A run that ends with an error counts as 0. Seeds: "
+        "Test accuracy (%), mean over seeds, of `configs/robust/members.yaml` (digits, ten clients, 25 rounds). "
+        "In parentheses: the success of the backdoor. A run that ends with an error counts as 0. Seeds: "
         f"{', '.join(sorted({str(cell['seeds']) for cell in cells}))}."
     )
     return [Table("Attack, bounds and method", headers, rows, legend)]
