@@ -37,9 +37,9 @@ def main():
     options.add_argument("--folder", default=None, help="folder below each site's workspace that later jobs continue")
     options.add_argument("--rounds", type=int, default=30)
     options.add_argument("--poc", action="store_true", help="real processes instead of the simulator")
-    options.add_argument("--workspace", default="/tmp/nvflare/fedreuse")
+    options.add_argument("--workspace", default="nvflare-workspace")
     chosen = options.parse_args()
-    workspace = Path(chosen.workspace)
+    workspace = Path(chosen.workspace).resolve()
     workspace.mkdir(parents=True, exist_ok=True)
     recipe = NumpyFedAvgRecipe(
         name="digits",

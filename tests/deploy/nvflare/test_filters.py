@@ -174,7 +174,7 @@ def test_mistakes_are_named(job: Job) -> None:
 
 
 @pytest.mark.deploy
-def test_exact_coding_leaves_the_model_of_a_federation_as_it_is(tmp_path: Path) -> None:
+def test_exact_coding_changes_a_federation_by_no_more_than_the_order_of_arrivals(tmp_path: Path) -> None:
     models = []
     for name, coding in (("before", []), ("after", ["--coding", "exact"])):
         words = [sys.executable, str(EXAMPLE / "job.py"), "--rounds", "3", "--workspace", str(tmp_path / name), *coding]
@@ -184,4 +184,5 @@ def test_exact_coding_leaves_the_model_of_a_federation_as_it_is(tmp_path: Path) 
         models.append(np.load(path))
         assert (tmp_path / name / "scores.txt").read_text().count("round 2: accuracy 0.8") == 3
         assert bool(list((tmp_path / name).rglob("fedreuse/client.safetensors"))) == bool(coding)
-    assert (models[0] == models[1]).all()
+    # NVFlare adds results as they arrive, so that two runs of the same job differ in rounding, too
+    assert np.abs(models[0] - models[1]).max() < 1e-5

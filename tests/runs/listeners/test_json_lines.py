@@ -34,6 +34,6 @@ def test_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_file_elsewhere_is_refused() -> None:
-    for bad in ("/tmp/x", "../x", ""):
+    for bad in ("/x", "../x", ""):
         with pytest.raises(ConfigError, match="json_lines: file"):
             JsonLines(bad)
