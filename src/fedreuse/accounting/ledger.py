@@ -25,7 +25,7 @@ _NO_WORK = Work()
 Direction = Literal["down", "up"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a run keeps one per message
 class LedgerRow:
     """One envelope, or one measurement of a meter.
 
@@ -71,7 +71,7 @@ class LedgerRow:
         return sum(size for key, size in self.fields.items() if not groups or key.partition(":")[0] in groups)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class EventRow:
     """The outcome of one selected client in one round (see `core.message.Event`)."""
 

@@ -22,7 +22,7 @@ SplitName = Literal["validation", "test"]
 """A split of a client's own examples for evaluation."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Work:
     """A client's computation.
 
