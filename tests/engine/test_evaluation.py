@@ -242,3 +242,16 @@ def test_the_worst_tenth_is_a_mean() -> None:
 def test_nobody_with_examples_is_no_spread() -> None:
     assert Spread.of({}) is None
     assert Spread.of({0: Metrics(0, 0.0, 0.0)}) is None
+
+
+def test_clients_score_the_deployed_model_behind_a_lossy_downlink() -> None:
+    """A sparse difference would deliver another model; the evaluated one arrives to the bit and is in the ledger."""
+    federation = QuadraticFederation.draw(4)
+    codec = {"name": "top_k", "ratio": 0.2}
+    method = Case("fedavg", downlink={"name": "delta", "codec": codec, "start": "initial"}).build()
+    session = federation.play(method, 3, Setting(cohort=2))
+    answers = session.evaluate("received")
+    wanted = {client: federation.trainer(client, 0).evaluate(session.model) for client in range(4)}
+    assert answers == wanted
+    rows = [row for row in session.ledger.rows if row.purpose == "evaluation" and row.direction == "down"]
+    assert {row.group_bytes("model") for row in rows} == {federation.schema.weights.dense_bytes}

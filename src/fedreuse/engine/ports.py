@@ -223,7 +223,8 @@ class ServerPort:
         states, held = {}, dict(self._kept.get(client, {}))
         lag: Lag | None = None
         for group, tensors in message.groups.items():
-            link = self._method.downlink.get(group, _DENSE)
+            # evaluated is the model that will be deployed, to the bit, whatever a lossy downlink would make of it
+            link = _DENSE if message.kind == EVALUATE else self._method.downlink.get(group, _DENSE)
             # Without memory, a parcel depends on the tensors only and is encoded once for all clients. A link with
             # memory sends each client the part that this client lacks, so every client gets its own parcel.
             key = (group, id(tensors))
@@ -393,7 +394,7 @@ class ClientPort:
         arrived: dict[str, Tensors] = {}
         downlink = dict(memory.downlink)
         for group, parcel in request.parcels.items():
-            link = self._links.downlink.get(group, _DENSE)
+            link = _DENSE if request.kind == EVALUATE else self._links.downlink.get(group, _DENSE)
             context = replace(self._context(request, group, "compression down"), initial=_initial(self._links, group))
             arrived[group], after = link.receive(parcel, memory.downlink.get(group), context)
             if after is not None:
