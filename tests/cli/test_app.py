@@ -49,7 +49,7 @@ COMMANDS = [
     "unseal",
     "watch",
 ]
-LAB_COMMANDS = ["confirm", "devices", "export-results", "gate", "wire"]
+LAB_COMMANDS = ["anchor", "confirm", "convergence", "devices", "export-results", "gate", "wire"]
 BENCH_COMMANDS = [
     "engine",
     "step",
@@ -57,6 +57,7 @@ BENCH_COMMANDS = [
     "codecs",
     "scale",
     "crowd",
+    "amendments",
     "memory",
     "files",
     "deploy",

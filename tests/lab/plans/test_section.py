@@ -33,6 +33,6 @@ def test_a_plan_with_missing_runs_waits(shown: Shown) -> None:
 
 def test_without_a_plan_differences_are_shown_and_nothing_is_decided(shown: Shown) -> None:
     section = inference(Shown((), shown.results))
-    assert section.figures[0].data[0]["label"] == "reuse - dense <b>"
+    assert section.figures[0].data["0"][0]["label"] == "reuse - dense <b>"
     assert "nothing is decided" in section.lead[0]
     assert not inference(Shown((), shown.results[:5])).figures

@@ -25,7 +25,7 @@ def convergence_command(
     out: Annotated[Path | None, typer.Option("--out", help="A JSON file for the results.", show_default=False)] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run methods on heterogeneous quadratics, 5 of 20 clients, 1 and 5 local steps, and show where they end.
+    """Show where methods converge to on heterogeneous quadratics.
 
     Distances to the minimum are relative to the initial model's, over the middle and the last fifth of the rounds.
     """
