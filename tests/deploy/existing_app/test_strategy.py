@@ -84,7 +84,8 @@ def is_possible(case: Case) -> bool:
     needs = case.config.needs
     if case.method == "fedluar" and case.options.get("blocks", 1) == 1:
         return False  # the quadratics have one layer: a run that always recycles it is refused
-    return not (needs.gradients or needs.corrections or needs.steps or case.config.is_personal)
+    is_other = needs.asynchronous or case.config.is_personal  # refused, see below
+    return not (needs.gradients or needs.corrections or needs.steps or is_other)
 
 
 def bits(arrays: dict[str, np.ndarray]) -> dict[str, bytes]:
@@ -202,6 +203,12 @@ def test_a_client_that_lost_its_disk_starts_over(tmp_path: Path, what: str) -> N
 )
 def test_what_no_existing_app_can_do_is_refused_by_name(method: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=f"^{reason}.*fedreuse deploy"):
+        plain_strategy(method)
+
+
+@pytest.mark.parametrize("method", ["fedbuff", {"name": "lean", "budget": 0.9, "buffer": 2}])
+def test_asynchronous_methods_are_refused_by_name(method: object) -> None:
+    with pytest.raises(ConfigError, match=r"^method (fedbuff|lean) is asynchronous, which is simulated only"):
         plain_strategy(method)
 
 

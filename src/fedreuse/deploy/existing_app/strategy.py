@@ -229,5 +229,7 @@ def _check(recipe: Recipe) -> None:
     name, way_out = recipe.name, "deploy it as an app of fedreuse: fedreuse deploy CONFIG"
     if recipe.method.needs.steps:
         raise ConfigError(f"method {name} sets the number of local steps, which the app decides here; {way_out}")
+    if recipe.method.needs.asynchronous:
+        raise ConfigError(f"method {name} is asynchronous, which is simulated only; take lean without a buffer")
     if recipe.method.is_personal:
         raise ConfigError(f"method {name} keeps models at clients that Flower's evaluation never sees; {way_out}")
