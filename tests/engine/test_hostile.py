@@ -14,11 +14,14 @@ from fedreuse.core.method import ClientHalf, Method, MethodConfig
 from fedreuse.core.tensors import Tensors, is_equal, scale
 from fedreuse.engine.faults import Listed, ListedFault
 from fedreuse.methods.aggregators.aggregator import Aggregator
+from fedreuse.methods.aggregators.bucketing import Bucketing
+from fedreuse.methods.aggregators.bulyan import Bulyan
 from fedreuse.methods.aggregators.centred_clipping import CentredClipping
 from fedreuse.methods.aggregators.clipping import Clipping
 from fedreuse.methods.aggregators.geometric_median import GeometricMedian
 from fedreuse.methods.aggregators.krum import Krum, MultiKrum
 from fedreuse.methods.aggregators.median import Median
+from fedreuse.methods.aggregators.nearest_neighbour_mixing import NearestNeighbourMixing
 from fedreuse.methods.aggregators.trimmed_mean import TrimmedMean
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.dg_fedreuse import DgFedReuse
@@ -29,7 +32,10 @@ from fedreuse.testing.quadratic import QuadraticFederation, Session, Setting
 HOSTILE = 3
 FEDERATION = QuadraticFederation.draw(10)
 Lie = Callable[[Message], Message]
-RULES = [Clipping(), Median(), TrimmedMean(), GeometricMedian(), Krum(), MultiKrum(), CentredClipping()]
+RULES = [
+    Clipping(), Median(), TrimmedMean(), GeometricMedian(), Krum(), MultiKrum(), CentredClipping(), Bulyan(),
+    NearestNeighbourMixing(), Bucketing(),
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -56,3 +56,30 @@ def multi_krum(rows: np.ndarray, num_bad: int, keep: int) -> tuple[np.ndarray, s
         scores.append((math.fsum(others[: len(rows) - num_bad - 2]), i))
     kept = {i for _, i in sorted(scores)[:keep]}
     return sum(rows[i] for i in sorted(kept)) / keep, kept
+
+
+def bulyan(rows: np.ndarray, num_bad: int) -> tuple[np.ndarray, set[int]]:
+    left = list(range(len(rows)))
+    selected: list[int] = []
+    while len(selected) < len(rows) - 2 * num_bad:
+        scores = []
+        for i in left:
+            others = sorted(norm(rows[i] - rows[j]) ** 2 for j in left if j != i)
+            scores.append((math.fsum(others[: max(1, len(left) - num_bad - 2)]), i))
+        selected.append(min(scores)[1])
+        left.remove(selected[-1])
+    made = []
+    for column in rows[selected].T:
+        centre = middle(list(column))
+        near = sorted(column, key=lambda x: (abs(x - centre), x))[: len(selected) - 2 * num_bad]
+        made.append(math.fsum(near) / len(near))
+    return np.array(made), set(selected)
+
+
+def nearest_neighbour_mixing(rows: np.ndarray, num_bad: int) -> np.ndarray:
+    near = [sorted(range(len(rows)), key=lambda j: norm(row - rows[j]))[: len(rows) - num_bad] for row in rows]
+    return np.array([np.mean(rows[chosen], axis=0) for chosen in near])
+
+
+def bucketing(rows: np.ndarray, order: list[int], size: int) -> np.ndarray:
+    return np.array([np.mean(rows[order[start : start + size]], axis=0) for start in range(0, len(order), size)])

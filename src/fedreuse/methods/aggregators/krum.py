@@ -14,7 +14,7 @@ import numpy as np
 
 from fedreuse.core.errors import require
 from fedreuse.methods.aggregators.aggregator import Aggregated, Aggregator, Contribution, aggregators
-from fedreuse.methods.aggregators.rows import Rows, aggregate_rows, distance, num_bad, row_sum
+from fedreuse.methods.aggregators.rows import Rows, aggregate_rows, num_bad, row_sum, square_distances
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.schema import ModelSchema
 
-__all__ = ["Krum", "MultiKrum"]
+__all__ = ["Krum", "MultiKrum", "krum_scores"]
 
 
 @aggregators.register("krum")
@@ -86,7 +86,9 @@ def _closest(
 ) -> Aggregated:
     def rule(rows: Rows, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         neighbours = max(1, len(rows) - num_bad(bad, len(rows)) - 2)
-        kept = np.argsort(_scores(rows, neighbours), kind="stable")[: neighbours if keep is None else keep]
+        kept = np.argsort(krum_scores(square_distances(rows), neighbours), kind="stable")[
+            : neighbours if keep is None else keep
+        ]
         # Equal weights, whatever the examples: counts are reported by clients, and an attacker would report many.
         counted = np.zeros(len(shares))
         counted[kept] = 1 / len(kept)
@@ -98,11 +100,6 @@ def _closest(
     return aggregate_rows(rule, contributions, schema, verdict)
 
 
-def _scores(rows: Rows, neighbours: int) -> np.ndarray:
-    """Return for each row the sum of squared distances to its nearest others."""
-    squares = np.zeros((len(rows), len(rows)))
-    for first in range(len(rows)):
-        for second in range(first):
-            apart = distance(rows[first], rows[second].astype(np.float64))
-            squares[first, second] = squares[second, first] = apart**2
+def krum_scores(squares: np.ndarray, neighbours: int) -> np.ndarray:
+    """Return for each row of a matrix of squared distances the sum over its nearest others."""
     return np.array([np.sum(np.sort(np.delete(row, own))[:neighbours]) for own, row in enumerate(squares)])

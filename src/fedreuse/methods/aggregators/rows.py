@@ -18,7 +18,10 @@ from fedreuse.methods.aggregators.aggregator import Aggregated, Contribution, St
 if TYPE_CHECKING:
     from fedreuse.core.schema import ModelSchema, Schema
 
-__all__ = ["Rows", "Rule", "aggregate_rows", "blocks_of", "distance", "num_bad", "row_sum"]
+__all__ = [
+    "Rows", "Rule", "aggregate_rows", "blocks_of", "distance", "num_bad", "row_of", "row_sum", "square_distances",
+    "tensors_of",
+]  # fmt: skip
 
 Rows = Sequence[np.ndarray]
 Rule = Callable[[Rows, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -41,13 +44,13 @@ def aggregate_rows(
     of_buffers = of_buffers or rule
     given = list(contributions.values())
     shares = np.array([item.weight for item in given])
-    rows = [_row(item.update.weights, item.decay, schema.weights) for item in given]
+    rows = [row_of(item.update.weights, item.decay, schema.weights) for item in given]
     with np.errstate(over="ignore"):  # the norm of a huge update overflows to infinity, which the rules handle
         weights, counted = rule(rows, shares)
         buffers = _combine(of_buffers, [(item.buffers_weight, item.update.buffers) for item in given], schema.buffers)
         counted_batches = [(item.buffers_weight, item.update.counters) for item in given]
         counters = _combine(of_buffers, counted_batches, schema.counters)
-    direction = Model(_tensors(weights, schema.weights), buffers, counters)
+    direction = Model(tensors_of(weights, schema.weights), buffers, counters)
     facts = {client: (share, float(count)) for client, share, count in zip(contributions, shares, counted, strict=True)}
     used = {client: count * contributions[client].decay for client, (_, count) in facts.items() if count > 0}
     verdicts = {client: words for client, fact in facts.items() if verdict and (words := verdict(*fact))}
@@ -61,17 +64,19 @@ def _combine(rule: Rule, terms: Sequence[tuple[float | None, Tensors]], schema: 
         return zeros(schema)
     shares = np.array([share for share, _ in counting])
     total = float(np.sum(shares))
-    made, _ = rule([_row(tensors, 1.0, schema) for _, tensors in counting], shares / total)
-    return _tensors(made * total, schema)
+    made, _ = rule([row_of(tensors, 1.0, schema) for _, tensors in counting], shares / total)
+    return tensors_of(made * total, schema)
 
 
-def _row(tensors: Tensors, decay: float, schema: Schema) -> np.ndarray:
+def row_of(tensors: Tensors, decay: float, schema: Schema) -> np.ndarray:
+    """Return a contribution's tensors of one role as a row, decayed; tensors that it lacks are zeros."""
     if decay == 1 and tensors.schema == schema:  # the usual case, without a copy
         return to_dense(tensors).values
     return weighted_sum([(decay, tensors)], schema).values
 
 
-def _tensors(values: np.ndarray, schema: Schema) -> Tensors:
+def tensors_of(values: np.ndarray, schema: Schema) -> Tensors:
+    """Return a row as tensors of a role, in its number type."""
     whole = np.rint(values) if np.issubdtype(schema.dtype, np.integer) else values  # counters stay whole numbers
     return Tensors(schema, whole.astype(schema.dtype))
 
@@ -87,6 +92,16 @@ def distance(row: np.ndarray, centre: np.ndarray | float = 0.0) -> float:
     """Return the Euclidean distance in double precision, without BLAS, whose sums depend on the number of cores."""
     apart = row.astype(np.float64) - centre
     return float(np.sqrt(np.sum(apart * apart)))
+
+
+def square_distances(rows: Rows) -> np.ndarray:
+    """Return the matrix of squared distances between rows."""
+    squares = np.zeros((len(rows), len(rows)))
+    for first in range(len(rows)):
+        for second in range(first):
+            apart = distance(rows[first], rows[second].astype(np.float64))
+            squares[first, second] = squares[second, first] = apart**2
+    return squares
 
 
 def row_sum(rows: Rows, factors: np.ndarray) -> np.ndarray:
