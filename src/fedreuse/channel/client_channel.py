@@ -204,7 +204,7 @@ class ClientChannel:
 
     @property
     def is_asked(self) -> bool:
-        """Whether a decoded request has no reply yet."""
+        """True if a decoded request has no reply yet."""
         return self._pending is not None
 
     def close(self) -> None:

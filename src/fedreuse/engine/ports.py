@@ -223,7 +223,7 @@ class ServerPort:
         states, held = {}, dict(self._kept.get(client, {}))
         lag: Lag | None = None
         for group, tensors in message.groups.items():
-            # evaluated is the model that will be deployed, to the bit, whatever a lossy downlink would make of it
+            # clients evaluate the model that will be deployed, so it is sent without loss
             link = _DENSE if message.kind == EVALUATE else self._method.downlink.get(group, _DENSE)
             # Without memory, a parcel depends on the tensors only and is encoded once for all clients. A link with
             # memory sends each client the part that this client lacks, so every client gets its own parcel.

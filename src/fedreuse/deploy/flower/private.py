@@ -1,4 +1,4 @@
-"""What apps use of Flower without documentation, all of it; `tests/deploy/flower/test_private.py` names what broke.
+"""Undocumented parts of Flower that apps use, all of them; `tests/deploy/flower/test_private.py` names what broke.
 
 Only `front_door`, `task_secrets` and `control_token`, which extend the programs of one version, use more.
 """

@@ -77,7 +77,7 @@ def listening(folder: Path) -> socket.socket:
     server = socket.socket(socket.AF_UNIX)
     with _socket_path(folder) as path:
         server.bind(path)
-    (folder / "socket").chmod(0o700)  # nobody else may connect, whatever the folder's mode becomes
+    (folder / "socket").chmod(0o700)  # no other user may connect, whatever the folder's mode becomes
     server.listen()
     return server
 
