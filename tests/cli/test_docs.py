@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import webbrowser
 from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import Invoke
 
@@ -26,3 +29,17 @@ def test_a_page_is_printed_by_a_short_or_full_name(invoke: Invoke) -> None:
     done = invoke("docs", "yuor-data")
     assert done.exit_code == 2
     assert "did you mean 'your-data'" in done.stderr
+
+
+def test_a_page_opens_in_the_browser_or_is_printed_where_there_is_none(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda place: opened.append(place) or len(opened) == 1)
+    first = invoke("docs", "your-data", "--open")
+    assert (first.stdout, opened[0][:8]) == ("", "file:///")
+    assert opened[0].endswith("your-data.md")
+    second = invoke("docs", "your-data", "--open")
+    assert "no browser was found" in second.stderr
+    assert second.stdout.startswith("# Your own data")
+    assert invoke("docs", "--open").exit_code == 2

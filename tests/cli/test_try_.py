@@ -37,4 +37,6 @@ def test_user_errors(invoke: Invoke, in_folder: Path) -> None:
     assert "did you mean 'visits.csv'" in missing.stderr
     wrong = invoke("try", "visits.csv", "--label", "readmited", "--client", "hospital")
     assert "did you mean 'readmitted'" in wrong.stderr
+    unnamed = invoke("try", "visits.csv", "--client", "hospital")
+    assert "no column 'label', the default; name the label (--label), one of: " in unnamed.stderr
     assert invoke("try", "visits.csv", "--minutes", "0").exit_code == 2

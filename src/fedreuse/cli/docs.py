@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from fedreuse.cli.app import AsJson, app
-from fedreuse.cli.output import show_json, show_lines
+from fedreuse.cli.output import say, show_json, show_lines
 from fedreuse.core.errors import UserError, suggest
 
 __all__ = ["docs_command", "pages"]
@@ -32,6 +32,9 @@ def docs_command(
     page: Annotated[
         str | None, typer.Argument(help="The page to print (default: list all).", show_default=False)
     ] = None,
+    in_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page's Markdown file in the browser instead.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print a page of the documentation, or list all pages.
@@ -40,6 +43,8 @@ def docs_command(
     is printed.
     """
     known = pages()
+    if page is None and in_browser:
+        raise UserError("--open needs a page, for example: fedreuse docs your-data --open")
     if page is None:
         titles = {name: _title(file) for name, file in known.items() if not name.startswith("methods/")}
         if as_json:
@@ -55,7 +60,15 @@ def docs_command(
         raise UserError(
             f"{page}: no page of the documentation; {suggest(short, [name.rpartition('/')[2] for name in known])}"
         )
-    text = known[matching[0]].read_text(encoding="utf-8")
+    file = known[matching[0]]
+    if in_browser:
+        import webbrowser
+
+        if webbrowser.open(file.resolve().as_uri()):
+            say(f"opened {file}", err=True)
+            return
+        say(f"no browser was found to open {file}; printed instead", err=True)
+    text = file.read_text(encoding="utf-8")
     if as_json:
         show_json({"page": matching[0], "text": text})
     elif sys.stdout.isatty():

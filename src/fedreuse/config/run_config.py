@@ -171,7 +171,8 @@ class RunConfig:
         if self.rounds.cohort > self.task.clients:
             raise ConfigError(
                 f"rounds.cohort is {self.rounds.cohort}, but task.clients is {self.task.clients}; "
-                f"set rounds.cohort to at most {self.task.clients}, or raise task.clients"
+                f"set rounds.cohort to at most {self.task.clients}"
+                + ("" if self.task.partition.uses_clients else ", or raise task.clients")
             )
         if self.method.needs.asynchronous:
             self._check_asynchronous()

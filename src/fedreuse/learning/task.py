@@ -84,8 +84,8 @@ class Task:
         column = getattr(self.dataset, "client_column", None)
         require(
             column is None or self.partition.uses_clients,
-            f"partition must be natural (the default then), because client_column is {column!r}; to divide the "
-            "examples by another rule drop client_column, and leave that column out of input_columns; partition",
+            f"partition must be natural (the default then), because client_column is {column!r}: drop partition, or, "
+            "to divide the examples by another rule, drop client_column and leave that column out of input_columns",
             partitions.name_of(self.partition),
         )
         require(0 <= self.validation < 1, "validation must be in [0, 1)", self.validation)

@@ -123,5 +123,5 @@ def fit_into(
     needed = ceil((60 * request.minutes - max(0.0, seconds) + wanted * 20 * cost / _RESERVE) / 60)
     raise ConfigError(
         f"--minutes {request.minutes:g} is too short: one round of {len(variants)} variants takes {cost:.2g} s, so "
-        f"{wanted} seeds of 20 rounds need about {needed} minutes; give --minutes {needed}, or less data"
+        f"{wanted} seeds of 20 rounds need about {needed} min; give --minutes {needed}, or less data"
     )

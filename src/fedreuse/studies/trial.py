@@ -225,7 +225,7 @@ def task_of(request: Request, place: Path) -> tuple[dict[str, Any], tuple[str, .
     if source.suffix in (".csv", ".tsv", ".parquet") and _is_plain_table(source, request):
         from fedreuse.learning.files.preparation import prepare_table
 
-        prepared = prepare_table(source, place, request.label or "label", request.client, request.labels)
+        prepared = prepare_table(source, place, request.label, request.client, request.labels)
         if prepared.labels == "numbers" and simulated:
             simulated["partition"] = {"name": "iid"}
         dropped = prepared.facts["rows_read"] - prepared.facts["rows"]

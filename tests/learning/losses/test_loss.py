@@ -9,7 +9,7 @@ import torch
 
 from fedreuse.core.allowed import allow
 from fedreuse.core.errors import ConfigError
-from fedreuse.learning.losses.loss import losses
+from fedreuse.learning.losses.loss import OwnLoss, losses
 
 OWN = """
 import torch
@@ -42,6 +42,14 @@ def test_unknown_names_are_refused_with_a_way_out(own: str) -> None:
         losses.parse("cros_entropy", "task.loss")
     with pytest.raises(ConfigError, match=r"task\.loss\.name: 'own_losses' has no 'square'; .*'squares'\?"):
         losses.parse(f"{own}:square", "task.loss")
+
+
+def test_a_function_that_returns_no_loss_is_named() -> None:
+    scores, labels = torch.zeros(4, 3), torch.tensor([0, 1, 2, 0])
+    with pytest.raises(ConfigError, match=r"mine:word returns str; a tensor"):
+        OwnLoss(lambda outputs, labels: "low", "mine:word")(scores, labels)
+    with pytest.raises(ConfigError, match=r"mine:all returns 12 numbers .* mean\(\)"):
+        OwnLoss(lambda outputs, labels: outputs, "mine:all")(scores, labels)
 
 
 def test_the_mean_of_the_terms_is_the_loss() -> None:

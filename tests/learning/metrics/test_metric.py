@@ -91,3 +91,10 @@ def test_a_function_that_returns_text_is_named(text: str) -> None:
         metric(SCORES, LABELS)
     with pytest.raises(ConfigError, match=r"mine:all returns Tensor"):
         OwnMetric(lambda outputs, labels: outputs, "mine:all")(SCORES, LABELS)
+
+
+def test_a_function_that_returns_nan_is_named_unless_training_diverged() -> None:
+    metric = OwnMetric(lambda outputs, labels: outputs.sum() * float("nan"), "mine:share")
+    with pytest.raises(ConfigError, match=r"mine:share returns nan .* all outputs of the network are finite"):
+        metric(SCORES, LABELS)
+    assert isnan(metric(SCORES / 0, LABELS))

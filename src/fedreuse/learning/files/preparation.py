@@ -100,14 +100,14 @@ def _read_csv(path: Path) -> pa.Table:
 
 
 def prepare_table(
-    source: Path, out: Path, label: str, client: str | None = None, labels: LabelType | None = None
+    source: Path, out: Path, label: str | None, client: str | None = None, labels: LabelType | None = None
 ) -> Prepared:
     """Clean a table, write it with its decisions to a folder, and return the task that reads it.
 
     Args:
         source: A CSV or Parquet file with a header.
         out: Folder for `table.parquet` and `preparation.json`, which is made if it does not exist.
-        label: Column to predict.
+        label: Column to predict; None: `label`.
         client: Column of the client; None: the table names none.
         labels: `classes` or `numbers`; None: numbers if there are fractions or more than 20 different numbers.
 
@@ -116,6 +116,10 @@ def prepare_table(
             identifier, or no input is left. The message names the column and a remedy.
     """
     table = read_raw(source)
+    if label is None and "label" not in table.column_names:
+        known = ", ".join(table.column_names)
+        raise DataError(f"{source}: there is no column 'label', the default; name the label (--label), one of: {known}")
+    label = label or "label"
     for role, name in (("label", label), ("client", client)):
         if name is not None and name not in table.column_names:
             raise DataError(f"{source}: there is no {role} column '{name}'; {suggest(name, table.column_names)}")

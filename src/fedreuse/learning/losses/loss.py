@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import Registry
 from fedreuse.learning.own_function import OwnFunction
 
@@ -44,6 +45,21 @@ class Loss(ABC):
 @dataclass(frozen=True)
 class OwnLoss(OwnFunction, Loss):
     """A custom function of outputs and labels that returns the mean loss of a batch."""
+
+    def __call__(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Return the loss of a batch.
+
+        Raises:
+            ConfigError: The function returns something else than one number as a tensor.
+        """
+        value: torch.Tensor = super().__call__(outputs, labels)
+        if not hasattr(value, "backward"):  # a tensor of any kind, without an import of torch
+            raise ConfigError(f"loss {self.name} returns {type(value).__name__}; a tensor to differentiate is needed")
+        if value.numel() != 1:
+            raise ConfigError(
+                f"loss {self.name} returns {value.numel()} numbers for a batch; one is needed, such as their mean()"
+            )
+        return value
 
 
 losses: Registry[Loss] = Registry("losses", "fedreuse.learning.losses", adapt=OwnLoss, base=Loss)

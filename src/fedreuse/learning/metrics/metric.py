@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from math import isnan
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from fedreuse.core.errors import ConfigError
@@ -76,14 +77,20 @@ class OwnMetric(OwnFunction, Metric):
         """Return the sum as a Python number.
 
         Raises:
-            ConfigError: The function returns something that is not a number.
+            ConfigError: The function returns something that is not a number, or nan for finite outputs.
         """
         total = super().__call__(outputs, labels)
         try:
             # float("0.9") would succeed, and hide that the function returns text
-            return float(total) if not isinstance(total, str | bytes) else _refuse(self.name, total)
+            number = float(total) if not isinstance(total, str | bytes) else _refuse(self.name, total)
         except (TypeError, ValueError, RuntimeError):
             return _refuse(self.name, total)
+        if isnan(number) and bool(outputs.isfinite().all()):  # else training diverged, which is reported as such
+            raise ConfigError(
+                f"metric {self.name} returns nan for a batch of {len(outputs)} examples, although all outputs of the "
+                "network are finite; return the sum over the examples, and 0 for those without a value"
+            )
+        return number
 
 
 def _refuse(name: str, value: object) -> NoReturn:
