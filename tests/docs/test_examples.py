@@ -47,7 +47,6 @@ def test_the_notebook_with_own_data_trains_a_class_of_the_notebook(
     assert space["report"].exists()
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_the_notebook_with_a_flower_app_keeps_its_budget(tmp_path: Path) -> None:
     """In a process of its own: Flower's simulation starts Ray, which outlives the cells."""

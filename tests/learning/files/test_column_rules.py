@@ -1,4 +1,4 @@
-"""Rules for one column: numbers, categories, identifiers, constants, missing and infinite values."""
+"""Rules for one column: numbers, categories, texts, identifiers, constants, missing and infinite values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fedreuse.core.errors import DataError
+from fedreuse.learning.files.applying import prepared_inputs
 from fedreuse.learning.files.column_rules import Decision, as_numbers, as_texts, inputs_of
 
 TRAINING = np.array([True] * 24 + [False] * 6)
@@ -56,6 +58,24 @@ def test_many_different_texts_are_no_categories() -> None:
     inputs, [decision] = inputs_of("name", column, is_training)
     assert inputs == {}
     assert "identifier or free text: 120 different texts" in decision.problem
+
+
+def test_free_text_becomes_its_frequent_words_and_new_rows_are_treated_alike() -> None:
+    texts: list[str | None] = [f"The film {number} was {'good' if number % 2 else 'bad'}" for number in range(100)]
+    column = pa.chunked_array([pa.array([*texts, None, "the GOOD, new film", "new"])])
+    is_training = np.arange(103) < 100
+    inputs, [decision] = inputs_of("text", column, is_training)
+    # the, film and was are in every training row, each number in one, and new in no training row
+    assert list(inputs) == ["text=bad", "text=good"]
+    assert [inputs[name][[0, 1, 100, 101, 102]].tolist() for name in inputs] == [[1, 0, 0, 0, 0], [0, 1, 0, 1, 0]]
+    assert str(decision) == (
+        "text: free text: 100 different texts; one input for each of the 2 most frequent of 105 words, 1 in rows that "
+        "have it"
+    )
+    record = {"inputs": list(inputs), "decisions": [decision.to_plain()]}
+    assert (prepared_inputs(record, pa.table({"text": column})) == np.stack(list(inputs.values()), axis=1)).all()
+    with pytest.raises(DataError, match=r"column 'text' is missing; .*'texts'"):
+        prepared_inputs(record, pa.table({"texts": column}))
 
 
 def test_categories_are_one_hot_and_missing_is_one_of_them() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.core.errors import DataError, suggest
-from fedreuse.learning.files.column_rules import MISSING, as_numbers, as_texts
+from fedreuse.learning.files.column_rules import MISSING, as_numbers, as_texts, with_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ __all__ = ["prepared_inputs"]
 def prepared_inputs(record: Mapping[str, Any], table: pa.Table) -> np.ndarray:
     """Return the inputs of new rows, one row each, by the decisions of a preparation.
 
-    Missing numbers become the median of training, and a category that training did not have is 0 in all its inputs.
+    Missing numbers become the median of training, and a category or text without known words is 0 in all its inputs.
 
     Args:
         record: Content of `preparation.json`.
@@ -30,9 +30,13 @@ def prepared_inputs(record: Mapping[str, Any], table: pa.Table) -> np.ndarray:
         DataError: A column is missing, or a value is missing in a column that had none in training.
     """
     medians = {each["column"]: each["values"]["median"] for each in record["decisions"] if "median" in each["values"]}
-    encoded = {each["column"] for each in record["decisions"] if "categories" in each["values"]}
+    encoded = {each["column"] for each in record["decisions"] if {"categories", "words"} & each["values"].keys()}
     columns = []
+    words = _words(record, table)
     for name in record["inputs"]:
+        if name in words:
+            columns.append(words[name])
+            continue
         column, _, category = name.rpartition("=")
         is_category = column in encoded and name not in table.column_names
         source = column if is_category else name
@@ -49,6 +53,17 @@ def _category(column: Any, category: str) -> np.ndarray:
     if category == MISSING:
         return codes < 0
     return codes == texts.index(category) if category in texts else np.zeros(len(codes), bool)
+
+
+def _words(record: Mapping[str, Any], table: pa.Table) -> dict[str, np.ndarray]:
+    """Return the inputs of all columns of free text, by name."""
+    inputs: dict[str, np.ndarray] = {}
+    for decision in record["decisions"]:
+        name, words = decision["column"], decision["values"].get("words")
+        if words and name in table.column_names:
+            codes, texts = as_texts(table.column(name))
+            inputs |= dict(zip([f"{name}={word}" for word in words], with_words(texts, words)[codes].T, strict=True))
+    return inputs
 
 
 def _numbers(table: pa.Table, name: str, median: float | None) -> np.ndarray:

@@ -1,8 +1,9 @@
-"""Rules that turn one column of a raw table into inputs: numbers, one-hot categories, or nothing."""
+"""Rules that turn one column of a raw table into inputs: numbers, one-hot categories, words of texts, or nothing."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,18 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MISSING", "MOST_CATEGORIES", "Decision", "as_numbers", "as_texts", "inputs_of", "text_of"]
+__all__ = ["MISSING", "MOST_CATEGORIES", "Decision", "as_numbers", "as_texts", "inputs_of", "text_of", "with_words"]
 
 MOST_CATEGORIES = 50
 """Largest number of categories of a column that is one-hot encoded."""
+_MOST_WORDS = 256
+"""Largest number of words of a column of free text that become inputs."""
+_FEWEST_WORDS = 3
+"""Median number of words from which texts are free text; shorter ones, such as names, are identifiers."""
 _NUMERIC_SHARE = 0.9
 """Share of a text column's values that must be numbers for it to count as numbers."""
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|key|nr|no|index|rowid|row)([_\W]|$)|(Id|ID)$|^unnamed", re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 MISSING = "(missing)"
 """Category of the rows without a value."""
 
@@ -199,6 +205,8 @@ def _categories(name: str, column: Any, is_training: np.ndarray) -> tuple[dict[s
     if not count:
         return {}, [Decision(name, "no row for training has a value", "column dropped")]
     if count > MOST_CATEGORIES:
+        if inputs := _words(name, codes, texts, is_training):
+            return inputs
         is_id = count > np.count_nonzero(is_training) / 2
         kind = "an identifier or free text" if is_id else "too many categories"
         problem = f"{kind}: {count:,} different texts in {np.count_nonzero(is_training):,} rows"
@@ -215,3 +223,39 @@ def _categories(name: str, column: Any, is_training: np.ndarray) -> tuple[dict[s
         action += f"; all are 0 in {np.count_nonzero(is_new):,} test rows with another value"
     decision = Decision(name, f"{count} categories", action, {"categories": list(chosen)})
     return {f"{name}={text}": rows.astype(np.float32) for text, rows in chosen.items()}, [decision]
+
+
+def with_words(texts: list[str], words: list[str]) -> np.ndarray:
+    """Return for each text which of the words it has, in a last row that has none for missing texts."""
+    number_of = {word: number for number, word in enumerate(words)}
+    present = np.zeros((len(texts) + 1, len(words)), bool)
+    for row, text in enumerate(texts):
+        present[row, [number_of[word] for word in _split(text) if word in number_of]] = True
+    return present
+
+
+def _words(
+    name: str, codes: np.ndarray, texts: list[str], is_training: np.ndarray
+) -> tuple[dict[str, np.ndarray], list[Decision]] | None:
+    """Return one input for each frequent word of a column of free text; None if it is none."""
+    rows = np.bincount(codes[is_training & (codes >= 0)], minlength=len(texts))
+    parts = {text: _split(text) for text, count in zip(texts, rows, strict=True) if count}
+    if np.median([len(words) for words in parts.values()]) < _FEWEST_WORDS:
+        return None
+    counts: Counter[str] = Counter()
+    for text, count in zip(texts, rows.tolist(), strict=True):
+        for word in parts.get(text, ()):
+            counts[word] += count
+    total = int(rows.sum())
+    frequent = sorted((word for word in counts if 1 < counts[word] < total), key=lambda word: (-counts[word], word))
+    words = sorted(frequent[:_MOST_WORDS])
+    if not words:
+        return None
+    present = with_words(texts, words)[codes]
+    action = f"one input for each of the {len(words)} most frequent of {len(counts):,} words, 1 in rows that have it"
+    decision = Decision(name, f"free text: {len(parts):,} different texts", action, {"words": words})
+    return {f"{name}={word}": present[:, number].astype(np.float32) for number, word in enumerate(words)}, [decision]
+
+
+def _split(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
