@@ -1,4 +1,4 @@
-"""What was spent: releases by hand, and epsilon against published values, its definition and a Renyi accountant."""
+"""Releases by hand, and epsilon against published values, its definition and a Renyi accountant."""
 
 from __future__ import annotations
 
