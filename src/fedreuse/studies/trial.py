@@ -222,7 +222,7 @@ def task_of(request: Request, place: Path) -> tuple[dict[str, Any], tuple[str, .
         f"The file names no clients: rows were divided unevenly among {_SIMULATED} simulated clients; --client COLUMN "
         "takes the real ones.",
     )  # fmt: skip
-    if source.suffix in (".csv", ".tsv", ".parquet") and _is_plain_table(source, request):
+    if _is_plain_table(source, request):
         from fedreuse.learning.files.preparation import prepare_table
 
         prepared = prepare_table(source, place, request.label, request.client, request.labels)
@@ -237,14 +237,17 @@ def task_of(request: Request, place: Path) -> tuple[dict[str, Any], tuple[str, .
 
 
 def _is_plain_table(source: Path, request: Request) -> bool:
-    """Return False for a table whose only input column holds lists or images, which need no preparation."""
-    if source.suffix != ".parquet":
-        return True
+    """Return True for one table, unless its only input column holds lists or images, which need no preparation."""
+    is_saved = (source / "state.json").is_file()  # by Hugging Face `datasets`
+    if not is_saved and source.suffix != ".parquet":
+        return source.suffix in (".csv", ".tsv")
     import pyarrow as pa
     import pyarrow.parquet
 
+    from fedreuse.learning.files.table import load_saved
+
     try:
-        schema = pyarrow.parquet.read_schema(source)
+        schema = load_saved(source)[""].data.schema if is_saved else pyarrow.parquet.read_schema(source)
     except (pa.ArrowException, OSError):
         return True  # the preparation reports the damage
     inputs = [field for field in schema if field.name not in (request.label or "label", request.client)]

@@ -51,6 +51,18 @@ def test_the_task_reads_the_prepared_table(tmp_path: Path) -> None:
     assert len(record["source_sha256"]) == 64
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_saved_table_of_hugging_face_is_prepared_as_the_file_is(tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    from_file = prepared(tmp_path)
+    datasets.Dataset(pa.parquet.read_table(tmp_path / "v.parquet")).save_to_disk(tmp_path / "saved")
+    found = prepare_table(tmp_path / "saved", tmp_path / "other", "outcome", "hospital")
+    assert found.decisions == from_file.decisions
+    assert (tmp_path / "other" / TABLE_FILE).read_bytes() == (tmp_path / "out" / TABLE_FILE).read_bytes()
+    assert len(found.facts["source_sha256"]) == 64
+
+
 def test_it_is_the_same_each_time(tmp_path: Path) -> None:
     prepared(tmp_path)
     first = (tmp_path / "out" / TABLE_FILE).read_bytes()

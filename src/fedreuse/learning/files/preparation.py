@@ -25,6 +25,7 @@ from fedreuse.core.files import write_whole
 from fedreuse.core.streams import first_numbers
 from fedreuse.learning.files.column_rules import Decision, as_numbers, as_texts, inputs_of
 from fedreuse.learning.files.expansion import allowed_bytes, too_large
+from fedreuse.learning.files.table import load_saved
 from fedreuse.learning.partitions.client_index import ClientIndex
 from fedreuse.learning.splits import hold_out
 
@@ -63,13 +64,16 @@ class Prepared:
 
 
 def read_raw(path: Path) -> pa.Table:
-    """Read a CSV (separated by comma, semicolon, tabulator or bar) or Parquet file.
+    """Read a CSV (separated by comma, semicolon, tabulator or bar) or Parquet file, or a saved Hugging Face table.
 
     Raises:
         DataError: The file cannot be read, has no rows, or has two columns of one name.
     """
     try:
-        table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
+        if path.is_dir():
+            table = load_saved(path)[""].with_format("arrow")[:]
+        else:
+            table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
     except TooLarge as error:
         raise too_large(str(path), error) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -105,7 +109,7 @@ def prepare_table(
     """Clean a table, write it with its decisions to a folder, and return the task that reads it.
 
     Args:
-        source: A CSV or Parquet file with a header.
+        source: A CSV or Parquet file with a header, or a folder of one table that Hugging Face `datasets` saved.
         out: Folder for `table.parquet` and `preparation.json`, which is made if it does not exist.
         label: Column to predict; None: `label`.
         client: Column of the client; None: the table names none.
@@ -158,7 +162,7 @@ def prepare_table(
     rows = dict(zip(names, np.bincount(owners, minlength=len(names)).tolist(), strict=True))
     facts = {
         "source": str(source),
-        "source_sha256": sha256(source.read_bytes()).hexdigest(),
+        "source_sha256": _digest(source),
         "rows_read": len(is_kept),
         "rows": len(table),
         "test_rows": int(np.count_nonzero(is_test)),
@@ -171,6 +175,11 @@ def prepare_table(
     )
     _write(prepared, content, list(inputs), out)
     return prepared
+
+
+def _digest(source: Path) -> str:
+    files = sorted(source.rglob("*")) if source.is_dir() else [source]
+    return sha256(b"".join(file.read_bytes() for file in files if file.is_file())).hexdigest()
 
 
 def _with_label(table: pa.Table, label: str, source: Path, decisions: list[Decision]) -> np.ndarray:
@@ -289,7 +298,8 @@ def _without_crossing(
     is_crossing = is_test & is_trained[copies]
     if not (count := int(np.count_nonzero(is_crossing))):
         return is_test, "refuse"
-    problem = f"{count:,} test rows are exact copies of a training row of the same client"
+    copied = "row is an exact copy" if count == 1 else "rows are exact copies"
+    problem = f"{count:,} test {copied} of a training row of the same client"
     if count > np.count_nonzero(is_test) / 2:
         decisions.append(Decision("", problem, "kept as independent examples: there are few different rows"))
         return is_test, "keep"

@@ -20,7 +20,7 @@ from fedreuse.learning.files.cells import Cells, cells_of
 from fedreuse.learning.files.expansion import allowed_bytes, too_large
 from fedreuse.learning.files.source import CHUNK, Coded, ColumnNames, Facts
 
-__all__ = ["TableSource", "saved_splits", "table_of"]
+__all__ = ["TableSource", "load_saved", "saved_splits", "table_of"]
 
 
 @dataclass(frozen=True)
@@ -198,6 +198,20 @@ def saved_splits(path: Path, names: ColumnNames, shape: tuple[int, ...] | None) 
     Raises:
         DataError: The package `datasets` is missing, or the folder is incomplete.
     """
+    return {
+        split: TableSource(
+            f"{path}/{split}".rstrip("/"), table.data.schema, partial(_saved_batches, table), names, shape
+        )
+        for split, table in load_saved(path).items()
+    }
+
+
+def load_saved(path: Path) -> dict[str, Any]:
+    """Return the datasets of a folder that Hugging Face `datasets` saved, by split; the key of a single one is empty.
+
+    Raises:
+        DataError: The package `datasets` is missing, or the folder is incomplete.
+    """
     try:
         from datasets import DatasetDict, load_from_disk
     except ImportError as error:
@@ -209,13 +223,7 @@ def saved_splits(path: Path, names: ColumnNames, shape: tuple[int, ...] | None) 
         saved = load_from_disk(str(path))
     except Exception as error:
         raise DataError(f"{path}: not a complete folder of `save_to_disk` ({error}); save it again") from None
-    tables = dict(saved) if isinstance(saved, DatasetDict) else {"": saved}
-    return {
-        split: TableSource(
-            f"{path}/{split}".rstrip("/"), table.data.schema, partial(_saved_batches, table), names, shape
-        )
-        for split, table in tables.items()
-    }
+    return dict(saved) if isinstance(saved, DatasetDict) else {"": saved}
 
 
 def _saved_batches(table: Any, columns: Sequence[str]) -> Iterator[Any]:
