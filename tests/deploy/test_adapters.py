@@ -51,7 +51,7 @@ def split(folder: Path, network: dict[str, Any], method: str) -> tuple[RunConfig
     task = {"name": "text", "path": str(texts(folder / "texts.csv")), "client_column": "who", "target": "sequence",
             "length": LENGTH, "clients": 4, "partition": {"name": "natural", "min_examples": 2}}  # fmt: skip
     parts = {"network": network, "method": {"name": method}, "rounds": {"count": 2, "cohort": 4, "evaluate_every": 1}}
-    simulation = tiny(task=task, **parts)
+    simulation = tiny(task=task, bounds="median", **parts)  # as with data at home
     written = write_clients(simulation.task, simulation.seed, folder / "all")
     home = tiny(task=at_home_task(written, simulation.task.dataset.load(None)), **parts)
     folders = {client: folder / f"texts-{client}" for client in range(4)}

@@ -262,8 +262,9 @@ def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) 
     from fedreuse.report.answer import answers, plain_answer
     from fedreuse.report.results import plain, same_models
     from fedreuse.report.variants import Largest, by_variant, ranked
-    from fedreuse.store.openings import openings_behind
+    from fedreuse.store.openings import openings_behind, openings_elsewhere
 
+    places = [result.directory for result in results]
     variants = by_variant(results) if rank is None else ranked(by_variant(results), rank)
     largest = Largest.of(results)
     return {
@@ -271,7 +272,7 @@ def _to_plain(rank: str | None, results: Sequence[Result], figure: Path | None) 
         "answers": [plain_answer(found) for found in answers(results)],
         "variants": [variant.plain(largest) for variant in variants],
         "same_models": [{"seed": seed, "variants": list(names)} for seed, names in same_models(results)],
-        "test_openings": [asdict(opening) for opening in openings_behind([result.directory for result in results])],
+        "test_openings": [asdict(opening) for opening in (*openings_behind(places), *openings_elsewhere(places))],
         "runs": [plain(result) for result in results],
     }
 

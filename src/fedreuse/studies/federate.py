@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -252,9 +251,10 @@ class Fitted:
             return array.astype(np.float32) if array.dtype == np.float64 else array
         import pyarrow as pa
 
+        from fedreuse.core.bounded import read_json
         from fedreuse.learning.files.applying import prepared_inputs
 
-        record = json.loads((place / PREPARATION_FILE).read_text(encoding="utf-8"))
+        record = read_json(place / PREPARATION_FILE)
         return prepared_inputs(record, pa.Table.from_pandas(data, preserve_index=False))
 
     def _class_names(self, count: int) -> np.ndarray:

@@ -81,7 +81,9 @@ def test_a_stored_run_with_another_result_is_refused(kept: RunDirectory, tmp_pat
 
 
 def test_a_stored_run_with_other_examples_is_refused(kept: RunDirectory) -> None:
-    with pytest.raises(RunDirectoryError, match="the partition is not what this run began with"):
+    with pytest.raises(
+        RunDirectoryError, match=r"provenance\.json is that of run \w+, but config\.yaml is that of run"
+    ):
         gate_study(load(SMALL, ["task.limit=300"]), [4], repeats=2, run=kept)
 
 

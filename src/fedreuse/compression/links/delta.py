@@ -94,13 +94,13 @@ class Delta(Link):
         decoded = parcel.decode(context.schema)
         whole, held = to_dense(decoded), self.held(state, context)
         if self.start == "initial" and HELD not in parcel.notes:
+            whole = _own(whole)
             return whole, whole
         if self.start == "initial" and (held is None or _digest(held) != parcel.notes[HELD]):
             raise NotHeld("the difference builds on tensors that are not held here")
         if held is not None and not len(whole.schema):
             return held, held  # a parcel without blocks: nothing has changed
-        if held is not None and held.schema == whole.schema:
-            whole = self._plus(held, decoded)
+        whole = self._plus(held, decoded) if held is not None and held.schema == whole.schema else _own(whole)
         return whole, whole
 
     def delivered(self, parcel: Parcel | None, state: Tensors, context: LinkContext) -> Tensors:
@@ -129,3 +129,8 @@ class Delta(Link):
 def _digest(held: Tensors) -> int:
     """Return a checksum of 32 bits, which detects accidental differences but not forgery."""
     return crc32(np.ascontiguousarray(held.values).data)
+
+
+def _own(tensors: Tensors) -> Tensors:
+    """Return a copy: inside one process a dense parcel shares the sender's array, and each end holds its own."""
+    return Tensors(tensors.schema, tensors.values.copy())

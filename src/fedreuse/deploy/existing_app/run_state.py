@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
 from fedreuse.core.model import Model
@@ -40,7 +41,7 @@ class RunState:
     def read(self) -> dict[str, Any] | None:
         """Return agreement, name, version and nodes of the unfinished run; None if there is none for this schema."""
         try:
-            plain: dict[str, Any] = json.loads((self.folder / _FILE).read_text(encoding="utf-8"))
+            plain: dict[str, Any] = read_json(self.folder / _FILE)
             return plain if plain["schema"] == self.schema.digest else None
         except (OSError, ValueError, LookupError, TypeError):
             return None
