@@ -47,7 +47,7 @@ def test_the_notebook_with_own_data_trains_a_class_of_the_notebook(
     assert space["report"].exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_notebook_with_a_flower_app_keeps_its_budget(tmp_path: Path) -> None:
     """In a process of its own: Flower's simulation starts Ray, which outlives the cells."""
     notebook = json.loads((ROOT / "examples/notebook/flower_app_made_lean.ipynb").read_text(encoding="utf-8"))
