@@ -100,10 +100,20 @@ def test_clients_send_the_states_of_their_metrics(tmp_path: Path) -> None:
 
 
 def test_an_undefined_test_score_is_not_a_sealed_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "nan_metric.py").write_text("def undefined(outputs, labels):\n    return float('nan')\n")
+    # a function that returns nan is refused; a metric class may have an undefined value, as AUC of one class has
+    (tmp_path / "nan_metric.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from fedreuse.learning.metrics.metric import Metric\n\n"
+        "@dataclass(frozen=True)\n"
+        "class Undefined(Metric):\n"
+        "    def __call__(self, outputs, labels):\n"
+        "        return float(len(labels))\n"
+        "    def value(self, state, examples):\n"
+        "        return float('nan')\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     allow(["nan_metric"])
-    config = tiny(task={"metric": "nan_metric:undefined"}, rounds={"count": 1})
+    config = tiny(task={"metric": "nan_metric:Undefined"}, rounds={"count": 1})
     directory = run(config, tmp_path / "run")
     assert directory.summary["test_score"] is None
     assert not directory.is_sealed
