@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fedreuse.compression.codecs.top_k import TopK, kept_count, largest
+from fedreuse.compression.codecs.top_k import TopK, kept_count, largest, mark_largest
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors, is_equal, to_dense
@@ -48,6 +48,25 @@ def test_the_largest_by_hand() -> None:
     # |2| twice: the smaller position wins
     assert largest(np.array([1.0, -5.0, -2.0, 4.0, 2.0]), 3).tolist() == [1, 2, 3]
     assert largest(np.zeros(6), 2).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", ["normal", "ties", "rows", "zeros", "undefined", "infinite", "all undefined"])
+@pytest.mark.parametrize("count", [1, 700, 6000])
+def test_a_sample_of_the_magnitudes_never_changes_the_result(kind: str, count: int) -> None:
+    flat = np.random.default_rng(7).standard_normal(1 << 17).astype(np.float32)
+    if kind == "ties":
+        flat = np.rint(flat)
+    elif kind == "rows":  # all large values lie in few rows, which a strided sample may miss
+        flat.reshape(256, -1)[3] *= 100
+    elif kind == "zeros":
+        flat[100:] = 0
+    elif kind == "undefined":
+        flat[[5, 70_000, 70_001]] = np.nan
+    elif kind == "infinite":
+        flat[[5, 70_000]] = np.inf, -np.inf
+    elif kind == "all undefined":
+        flat[:] = np.nan
+    assert largest(flat, count).tolist() == np.flatnonzero(mark_largest(flat, count)).tolist()
 
 
 @pytest.mark.slow

@@ -120,7 +120,7 @@ class _Search:
         """Return the increasing positions of the `count` largest coordinates."""
         if count > len(self._candidates):
             more = min(len(self._values), _REACH * count)
-            self._candidates = np.flatnonzero(mark_largest(self._values, more))
+            self._candidates = largest(self._values, more)
             self._candidate_values = self._values.take(self._candidates)
         if not count:
             return self._candidates

@@ -59,7 +59,6 @@ class Narrow(AroundCodec):
                 f"narrow rounds values at full precision, but its codec writes the mode {block.mode.name}; "
                 "choose dense, nonzero or top_k, or that codec without narrow"
             )
-        positions, values = block.mode.decode(block, spec, {})
-        bitmap = block.fields[0] if block.mode is BITMAP else None
-        narrow = narrow_block(positions, values, spec.size, self.values, bitmap)
+        mask = None if block.mode is DENSE else block.fields[0]
+        narrow = narrow_block(mask, block.fields[-1], spec.size, self.values, is_bitmap=block.mode is BITMAP)
         return narrow if narrow.body_bytes < block.body_bytes else block

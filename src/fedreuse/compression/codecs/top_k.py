@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor
+from math import floor, sqrt
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from fedreuse.core.tensors import Tensors
 
 __all__ = ["TopK", "kept_count", "largest", "mark_largest"]
+
+_FEW = 16
+"""A sample of the magnitudes is worth taking if fewer than one coordinate in 16 is kept."""
+_SAMPLE = 1 << 15
+"""Number of magnitudes in the sample."""
+_BLOCK = 1 << 16
+"""Coordinates that are compared at once, so that temporary arrays stay in the processor's cache."""
 
 
 @codecs.register("top_k")
@@ -56,6 +63,8 @@ class TopK(Codec):
         count = kept_count(len(flat), self.ratio)
         if count == len(flat):
             return dense_block(flat)
+        if _is_few(len(flat), count):
+            return _write(flat, largest(flat, count))
         marks = mark_largest(flat, count)
         return _write(flat, np.flatnonzero(marks), marks)
 
@@ -73,7 +82,10 @@ def kept_count(size: int, ratio: float) -> int:
 
 def largest(flat: np.ndarray, count: int) -> np.ndarray:
     """Return the increasing positions of the `count` largest magnitudes; ties go to the smaller position."""
-    return np.flatnonzero(mark_largest(flat, count)).astype(np.int32)
+    candidates = _candidates(flat, count) if _is_few(len(flat), count) else None
+    if candidates is None:
+        return np.flatnonzero(mark_largest(flat, count))
+    return candidates.take(np.flatnonzero(mark_largest(flat.take(candidates), count)))
 
 
 def mark_largest(flat: np.ndarray, count: int) -> np.ndarray:
@@ -86,3 +98,30 @@ def mark_largest(flat: np.ndarray, count: int) -> np.ndarray:
     if missing > 0:
         kept[np.flatnonzero(magnitudes == threshold)[:missing]] = True
     return kept
+
+
+def _is_few(size: int, count: int) -> bool:
+    return size >= 2 * _SAMPLE and 0 < count * _FEW < size
+
+
+def _candidates(flat: np.ndarray, count: int) -> np.ndarray | None:
+    """Return increasing positions that contain the `count` largest magnitudes; None if a sample did not find them.
+
+    Every magnitude that reaches a lower bound is a candidate. Whatever the bound, the largest are among them if they
+    are enough, so the sample decides the speed and never the result.
+    """
+    sample = np.abs(flat[:: (len(flat) // _SAMPLE) | 1])  # an odd stride: rows of a matrix often have an even length
+    expected = count / len(flat) * len(sample)
+    rank = int(expected + 4 * sqrt(expected) + 8)
+    bound = np.partition(sample, len(sample) - rank)[len(sample) - rank]
+    if not bound > 0:  # also for NaN
+        return None
+    found = []
+    magnitudes = np.empty(_BLOCK, flat.dtype)
+    for start in range(0, len(flat), _BLOCK):
+        piece = flat[start : start + _BLOCK]
+        reached = np.flatnonzero(~(np.abs(piece, out=magnitudes[: len(piece)]) < bound))  # the negation keeps NaN
+        found.append(reached + start)
+    candidates = np.concatenate(found)
+    has_undefined = bool(np.isnan(flat.take(candidates)).any())
+    return None if len(candidates) < count or has_undefined else candidates

@@ -84,8 +84,10 @@ def run(
 
 
 def _specs() -> dict[str, Any]:
-    """Return each codec with its defaults; `packed` also around dense tensors."""
+    """Return each codec with its defaults; `narrow` also with 4 bits, and `packed` around dense tensors."""
     specs: dict[str, Any] = {name: name for name in codecs.names()}
+    if "narrow" in specs:
+        specs["int4"] = {"name": "narrow", "values": "int4", "codec": "dense"}
     if "packed" in specs:
         specs["packed dense"] = {"name": "packed", "codec": "dense"}
     return specs

@@ -39,26 +39,28 @@ __all__ = ["NARROW", "Kind", "narrow_block"]
 Kind = Literal["fp16", "bf16", "int8", "int4"]
 _LEVELS = {"int8": 127, "int4": 7}
 _BITS = {"int8": 8, "int4": 4}
+_BLOCK = 1 << 15
 
 
 def narrow_block(
-    positions: np.ndarray | None, values: np.ndarray, size: int, kind: Kind, bitmap: np.ndarray | None = None
+    mask: np.ndarray | None, values: np.ndarray, size: int, kind: Kind, *, is_bitmap: bool = False
 ) -> Block:
     """Encode the kept coordinates of a tensor; the parcel's notes must contain `kind` as `values`.
 
     Args:
-        positions: Flat positions of the values; None: all.
+        mask: Flat positions of the values; None: all.
         values: The values.
         size: Number of coordinates of the tensor.
         kind: The format of the values.
-        bitmap: The positions as one bit per coordinate, if already computed.
+        is_bitmap: The mask has one bit per coordinate instead.
     """
     form = _mask_form(size, len(values))
-    mask = np.empty(0, np.uint8)
-    if positions is not None and form == "pairs":
-        mask = positions.astype("<i4")
-    elif positions is not None and form == "bitmap":
-        mask = bitmap_of(positions, size) if bitmap is None else bitmap
+    if mask is None or form == "all":
+        mask = np.empty(0, np.uint8)
+    elif form == "pairs":
+        mask = (positions_of(mask, size) if is_bitmap else mask).astype("<i4", copy=False)
+    elif not is_bitmap:
+        mask = bitmap_of(mask, size)
     return Block(NARROW, len(values), (mask, *_round(values, kind)))
 
 
@@ -77,9 +79,20 @@ def _round(values: np.ndarray, kind: str) -> tuple[np.ndarray, ...]:
         scale = _scale(float(np.max(np.abs(values), initial=0.0)), _LEVELS[kind])
     if not 0 < scale < np.inf:
         return (np.array([scale], "<f4"),)
-    top = _LEVELS[kind]
-    levels = np.clip(np.rint(values.astype(np.float64) / scale), -top, top).astype(np.int64)
-    return np.array([scale], "<f4"), pack_bits((levels + top + 1).astype(np.uint32), _BITS[kind])
+    return np.array([scale], "<f4"), pack_bits(_codes(values, scale, _LEVELS[kind]), _BITS[kind])
+
+
+def _codes(values: np.ndarray, scale: float, top: int) -> np.ndarray:
+    """Return the rounded levels from 1 to 2 top + 1, block by block, so that temporary arrays stay in the cache."""
+    codes = np.empty(len(values), np.uint8)
+    for start in range(0, len(values), _BLOCK):
+        piece = values[start : start + _BLOCK].astype(np.float64)
+        piece /= scale
+        np.rint(piece, out=piece)
+        np.clip(piece, -top, top, out=piece)
+        piece += top + 1
+        codes[start : start + _BLOCK] = piece
+    return codes
 
 
 def _scale(largest: float, top: int) -> float:
@@ -132,19 +145,19 @@ def _decode(block: Block, spec: TensorSpec, notes: Notes) -> tuple[np.ndarray | 
     if form != "all":
         positions = positions_of(mask, spec.size) if form == "bitmap" else mask
     with np.errstate(over="ignore", invalid="ignore"):  # non-finite values stay so, and are refused later
-        return positions, _widen(fields, kind, block.count).astype(spec.dtype)
+        return positions, _widen(fields, kind, block.count, np.dtype(spec.dtype))
 
 
-def _widen(fields: list[np.ndarray], kind: str, count: int) -> np.ndarray:
+def _widen(fields: list[np.ndarray], kind: str, count: int, dtype: np.dtype[np.generic]) -> np.ndarray:
     if kind == "fp16":
-        return fields[0]
+        return fields[0].astype(dtype)
     if kind == "bf16":
-        return (fields[0].astype("<u4") << 16).view("<f4")
+        return (fields[0].astype("<u4") << 16).view("<f4").astype(dtype)
     scale = float(fields[0][0])
     if len(fields) == 1:
-        return np.full(count, scale)
-    levels = unpack_bits(fields[1], _BITS[kind], count).astype(np.int64) - (_LEVELS[kind] + 1)
-    return levels * scale
+        return np.full(count, scale).astype(dtype)
+    levels = np.arange(1 << _BITS[kind]) - (_LEVELS[kind] + 1)
+    return (levels * scale).astype(dtype).take(unpack_bits(fields[1], _BITS[kind], count))
 
 
 NARROW = add_mode(Mode(22, "narrow", _read, _decode, mask_fields=(0, 1)))
