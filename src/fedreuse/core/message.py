@@ -72,6 +72,7 @@ class Lag:
         before: The distance before the request.
         after: The distance after it, which a lossless downlink makes 0.
         is_shared: True if all clients hold the same tensors, which change once per round and not once per request.
+        age: Rounds since the initial model, if that is what the client held before the request; None otherwise.
 
     Example:
         >>> from fedreuse.core.message import Lag
@@ -82,15 +83,20 @@ class Lag:
     before: float
     after: float
     is_shared: bool = False
+    age: int | None = None
 
     def rate(self, participation: float) -> float | None:
         """Return the rate per round at which the held model follows; None if it holds the server's model.
 
         A client that is asked with probability p per round and keeps a share rho of the distance holds an average of
-        past models that is rho / (p (1 - rho)) rounds old.
+        past models that is rho / (p (1 - rho)) rounds old. A client that held the initial model, which is `age`
+        rounds old, and keeps a share rho of the distance holds a model that is rho * age rounds old: how rarely it is
+        asked does not matter.
         """
         if not self.after:
             return None
+        if self.age is not None:
+            return self.before / (self.after * self.age)
         return (1.0 if self.is_shared else participation) * max(0.0, self.before - self.after) / self.after
 
 

@@ -332,7 +332,8 @@ def _lag(link: Link, tensors: Tensors, ends: tuple[Any, Any], context: LinkConte
     before, after = (link.held(state, context) for state in ends)
     if before is None or after is None or not before.schema == after.schema == tensors.schema:
         return None
-    return Lag(_distance(tensors, before), _distance(tensors, after), link.sends_shared)
+    age = max(1, context.round_number - 1) if ends[0] is None and not link.sends_shared else None
+    return Lag(_distance(tensors, before), _distance(tensors, after), link.sends_shared, age)
 
 
 def _distance(left: Tensors, right: Tensors) -> float:

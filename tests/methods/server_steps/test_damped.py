@@ -59,6 +59,8 @@ def test_rates_by_hand() -> None:
     assert Lag(2.0, 1.0, is_shared=True).rate(0.25) == 1.0
     assert Lag(2.0, 0.0).rate(0.25) is None
     assert Lag(1.0, 2.0).rate(0.25) == 0.0
+    # a first request in round 9 that leaves a quarter of the way: the model is 2 rounds old, however rare requests are
+    assert Lag(4.0, 1.0, age=8).rate(0.25) == Lag(4.0, 1.0, age=8).rate(0.001) == 0.5
 
 
 def test_slopes_by_hand() -> None:

@@ -3,6 +3,7 @@
 g_i = -<u_i - u_i', h_i - h_i'> / |h_i - h_i'|^2    of client i: its update u_i from the model h_i that it holds, and
                                                     its last ones u_i', h_i'
 b_i = p (|w - h_i'| - |w - h_i|) / |w - h_i|        rate at which h_i follows the server's model w; p = cohort / clients
+    = |w - h_i'| / (|w - h_i| (t - 1))              if h_i' is the initial model: a first request, in round t
 g   = 0.9 g + 0.1 median_i g_i                      starts at 0
 s   = min(1, median_i b_i / g)                      factor on the direction
 
