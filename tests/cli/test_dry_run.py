@@ -96,5 +96,15 @@ def test_devices_from_a_file(files: Path) -> None:
     assert told("run", "one.yaml")["variants"][0]["simulated_seconds"] is None  # type: ignore[index]
     shown = CliRunner().invoke(app, ["run", "one.yaml", "--dry-run", "--devices", "lines.yaml"])
     assert "simulated time" in " ".join(shown.stdout.split())
+    by_line = CliRunner().invoke(
+        app,
+        [
+            *("run", "one.yaml", "--dry-run", "method={name: lean, budget: 0.9, by_line: true}"),
+            "devices={name: profile, up: {low: 56kbit, high: 2mbit}, down: 1mbit}",
+        ],
+    )
+    assert by_line.exit_code == 0, by_line.output
+    assert "budgets by line" in by_line.stdout
+    assert "on average" in by_line.stdout
     wrong = CliRunner().invoke(app, ["run", "one.yaml", "--dry-run", "--devices", "none.csv"])
     assert wrong.exit_code == 2

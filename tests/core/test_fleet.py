@@ -37,6 +37,13 @@ def test_a_pause_is_waited_for() -> None:
     assert day.end(3.0, 0) == 3.0
 
 
+def test_the_usual_rate_leaves_out_pauses() -> None:
+    assert Rates((7.0,)).usual == 7.0
+    assert Rates((7.0, 3.0), (0.0, 5.0)).usual == 3.0
+    # 2 s at 6 and 3 s at 1 of a period of 10 s: 15 units in 5 s
+    assert Rates((6.0, 1.0, 0.0), (0.0, 2.0, 5.0), period=10.0).usual == 3.0
+
+
 def test_what_never_ends_is_infinite() -> None:
     assert Rates((0.0,)).end(0.0, 1) == inf
     assert Rates((3.0, 0.0), (0.0, 1.0)).end(0.0, 4) == inf

@@ -440,3 +440,78 @@ def test_a_buffer_of_shared_broadcasts_is_refused() -> None:
         Lean(buffer=2, server_memory="shared")
     with pytest.raises(ConfigError, match=r"method\.buffer must be at least 1"):
         Lean(buffer=0)
+
+
+LINES = {"name": "profile", "up": {"low": "56kbit", "high": "2mbit"}, "down": {"low": "56kbit", "high": "5mbit"}}
+
+
+def lengths_of(config: RunConfig) -> tuple[dict[tuple[str, int], set[int]], int]:
+    """Return the sizes of all messages of rounds after the first by direction and client, and their sum."""
+    session = run(config, Path(config.label)).ledger()
+    sizes: dict[tuple[str, int], set[int]] = {}
+    for row in session:
+        if row.round_number > 1 or row.direction == "up":
+            sizes.setdefault((row.direction, row.client), set()).add(row.total_bytes)
+    return sizes, sum(row.total_bytes for row in session)
+
+
+def test_by_line_keeps_the_bytes_and_shortens_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    configs = [load({**DIGITS, "devices": LINES, "method": {"name": "lean", "budget": 0.1, "by_line": by_line}})
+               for by_line in (False, True)]  # fmt: skip
+    scope = configs[1].scope(assemble(configs[1]).schema)
+    dense = dense_reference(scope.schema)
+    most = 0.1 * scope.num_requests * (dense.request_bytes + dense.reply_bytes)
+    (equal, _), (sizes, total) = (lengths_of(config) for config in configs)
+    assert 0.85 * most < total <= most
+    # every message within its client's share, and the share by line
+    resolved = Lean(0.1, by_line=True).resolve(scope)
+    for (direction, client), found in sizes.items():
+        assert max(found) <= resolved.sizes[client][direction == "up"]
+    by_rate = sorted(range(20), key=lambda client: scope.lines[client].up)
+    replies = [resolved.sizes[client][1] for client in by_rate]
+    assert replies == sorted(replies)
+    assert replies[-1] > 10 * replies[0]
+    taken = {client for direction, client in sizes if direction == "up"}
+    assert by_rate[0] in taken  # also the slowest line takes part
+    assert {client for direction, client in equal if direction == "up"} == taken
+    seconds = [RunDirectory.open(Path(config.label)).summary["simulated_seconds"] for config in configs]
+    assert seconds[1] < 0.4 * seconds[0]
+
+
+def test_by_line_without_lines_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^method lean divides bytes by line, but there are no devices; add"):
+        tiny(method={"name": "lean", "by_line": True})
+    with pytest.raises(ConfigError, match=r"^method\.by_line needs the clients' bandwidths; add devices"):
+        Lean(0.1, by_line=True).resolve(SCOPE)
+    with pytest.raises(ConfigError, match=r"^method\.server_memory must be per_client with method\.by_line"):
+        Lean(by_line=True, server_memory="shared")
+
+
+def test_by_line_is_part_of_the_identity_and_equal_lines_get_the_same() -> None:
+    assert tiny(method={"name": "lean", "by_line": False}).run_id == tiny(method="lean").run_id
+    equal = {"name": "profile", "up": "1mbit", "down": "1mbit"}
+    configs = [tiny(devices=equal, method={"name": "lean", "budget": 0.5, "by_line": by_line}) for by_line in (0, 1)]
+    assert configs[0].run_id != configs[1].run_id
+    sizes = configs[1].method.resolve(configs[1].scope(assemble(configs[1]).schema)).sizes  # type: ignore[union-attr]
+    assert len(set(sizes)) == 1
+
+
+def test_by_line_with_a_buffer_stays_within_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    method = {"name": "lean", "budget": 0.2, "buffer": 2, "by_line": True}
+    config = load({**DIGITS, "devices": {**LINES, "compute": "1gflops"}, "method": method})
+    scope = replace(config.scope(assemble(config).schema), buffer=2)
+    dense = dense_reference(scope.schema)
+    _, total = lengths_of(config)
+    assert total <= 0.2 * scope.num_requests * (dense.request_bytes + dense.reply_bytes)
+
+
+def test_a_line_of_56_kbit_takes_part_as_fast_as_the_others(tmp_path: Path) -> None:
+    rows = [f"{client},0,{56_000 if client == 3 else 2_000_000},20000000,1e15" for client in range(20)]
+    (tmp_path / "lines.csv").write_text("\n".join(["client,time,up,down,compute", *rows]) + "\n")
+    devices = {"name": "trace", "file": str(tmp_path / "lines.csv")}
+    config = load({**DIGITS, "devices": devices, "method": {"name": "lean", "budget": 0.1, "by_line": True}})
+    shares = {share.client: share for share in predict(config).lines}
+    assert shares[3].reply_bytes < shares[0].reply_bytes / 30
+    assert shares[3].seconds <= 1.1 * shares[0].seconds

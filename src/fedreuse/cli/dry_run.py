@@ -34,6 +34,8 @@ DevicesFile = Annotated[
 ]
 _MEGA = 1e6
 _MAX_NAMED = 5
+_MAX_LINES = 10
+"""Lines shown of each end of a long list."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def tell_costs(
     _show(planned, predictions, speed)
     for kind, costs in zip(planned, predictions, strict=True):
         _show_too_slow(kind, costs)
+        _show_lines(kind, costs)
     _show_totals(totals)
 
 
@@ -120,6 +123,31 @@ def _show_too_slow(kind: Planned, costs: Prediction) -> None:
         f"{kind.name}: clients {named}{more} never answer within rounds.deadline ({kind.config.rounds.deadline:g} s); "
         f"a deadline of {ceil(max(costs.too_slow.values()))} s would include them"
     )
+
+
+def _show_lines(kind: Planned, costs: Prediction) -> None:
+    """Show the messages of each client where bytes are divided by line: all of few clients, the extremes of many."""
+    from fedreuse.report.tables import Table
+
+    shares = sorted(costs.lines, key=lambda share: (share.up, share.client))
+    if not shares:
+        return
+    shown = shares if len(shares) <= 2 * _MAX_LINES else [*shares[:_MAX_LINES], *shares[-_MAX_LINES:]]
+    rows = tuple(
+        (
+            str(share.client), f"{share.up / _MEGA:,.3f}", f"{share.down / _MEGA:,.3f}", f"{share.request_bytes:,}",
+            f"{share.reply_bytes:,}", f"{share.transfer_seconds:.3g}", f"{share.seconds:.3g}",
+        )
+        for share in shown
+    )  # fmt: skip
+    of_all = "" if len(shown) == len(shares) else f" The slowest and fastest {_MAX_LINES} of {len(shares)} lines."
+    per_round = "" if costs.simulated_seconds is None else f"{costs.simulated_seconds / costs.rounds:.3g} s"
+    legend = (
+        "Up and down: bandwidth. Request, reply: the largest message from the second round on. Transfer: both on this "
+        f"line. Answer: with latency and training.{of_all} A round takes {per_round} on average."
+    )
+    headers = ("client", "up\nMbit/s", "down\nMbit/s", "request\nB", "reply\nB", "transfer\ns", "answer\ns")
+    show_table(Table(f"{kind.name}: budgets by line", headers, rows, legend))
 
 
 def _cost_key(config: RunConfig) -> str:

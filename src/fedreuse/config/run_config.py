@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -15,12 +16,12 @@ from fedreuse.config.yaml_file import read_overrides, read_yaml
 from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.listener import ListenerConfig, listeners, parse_listeners
-from fedreuse.core.method import BufferPolicy, Link, Method, MethodConfig, Scope, methods
+from fedreuse.core.method import BufferPolicy, Line, Link, Method, MethodConfig, Scope, methods
 from fedreuse.core.registry import named_plain, optional_part, parse, part, to_plain
 from fedreuse.engine.devices import Devices, devices
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.faults import FaultPlan, faults
-from fedreuse.engine.schedule import Availability, availabilities
+from fedreuse.engine.schedule import Availability, Schedule, availabilities
 from fedreuse.learning.at_home import is_at_home
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.task import TASK_KEYS, Task, parse_task
@@ -174,6 +175,11 @@ class RunConfig:
                 f"set rounds.cohort to at most {self.task.clients}"
                 + ("" if self.task.partition.uses_clients else ", or raise task.clients")
             )
+        if self.method.needs.lines and self.devices is None:
+            raise ConfigError(
+                f"method {methods.name_of(self.method)} divides bytes by line, but there are no devices; add for "
+                "example devices: {name: profile, up: {low: 56kbit, high: 10mbit}, down: 20mbit}, or set by_line: false"
+            )
         if self.method.needs.asynchronous:
             self._check_asynchronous()
         for name in ("deadline", "wait_for"):
@@ -253,7 +259,25 @@ class RunConfig:
 
     def scope(self, schema: ModelSchema) -> Scope:
         """Return the facts about the federation that a method may adapt to, given the model's tensors."""
-        return Scope(schema, self.task.clients, self.rounds.cohort, self.rounds.count)
+        return Scope(schema, self.task.clients, self.rounds.cohort, self.rounds.count, lines=self._lines())
+
+    def _lines(self) -> tuple[Line, ...]:
+        """Return the lines of the clients if the method adapts to them."""
+        needs, clients, rounds = self.method.needs, self.task.clients, self.rounds
+        if self.devices is None or not needs.lines:
+            return ()
+        fleet = self.devices.fleet(clients, self.seed)
+        schedule = Schedule.draw(clients, rounds.count, rounds.cohort, rounds.availability, self.seed)
+        visits, first = Counter(client for cohort in schedule for client in cohort.clients), schedule.cohorts[0]
+        return tuple(
+            Line(
+                fleet.device(client).up.usual,
+                fleet.device(client).down.usual,
+                None if needs.asynchronous else visits[client],
+                client in first,
+            )
+            for client in range(clients)
+        )
 
     def to_plain(self) -> dict[str, Any]:
         """Return the configuration as plain data, with every default written out."""

@@ -56,6 +56,15 @@ class Rates:
             start, amount = start + whole * self.period, amount - whole * self._per_period
         return self._walk(start, amount)
 
+    @property
+    def usual(self) -> float:
+        """The mean over a period without its pauses; without a period the last rate."""
+        if self.period is None:
+            return self.values[-1]
+        ends = (*self.times[1:], self.period)
+        spans = zip(self.values, self.times, ends, strict=True)
+        return self._per_period / sum(end - begin for value, begin, end in spans if value)
+
     @cached_property
     def _per_period(self) -> float:
         """Units of one period; 0 without a period."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from fedreuse.core.cohort import Attendance
 from fedreuse.core.errors import ConfigError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BufferPolicy",
     "ClientHalf",
+    "Line",
     "Link",
     "LinkContext",
     "Method",
@@ -337,6 +338,22 @@ class Method:
         )
 
 
+class Line(NamedTuple):
+    """A client's line, and how often the schedule selects the client.
+
+    Attributes:
+        up: Bits per second to the server.
+        down: Bits per second from the server.
+        visits: Number of rounds in which the client is selected; None if the schedule does not decide it.
+        is_first: Whether the client is selected in round 1.
+    """
+
+    up: float
+    down: float
+    visits: int | None
+    is_first: bool
+
+
 @dataclass(frozen=True)
 class Scope:
     """Facts about a federation that a method may adapt to before a run.
@@ -348,6 +365,7 @@ class Scope:
         rounds: Number of rounds.
         shares_initial: True if both ends create the initial model themselves.
         buffer: Replies per round of an asynchronous method; None: one from every client of the cohort.
+        lines: Bandwidths and visits of every client, for methods that need `lines`; empty: unknown.
 
     Example:
         >>> from fedreuse.core.method import Scope
@@ -362,6 +380,7 @@ class Scope:
     rounds: int
     shares_initial: bool = True
     buffer: int | None = None
+    lines: tuple[Line, ...] = ()
 
     @property
     def num_requests(self) -> int:
@@ -374,11 +393,15 @@ class Scope:
 
 @dataclass(frozen=True)
 class Resolved:
-    """The method and links that a method chooses for one federation."""
+    """The method and links that a method chooses for one federation.
+
+    `sizes` are the largest request and reply of each client in bytes, where they differ; else empty.
+    """
 
     method: MethodConfig
     uplink: Mapping[str, Link]
     downlink: Mapping[str, Link]
+    sizes: tuple[tuple[int, int], ...] = ()
 
 
 class MethodConfig(ABC):

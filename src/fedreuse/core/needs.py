@@ -20,6 +20,7 @@ class Needs:
         corrections: Local training adds a correction to every gradient.
         steps: The method sets the number of local steps.
         buffer: Of an asynchronous method, the replies of a round, at most `rounds.cohort`; 0: the method waits for all.
+        lines: The method adapts its messages to the bandwidths of the clients.
 
     A method without `gradients`, `corrections` and `steps` needs only the trained model.
 
@@ -35,6 +36,7 @@ class Needs:
     corrections: bool = False
     steps: bool = False
     buffer: int = 0
+    lines: bool = False
 
     @property
     def asynchronous(self) -> bool:

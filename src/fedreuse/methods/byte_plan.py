@@ -18,6 +18,7 @@ from fedreuse.compression.codecs.narrow import Narrow
 from fedreuse.compression.codecs.packed import Packed
 from fedreuse.compression.codecs.top_k import TopK
 from fedreuse.compression.links.broadcast import Broadcast
+from fedreuse.compression.links.by_client import ByClient
 from fedreuse.compression.links.delta import Delta
 from fedreuse.compression.links.error_feedback import ErrorFeedback
 from fedreuse.compression.links.plain import Plain
@@ -27,9 +28,10 @@ from fedreuse.compression.wire.limits import MAX_PARCELS
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import LinkContext
 from fedreuse.core.tensors import Tensors, zeros
+from fedreuse.methods.line_budgets import Messages, longest_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from fedreuse.compression.wire.modes.narrow import Kind
     from fedreuse.compression.wire.parcel import Parcel
@@ -149,19 +151,46 @@ class BytePlan:
         down = min(max((total - wanted * self._requests) / self._carrying, least_down), request - 1)
         return Allowances(min(reply, int((total - down * self._carrying) / self._requests)), int(down))
 
-    def uplink(self, allowed: Allowances) -> dict[str, Link]:
-        """Return the links of replies; none if they are dense."""
-        if allowed.reply >= self._dense.reply_bytes:
-            return {}
-        return {"update": ErrorFeedback(self._fitting("up", allowed.reply)), **self._statistics()}
+    def by_line(self, allowed: Allowances) -> tuple[Allowances, ...]:
+        """Return the bytes of every client's messages: as many as its line can carry in a common time.
 
-    def downlink(self, allowed: Allowances) -> dict[str, Link]:
-        """Return the links of requests; none if they are dense."""
-        if allowed.request >= self._dense.request_bytes:
+        Each direction keeps its sum of bytes. A dense direction stays dense.
+        """
+        lines, dense = self._scope.lines, self._dense
+        is_known = all(line.visits is not None for line in lines)
+        visits = [line.visits or 0 for line in lines] if is_known else None
+        # requests of round 1 carry no weights
+        later = None if visits is None else [n - line.is_first for n, line in zip(visits, lines, strict=True)]
+        rounds = self._scope.rounds
+        up, down = ([dense.reply_bytes] * len(lines), [dense.request_bytes] * len(lines))
+        if allowed.reply < dense.reply_bytes:
+            messages = Messages(self._requests, visits, rounds)
+            total, most = allowed.reply * self._requests, dense.reply_bytes - 1
+            up = list(longest_messages([line.up for line in lines], messages, total, self._least[0], most)[0])
+        if allowed.request < dense.request_bytes:
+            messages = Messages(self._later, later, rounds)
+            total, most = allowed.request * self._later, dense.request_bytes - 1
+            down = list(longest_messages([line.down for line in lines], messages, total, self._least[1], most)[0])
+        return tuple(Allowances(*sizes) for sizes in zip(up, down, strict=True))
+
+    def uplink(self, allowed: Allowances | Sequence[Allowances]) -> dict[str, Link]:
+        """Return the links of replies, one or one per client; none if they are dense."""
+        if _all_of(allowed)[0].reply >= self._dense.reply_bytes:
             return {}
+        return {"update": _linked(allowed, self._reply_link), **self._statistics()}
+
+    def downlink(self, allowed: Allowances | Sequence[Allowances]) -> dict[str, Link]:
+        """Return the links of requests, one or one per client; none if they are dense."""
+        if _all_of(allowed)[0].request >= self._dense.request_bytes:
+            return {}
+        return {"model": _linked(allowed, self._request_link), **self._statistics()}
+
+    def _reply_link(self, allowed: Allowances) -> Link:
+        return ErrorFeedback(self._fitting("up", allowed.reply))
+
+    def _request_link(self, allowed: Allowances) -> Link:
         codec = self._fitting("down", allowed.request)
-        model = Broadcast(codec) if self._is_shared else Delta(codec, start="initial")
-        return {"model": model, **self._statistics()}
+        return Broadcast(codec) if self._is_shared else Delta(codec, start="initial")
 
     def _statistics(self) -> dict[str, Link]:
         return {"buffers": Plain(Narrow(Dense(), "bf16"))} if len(self._schema.buffers) else {}
@@ -218,6 +247,19 @@ class BytePlan:
         }
         values = self._values if way == "up" else {}
         return Envelope(kind, self._scope.rounds, self._requests, parcels=parcels, values=values)
+
+
+def _all_of(allowed: Allowances | Sequence[Allowances]) -> Sequence[Allowances]:
+    return [allowed] if isinstance(allowed, Allowances) else allowed
+
+
+def _linked(allowed: Allowances | Sequence[Allowances], link_of: Callable[[Allowances], Link]) -> Link:
+    """Return one link for all clients, or each client's own; equal ones are stored once."""
+    if isinstance(allowed, Allowances):
+        return link_of(allowed)
+    made = [link_of(one) for one in allowed]
+    places = {link: place for place, link in enumerate(dict.fromkeys(made))}
+    return ByClient(tuple(places), tuple(places[link] for link in made))
 
 
 def _sent(link: Link, part: Schema) -> Parcel:

@@ -18,6 +18,8 @@ b     = (B - N u - F) / M                              a broadcast; F is the siz
 With `buffer: K` the server is asynchronous (buffered.py), and N = rounds * K + cohort - 1: every reply but the last of
 a round is followed by a request. A difference is then one to the version that its client holds.
 
+With `by_line` the bytes of each direction are divided by the clients' bandwidths (line_budgets.py) instead of equally.
+
 C is `allot`, packed; its rounding follows from the share of the weights' dense bytes that a message may take. Running
 statistics are sent as bf16. The evaluated model is a moving average of the models, which reduces noise and costs no
 bytes. Where the budget allows a dense message, the link is dense and without memory: at budget 1 both directions are
@@ -29,17 +31,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from fedreuse.core.errors import require
+from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.method import Resolved
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.aliases import FedAvg, FedAvgM
 from fedreuse.methods.buffered import Buffered
-from fedreuse.methods.byte_plan import BytePlan
+from fedreuse.methods.byte_plan import Allowances, BytePlan
 from fedreuse.methods.server_steps.damped import DampedStep
 from fedreuse.methods.server_steps.moving_average import MovingAverageStep
 
 if TYPE_CHECKING:
     from fedreuse.core.method import Scope
+    from fedreuse.core.needs import Needs
     from fedreuse.methods.averaging import Averaging
     from fedreuse.methods.server_steps.server_step import ServerStep
 
@@ -63,6 +66,9 @@ class Lean(Alias):
             receives all broadcasts that it missed, so broadcasts are smaller by about clients / cohort.
         buffer: Replies per step of an asynchronous server, at least 1 and at most `rounds.cohort`; updates are
             discounted by their staleness as in `fedbuff`. None: every round waits for its cohort.
+        by_line: True: the messages of each client are as long as its line (`devices`) can carry in a time that is the
+            same for all, so that slow lines do not hold up a round; the sum of bytes is the same. False: all clients
+            send and receive equally much.
 
     Raises:
         ConfigError: Once the federation is known, if the budget is above 1 or below the smallest possible one.
@@ -75,6 +81,7 @@ class Lean(Alias):
     moving_average: float = 0.7
     server_memory: Literal["per_client", "shared"] = "per_client"
     buffer: int | None = None
+    by_line: bool = False
 
     def __post_init__(self) -> None:
         """Check the ranges; that of the budget depends on the federation."""
@@ -85,6 +92,11 @@ class Lean(Alias):
             self.buffer is None or self.server_memory == "per_client",
             "method.server_memory must be per_client with method.buffer: the budget of shared broadcasts counts on "
             "cohorts",
+            self.server_memory,
+        )
+        require(
+            not self.by_line or self.server_memory == "per_client",
+            "method.server_memory must be per_client with method.by_line: shared broadcasts are the same for all lines",
             self.server_memory,
         )
         super().__post_init__()
@@ -105,6 +117,11 @@ class Lean(Alias):
     def _averaged(self, step: ServerStep) -> ServerStep:
         return MovingAverageStep(self.moving_average, step) if self.moving_average else step
 
+    @property
+    def needs(self) -> Needs:
+        """Needs of averaging; bandwidths if messages are divided by line."""
+        return replace(super().needs, lines=self.by_line)
+
     def smallest_budget(self, scope: Scope) -> float:
         """Return the smallest budget that a federation can reach, rounded up to four decimals."""
         return self._plan(scope).smallest
@@ -112,10 +129,15 @@ class Lean(Alias):
     def resolve(self, scope: Scope) -> Resolved:
         """Return FedAvg with the links that keep to the budget."""
         plan = self._plan(scope)
-        allowed = plan.allowances(self.budget)
+        allowed: Allowances | tuple[Allowances, ...] = plan.allowances(self.budget)
+        if self.by_line and isinstance(allowed, Allowances):
+            if not scope.lines:
+                raise ConfigError("method.by_line needs the clients' bandwidths; add devices, or set by_line: false")
+            allowed = plan.by_line(allowed)
         uplink, downlink = plan.uplink(allowed), plan.downlink(allowed)
+        sizes = () if isinstance(allowed, Allowances) else tuple((one.request, one.reply) for one in allowed)
         # Averaging and damping are for lossy links; without them the method must be exactly FedAvg.
-        return Resolved(self.expand() if uplink or downlink else self._fedavg, uplink, downlink)
+        return Resolved(self.expand() if uplink or downlink else self._fedavg, uplink, downlink, sizes)
 
     def _plan(self, scope: Scope) -> BytePlan:
         values = {"slope": 0.5} if self.buffer is None else {}

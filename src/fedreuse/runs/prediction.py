@@ -8,7 +8,7 @@ server's caches are not counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from time import perf_counter
@@ -21,19 +21,44 @@ from fedreuse.runs.federation import assemble
 from fedreuse.runs.rehearsal import REHEARSED, rehearse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from fedreuse.config.run_config import RunConfig
     from fedreuse.core.cohort import Attendance
     from fedreuse.runs.federation import Federation
     from fedreuse.runs.rehearsal import Crossed, Rehearsal
 
-__all__ = ["Prediction", "predict"]
+__all__ = ["LineShare", "Prediction", "predict"]
 
 _ROW_BYTES = 120
 """Compressed bytes of one ledger row in a run directory."""
 _TIMED_EXAMPLES = 200
 """Validation examples that are timed."""
+
+
+@dataclass(frozen=True)
+class LineShare:
+    """The messages of one client where a method divides bytes by line.
+
+    Attributes:
+        client: Id of the client.
+        up: Bits per second to the server.
+        down: Bits per second from the server.
+        request_bytes: Largest request from its second round on.
+        reply_bytes: Largest reply.
+        transfer_seconds: Time of both on this line, without latency.
+        seconds: Time from request to reply, with latency and training.
+    """
+
+    client: int
+    up: float
+    down: float
+    request_bytes: int
+    reply_bytes: int
+    transfer_seconds: float
+    seconds: float
+
+
+Sizes = Sequence[tuple[int, int]]
+"""Bytes of each client's request and reply, where they differ; else empty."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +83,7 @@ class Prediction:
         disk_bytes: Size of the run directory.
         simulated_seconds: Simulated time of all rounds; None without devices.
         too_slow: Seconds that each client needs which never answers within `rounds.deadline`, by client.
+        lines: Messages of every client, where the method divides bytes by line.
         idle: The same with as few trainings as possible; None if scores decide nothing.
     """
 
@@ -76,6 +102,7 @@ class Prediction:
     disk_bytes: int
     simulated_seconds: float | None = None
     too_slow: Mapping[int, float] = field(default_factory=dict)
+    lines: tuple[LineShare, ...] = ()
     idle: Prediction | None = None
 
     @property
@@ -122,15 +149,40 @@ def predict(config: RunConfig) -> Prediction:
     ]
     rehearsal, method = rehearse(federation), federation.recipe.method
     per_example = _validation_seconds(federation)
+    resolution = config.method.resolve(config.scope(federation.schema))
+    sizes = () if resolution is None else resolution.sizes
+    lines = _line_shares(federation, sizes, rehearsal)
     if method.needs.asynchronous:
-        asked, seconds = _at_their_own_pace(federation, cohorts, rehearsal)
-        costs = _costs(federation, asked, method.attendance(asked, is_busy=True), rehearsal, per_example)
-        return replace(costs, simulated_seconds=seconds, too_slow={})
+        asked, seconds = _at_their_own_pace(federation, cohorts, rehearsal, sizes)
+        costs = _costs(federation, asked, method.attendance(asked, is_busy=True), rehearsal, per_example, sizes)
+        return replace(costs, simulated_seconds=seconds, too_slow={}, lines=lines)
     busy, idle = (
-        _costs(federation, cohorts, method.attendance(cohorts, is_busy=is_busy), rehearsal, per_example)
+        _costs(federation, cohorts, method.attendance(cohorts, is_busy=is_busy), rehearsal, per_example, sizes)
         for is_busy in (True, False)
     )
-    return busy if busy == idle else replace(busy, idle=idle)
+    busy = replace(busy, lines=lines)
+    return busy if busy == replace(idle, lines=lines) else replace(busy, idle=idle)
+
+
+def _line_shares(federation: Federation, sizes: Sizes, rehearsal: Rehearsal) -> tuple[LineShare, ...]:
+    """Return the messages and times of every client, by its line."""
+    fleet = federation.fleet
+    if fleet is None:
+        return ()
+    shares = []
+    for client, (request, reply) in enumerate(sizes):
+        device, flops = fleet.device(client), _flops(federation, client, rehearsal)
+        up, down = device.up.usual, device.down.usual
+        transfer = 8 * request / down + 8 * reply / up
+        seconds = device.timing(0.0, request, flops, reply).arrived
+        shares.append(LineShare(client, up, down, request, reply, transfer, seconds))
+    return tuple(shares)
+
+
+def _flops(federation: Federation, client: int, rehearsal: Rehearsal) -> int:
+    """Return the floating-point operations of a client's training in one round."""
+    examples = int(federation.population.examples[client])
+    return round(federation.config.local.epochs * examples * rehearsal.flops_per_example)
 
 
 def _costs(
@@ -139,6 +191,7 @@ def _costs(
     attendance: Attendance,
     rehearsal: Rehearsal,
     seconds_per_example: float,
+    sizes: Sizes,
 ) -> Prediction:
     rounds, dense = federation.config.rounds, dense_reference(federation.schema)
     visits = [
@@ -146,7 +199,7 @@ def _costs(
         for cohort, trained in zip(cohorts, attendance.trained, strict=True)
         for client in cohort.clients
     ]
-    crossed = _bytes(visits, rehearsal, dense.request_bytes)
+    crossed = _bytes(visits, rehearsal, dense.request_bytes, sizes)
     down, up = (round(sum(way)) for way in zip(*crossed, strict=True)) if crossed else (0, 0)
     simulated, too_slow = _simulated(federation, visits, crossed, rehearsal)
     met = len({client for _, client, _ in visits})
@@ -175,8 +228,12 @@ def _costs(
     )
 
 
-def _bytes(visits: list[tuple[int, int, bool]], rehearsal: Rehearsal, dense: int) -> list[tuple[float, float]]:
+def _bytes(
+    visits: list[tuple[int, int, bool]], rehearsal: Rehearsal, dense: int, sizes: Sizes
+) -> list[tuple[float, float]]:
     """Return the bytes of every visit, down and up; `dense` is the size of a dense request, the most that is sent."""
+    if sizes:
+        return [_sizes_of(client, number, rehearsal, sizes) for number, client, _ in visits]
     last: dict[int, int] = {}
     found = []
     for number, client, is_trained in visits:
@@ -191,23 +248,29 @@ def _bytes(visits: list[tuple[int, int, bool]], rehearsal: Rehearsal, dense: int
     return found
 
 
+def _sizes_of(client: int, round_number: int, rehearsal: Rehearsal, sizes: Sizes) -> tuple[float, float]:
+    """Return the bytes of a visit, down and up, of an asynchronous method or one that divides bytes by line."""
+    crossed = rehearsal.first if round_number == 1 else rehearsal.further
+    request, reply = sizes[client] if sizes else (crossed.down, crossed.up)
+    return crossed.down if round_number == 1 else request, reply
+
+
 def _at_their_own_pace(
-    federation: Federation, cohorts: Sequence[Cohort], rehearsal: Rehearsal
+    federation: Federation, cohorts: Sequence[Cohort], rehearsal: Rehearsal, by_client: Sizes
 ) -> tuple[list[Cohort], float]:
     """Return the clients that an asynchronous method asks in each round, and the time of all rounds."""
-    clock, local, buffer = federation.clock(), federation.config.local, federation.recipe.method.needs.buffer
+    clock, buffer = federation.clock(), federation.recipe.method.needs.buffer
     assert clock is not None
     now, under_way, asked = 0.0, dict[int, float](), []
     for cohort in cohorts:
         idle = [client for client in cohort.clients if client not in under_way]
         waiting = [idle[at] for at in cohort.rng("order of requests").permutation(len(idle))]
         clients: list[int] = []
-        crossed = rehearsal.first if cohort.round_number == 1 else rehearsal.further
         for _ in range(buffer):
             for _ in range(min(len(waiting), len(cohort.clients) - len(under_way))):
                 clients.append(client := waiting.pop())
-                flops = local.epochs * int(federation.population.examples[client]) * rehearsal.flops_per_example
-                sizes = round(crossed.down), round(flops), round(crossed.up)
+                down, up = _sizes_of(client, cohort.round_number, rehearsal, by_client)
+                sizes = round(down), _flops(federation, client, rehearsal), round(up)
                 under_way[client] = clock.fleet.device(client).timing(now, *sizes).arrived
             if under_way:
                 time, client = min((time, client) for client, time in under_way.items())
@@ -224,18 +287,17 @@ def _simulated(
     rehearsal: Rehearsal,
 ) -> tuple[float | None, dict[int, float]]:
     """Return the simulated time of all rounds, and the seconds of each client that never answers in time."""
-    clock, local = federation.clock(), federation.config.local
+    clock = federation.clock()
     if clock is None:
         return None, {}
-    rounds: dict[int, dict[int, tuple[float, float, float]]] = {}
+    rounds: dict[int, dict[int, tuple[float, float, int]]] = {}
     for (number, client, is_trained), sizes in zip(visits, crossed, strict=True):
-        examples = int(federation.population.examples[client]) if is_trained else 0
-        flops = local.epochs * examples * rehearsal.flops_per_example
+        flops = _flops(federation, client, rehearsal) if is_trained else 0
         rounds.setdefault(number, {})[client] = (*sizes, flops)
     now, shortest, answering = 0.0, dict[int, float](), set[int]()
     for members in rounds.values():
         times = {
-            client: clock.fleet.device(client).timing(now, round(down), round(flops), round(up)).arrived
+            client: clock.fleet.device(client).timing(now, round(down), flops, round(up)).arrived
             for client, (down, up, flops) in members.items()
         }
         for client, time in times.items():

@@ -12,6 +12,7 @@ __all__ = ["run_id_of"]
 _NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep", "development_seeds")
 _IDENTITY_IF_SET = ("attack", "devices", "max_norm", "max_examples", "bounds")
 _ROUNDS_IF_SET = ("deadline", "wait_for")
+_LATER_KEYS = (("buffer", None), ("by_line", False))
 
 
 def run_id_of(plain: Mapping[str, Any]) -> str:
@@ -38,11 +39,11 @@ def run_id_of(plain: Mapping[str, Any]) -> str:
 
 
 def _first_names(method: Any) -> Any:
-    """Return a method's tree with the keys of stored runs: `weights` for `weighting`, and no `buffer` that is null."""
+    """Return a method's tree with the keys of stored runs: `weights` for `weighting`, and no later keys at default."""
     if not isinstance(method, Mapping):
         return method
     return {
         "weights" if key == "weighting" else key: _first_names(inner)
         for key, inner in method.items()
-        if (key, inner) != ("buffer", None)
+        if (key, inner) not in _LATER_KEYS
     }
