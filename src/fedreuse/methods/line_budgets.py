@@ -3,7 +3,7 @@
 b_i = min(most, max(least, r_i T / 8))              r_i: bits per second of client i
 T   = the longest time with sum over messages of b_i <= total
 
-Where the schedule says how often each client sends, the sum is exact. An asynchronous server decides it while it runs:
+The sum is exact if the schedule says how often each client sends. An asynchronous server decides it while it runs:
 then the sum is bounded by the case that the clients with the longest messages send in every round.
 """
 
