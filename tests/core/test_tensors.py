@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedreuse.core import tensors as tensors_module
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import (
     Tensors,
     add,
+    distance,
     dot,
     from_arrays,
     is_equal,
@@ -152,3 +156,21 @@ def test_sparse_and_dense_give_the_same_bits(kept: list[tuple[bool, float]], oth
     assert dot(one, two) == dot(whole, two)
     terms, wholes = [(weight, one), (0.3, two)], [(weight, whole), (0.3, two)]
     np.testing.assert_array_equal(weighted_sum(terms, SCHEMA).values, weighted_sum(wholes, SCHEMA).values)
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 129, 4096, 5001])
+def test_sums_in_blocks_have_the_bits_of_one_sum(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(size)
+    schema = Schema((TensorSpec("a", (size - 1,)), TensorSpec("b", (1,))))
+    left, right = (Tensors(schema, rng.normal(size=size).astype(np.float32)) for _ in range(2))
+    kept = np.flatnonzero(rng.random(size) < 0.3)
+    sparse = Tensors(schema, left.values[kept], kept.astype(np.int32))
+    part = Tensors(schema.subset(["b"]), np.float32([2]))
+    terms = [(0.3, left), (0.7, sparse), (-0.1, part), (1 / 3, right)]
+    whole = weighted_sum(terms, schema)
+    monkeypatch.setattr(tensors_module, "_BLOCK", 128)
+    # NumPy adds at most 128 numbers in a row, so blocks of 128 are the smallest that give its bits
+    assert dot(left, right) == float(np.sum(left.values.astype(np.float64) * right.values))
+    away = left.values - right.values
+    assert distance(left, right) == sqrt(float(np.sum(away.astype(np.float64) * away)))
+    assert is_equal(weighted_sum(terms, schema), whole)

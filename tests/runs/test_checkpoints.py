@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fedreuse.core import spool
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.engine.executors.serial import Serial
 from fedreuse.engine.schedule import Schedule
 from fedreuse.runs.checkpoints import Checkpoints
 from fedreuse.runs.federation import Federation, assemble
+from fedreuse.runs.launch import run
 from fedreuse.runs.live import LiveRun
 from fedreuse.store.directory import RunDirectory
 from tests.tiny import tiny
@@ -58,3 +62,13 @@ def test_rows_after_the_last_round_are_kept_apart(directory: RunDirectory, feder
 def test_a_missing_best_model_is_refused(directory: RunDirectory, federation: Federation) -> None:
     with pytest.raises(RunDirectoryError, match="best-00001"):
         Checkpoints(federation, directory).best_model(1)
+
+
+@pytest.mark.parametrize("method", ["fedavg", {"name": "lean", "budget": 0.3}])
+def test_spooled_arrays_give_the_same_bits(method: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tiny(method=method, uplink={}, server_store="disk", client_store="disk")
+    here = run(config, tmp_path / "memory")
+    monkeypatch.setattr(spool, "_LARGE_BYTES", 64)
+    # the strict executor sends every message as bytes
+    there = run(replace(config, executor=Serial("strict")), tmp_path / "files")
+    assert there.summary["model_digest"] == here.summary["model_digest"]

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 __all__ = ["beside", "clear_leftovers", "is_alive", "sync_folder", "write_whole"]
@@ -15,12 +16,15 @@ __all__ = ["beside", "clear_leftovers", "is_alive", "sync_folder", "write_whole"
 _OLD_SECONDS = 60.0
 
 
-def write_whole(path: Path, *pieces: bytes | memoryview, is_private: bool = False) -> None:
+def write_whole(
+    path: Path, *pieces: bytes | memoryview | Iterable[bytes | memoryview], is_private: bool = False
+) -> None:
     """Write pieces of bytes to a file atomically; a full disk or a killed process leaves the old file unchanged.
 
     Args:
         path: The file.
-        pieces: Its content, written one after another.
+        pieces: Its content, written one after another; a piece may be an iterable of pieces, which need not fit into
+            memory together.
         is_private: Whether only the owner may read the file.
     """
     partial = beside(path)
@@ -28,7 +32,7 @@ def write_whole(path: Path, *pieces: bytes | memoryview, is_private: bool = Fals
         flags, mode = os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if is_private else 0o666
         with os.fdopen(os.open(partial, flags, mode), "wb") as file:
             for piece in pieces:
-                file.write(piece)
+                file.writelines([piece] if isinstance(piece, bytes | memoryview) else piece)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +11,13 @@ import numpy as np
 from fedreuse.core.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 __all__ = [
     "Tensors",
     "add",
     "add_bits",
+    "distance",
     "dot",
     "drop_rows",
     "from_arrays",
@@ -91,6 +93,8 @@ class Tensors:
         return to_dense(self).values[start:stop].reshape(self.schema.specs[position].shape)
 
 
+_BLOCK = 1 << 20
+"""Coordinates that sums hold in double precision at once, so that their memory does not grow with the model."""
 _NOTHING = Tensors(Schema(), np.empty(0, np.float32))
 
 
@@ -169,7 +173,38 @@ def scale(tensors: Tensors, factor: float) -> Tensors:
 
 def dot(left: Tensors, right: Tensors) -> float:
     """Return the inner product in double precision; not by BLAS, whose sums depend on the number of cores."""
-    return float(np.sum(to_dense(left).values.astype(np.float64) * to_dense(right).values))
+    first, second = to_dense(left).values, to_dense(right).values
+    return _sum(lambda start, stop: first[start:stop].astype(np.float64) * second[start:stop], len(first))
+
+
+def distance(left: Tensors, right: Tensors) -> float:
+    """Return the norm of the difference, which is rounded to the tensors' precision as by `sub`."""
+    first, second = to_dense(left).values, to_dense(right).values
+
+    def squares(start: int, stop: int) -> np.ndarray:
+        away: np.ndarray = first[start:stop] - second[start:stop]
+        squared: np.ndarray = away.astype(np.float64) * away
+        return squared
+
+    return sqrt(_sum(squares, len(first)))
+
+
+def _sum(terms: Callable[[int, int], np.ndarray], size: int) -> float:
+    """Return the sum of all terms with the bits of `np.sum`, without holding them all.
+
+    NumPy halves a long vector, at a multiple of eight, and adds the sums of the halves; so they can be computed one
+    after the other.
+    """
+
+    def of(start: int, stop: int) -> float:
+        length = stop - start
+        if length <= _BLOCK:
+            return float(np.sum(terms(start, stop)))
+        half = length // 2
+        half -= half % 8
+        return of(start, start + half) + of(start + half, stop)
+
+    return of(0, size)
 
 
 def pick(tensors: Tensors, names: Collection[str]) -> Tensors:
@@ -202,27 +237,39 @@ def weighted_sum(terms: Iterable[tuple[float, Tensors]], schema: Schema) -> Tens
     Integer sums are rounded half to even. A sparse term adds only the coordinates it holds, with the same bits as its
     dense form. A term may hold a subset of the schema's tensors; it adds nothing to the others.
     """
-    total = np.zeros(schema.size, np.float64)
-    for weight, tensors in terms:
-        if tensors.schema is schema or tensors.schema == schema:
-            _accumulate(total, weight, tensors)
-        else:
-            dense = to_dense(tensors)
-            for spec, start in zip(dense.schema, dense.schema.offsets, strict=False):
-                target = schema.offsets[schema.positions[spec.name]]
-                piece = dense.values[start : start + spec.size].astype(np.float64)
-                total[target : target + spec.size] += weight * piece
-    if np.issubdtype(schema.dtype, np.integer):
-        total = np.rint(total)
-    return Tensors(schema, total.astype(schema.dtype))
+    given = terms if schema.size <= _BLOCK else list(terms)
+    is_integer = np.issubdtype(schema.dtype, np.integer)
+    summed = np.empty(schema.size, schema.dtype)
+    for start in range(0, schema.size, _BLOCK):
+        total = np.zeros(min(_BLOCK, schema.size - start), np.float64)
+        for weight, tensors in given:
+            if tensors.schema is schema or tensors.schema == schema:
+                _accumulate(total, weight, tensors, start)
+            else:
+                _accumulate_part(total, weight, to_dense(tensors), (schema, start))
+        summed[start : start + len(total)] = np.rint(total, out=total) if is_integer else total
+    return Tensors(schema, summed)
 
 
-def _accumulate(total: np.ndarray, weight: float, tensors: Tensors) -> None:
-    scaled = tensors.values.astype(np.float64) * weight
+def _accumulate(total: np.ndarray, weight: float, tensors: Tensors, start: int) -> None:
+    """Add the coordinates from `start` on."""
+    stop = start + len(total)
     if tensors.index is None:
-        total += scaled
-    else:
-        total[tensors.index] += scaled
+        total += tensors.values[start:stop].astype(np.float64) * weight
+        return
+    first, last = np.searchsorted(tensors.index, (start, stop))
+    total[tensors.index[first:last] - start] += tensors.values[first:last].astype(np.float64) * weight
+
+
+def _accumulate_part(total: np.ndarray, weight: float, dense: Tensors, where: tuple[Schema, int]) -> None:
+    """Add tensors that are a part of the schema, by name."""
+    schema, start = where
+    for spec, own in zip(dense.schema, dense.schema.offsets, strict=False):
+        target = schema.offsets[schema.positions[spec.name]]
+        first, last = max(target, start), min(target + spec.size, start + len(total))
+        if first < last:
+            piece = dense.values[own + first - target : own + last - target].astype(np.float64)
+            total[first - start : last - start] += weight * piece
 
 
 def is_finite(tensors: Tensors) -> bool:

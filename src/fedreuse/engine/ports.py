@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
-from math import isfinite, sqrt
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,7 +22,8 @@ from fedreuse.core.message import Answer, Lag, Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
 from fedreuse.core.randomness import deferred, stream
-from fedreuse.core.tensors import dot, sub
+from fedreuse.core.spool import spooled, spooled_state
+from fedreuse.core.tensors import distance, dot
 from fedreuse.engine.executors.executor import Reply
 from fedreuse.engine.state.records import ClientMemory, ClientRecord, Contact, Flight, Kept, MemoryLost, ServerRecord
 
@@ -234,6 +235,7 @@ class ServerPort:
                 initial = None if client in self.behind else _initial(self._method, group)
                 context = replace(context, initial=initial, shared=self._share(link, group, tensors))
                 parcel, after = link.send(tensors, contact.downlink.get(group), context)
+                after = spooled_state(after)  # one large model at a time: each client's state may hold its own
                 delivered = link.delivered(parcel, after, context) if self._delivers else None
                 shared[key] = parcel, after, delivered
                 if group == "model" and link.has_memory:
@@ -290,11 +292,12 @@ class ServerPort:
             context = self._context(group, client, "compression up", asked.values, asked.round_number)
             context = _with_reference(context, link, group, asked.held)
             groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
+            groups[group] = spooled(groups[group])
             self._check_numbers(client, group, groups[group])
             if answer is not None and groups[group].schema is not answer.groups[group]:
                 _check_tensors(group, groups[group], answer.groups[group])
             if after is not None:
-                uplink[group] = after
+                uplink[group] = spooled_state(after)
         # Only now does the exchange count, with the downlink state that `pack` proposed. A reply that never arrives,
         # or is refused above, leaves both ends as they were before the request.
         if self._is_channel or leaves_memory(self._method, asked.keep, contact.ack):
@@ -333,14 +336,8 @@ def _lag(link: Link, tensors: Tensors, ends: tuple[Any, Any], context: LinkConte
     if before is None or after is None or not before.schema == after.schema == tensors.schema:
         return None
     age = max(1, context.round_number - 1) if ends[0] is None and not link.sends_shared else None
-    return Lag(_distance(tensors, before), _distance(tensors, after), link.sends_shared, age)
-
-
-def _distance(left: Tensors, right: Tensors) -> float:
-    if left is right:
-        return 0.0
-    away = sub(left, right)
-    return sqrt(dot(away, away))
+    behind, left = (0.0 if tensors is held else distance(tensors, held) for held in (before, after))
+    return Lag(behind, left, link.sends_shared, age)
 
 
 def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:
@@ -397,9 +394,10 @@ class ClientPort:
         for group, parcel in request.parcels.items():
             link = _DENSE if request.kind == EVALUATE else self._links.downlink.get(group, _DENSE)
             context = replace(self._context(request, group, "compression down"), initial=_initial(self._links, group))
-            arrived[group], after = link.receive(parcel, memory.downlink.get(group), context)
+            received, after = link.receive(parcel, memory.downlink.get(group), context)
+            arrived[group] = spooled(received)
             if after is not None:
-                downlink[group] = after
+                downlink[group] = arrived[group] if after is received else spooled_state(after)
         # Groups kept from an earlier exchange of this round complete the request; those of former rounds are stale.
         kept = memory.kept if memory.kept is not None and memory.kept.round_number == request.round_number else None
         groups = {**kept.groups, **arrived} if kept is not None else arrived
@@ -427,7 +425,7 @@ class ClientPort:
             context = _with_reference(self._context(request, group, "compression up"), link, group, held)
             parcels[group], after = link.send(tensors, memory.uplink.get(group), context)
             if after is not None:
-                uplink[group] = after
+                after = uplink[group] = spooled_state(after)
             if settles:
                 delivered[group] = link.delivered(parcels[group], after, context)
         address = request.round_number, request.exchange, request.exchange

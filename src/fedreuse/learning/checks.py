@@ -115,7 +115,7 @@ def check_network(trainer: Trainer) -> None:
         return  # there are not two examples to run it on
     _check_vocabulary(network.module, trainer.num_tokens)
     _check_padding(network.module, trainer.padding)
-    before = network.read()
+    network.load(trainer.initial)
     is_training = network.module.training
     network.module.eval()  # no dropout, and running statistics do not change
     try:
@@ -131,7 +131,8 @@ def check_network(trainer: Trainer) -> None:
         ) from error
     finally:
         network.module.train(is_training)
-        network.load(before)
+        network.load(trainer.initial)
+        network.release()
 
 
 def _check_vocabulary(module: torch.nn.Module, num_tokens: int | None) -> None:

@@ -6,6 +6,8 @@ schema order, so the layout does not affect Top-K ties or bitmaps.
 
 from __future__ import annotations
 
+import mmap
+from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -17,6 +19,7 @@ from torch import nn
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.model import Model
 from fedreuse.core.schema import ModelSchema, Role, Schema, TensorSpec
+from fedreuse.core.spool import is_large
 from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.learning.networks.head import declared_head
 from fedreuse.learning.networks.small_maps import adding_gradients
@@ -82,6 +85,19 @@ class FlatNetwork:
             Tensors(self.schema.counters, self._counters.read()),
         )
 
+    def release(self) -> None:
+        """Return the memory of large vectors to the system; their values are lost, and `load` sets them again."""
+        self._weights.release()
+        self._gradient.release()
+
+    @contextmanager
+    def keeping_statistics(self) -> Iterator[None]:
+        """Restore buffers and counters at the end."""
+        buffers, counters = self._buffers.read(), self._counters.read()
+        yield
+        self._buffers.write(buffers)
+        self._counters.write(counters)
+
     def read_gradient(self, names: Collection[str]) -> Tensors:
         """Return a copy of the gradient with respect to some weights."""
         part = self.schema.weights.subset(names)
@@ -112,7 +128,12 @@ class _Flat:
     """
 
     def __init__(self, schema: Schema, device: torch.device) -> None:
-        self._here = torch.zeros(schema.size, dtype=getattr(torch, schema.dtype.name))
+        self._memory: mmap.mmap | None = None
+        if is_large(schema.dense_bytes):  # pages of its own, which `release` can return
+            self._memory = mmap.mmap(-1, schema.dense_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            self._here = torch.from_numpy(np.frombuffer(self._memory, schema.dtype))
+        else:
+            self._here = torch.zeros(schema.size, dtype=getattr(torch, schema.dtype.name))
         self.vector = self._here.to(device)
         self.views: dict[str, torch.Tensor] = {}
         self._array = self._here.numpy()
@@ -129,6 +150,10 @@ class _Flat:
             view[...] = values[start:stop].reshape(view.shape)
         if self.vector is not self._here:
             self.vector.copy_(self._here)
+
+    def release(self) -> None:
+        if self._memory is not None:
+            self._memory.madvise(mmap.MADV_DONTNEED)
 
     def read(self) -> np.ndarray:
         if self.vector is not self._here:

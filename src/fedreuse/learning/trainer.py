@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +21,7 @@ from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import Model
 from fedreuse.core.randomness import stream, stream_seed
 from fedreuse.core.registry import part
+from fedreuse.core.spool import spooled
 from fedreuse.core.streams import streams
 from fedreuse.core.tensors import scale
 from fedreuse.learning.allocator import keep_freed_memory
@@ -131,6 +132,8 @@ class Trainer:
         self._dtype: torch.dtype = self.network.vector.dtype
         self._flops: dict[tuple[str, ...] | None, int] = {}
         self.initial = self.network.read()
+        self.initial = replace(self.initial, weights=spooled(self.initial.weights))
+        self.network.release()
         self._local: dict[SplitName, tuple[Split, ClientIndex]] = {}
 
     def deal(self, name: SplitName, split: Split, index: ClientIndex) -> None:
@@ -269,6 +272,7 @@ class Trainer:
                 true = labels[batch].to(self._device)
                 outputs = self.network.module(self.normalise(inputs[batch]))
                 total += scoring.measure(outputs, true, float(self.loss(outputs, true)) * num_counted(true))
+        self.network.release()
         return total
 
     def precision(self) -> AbstractContextManager[object]:
@@ -282,14 +286,12 @@ class Trainer:
         """
         key = None if names is None else tuple(sorted(names))
         if key not in self._flops:
-            before = self.network.read()  # the pass changes running statistics
             inputs, labels = self.batch(np.zeros(2, np.int64), None)
             self.network.differentiate(names)
             self.network.module.train()
-            with FlopCounterMode(display=False) as counter:
+            with self.network.keeping_statistics(), FlopCounterMode(display=False) as counter:
                 self.loss(self.network.module(inputs), labels).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
             self.network.differentiate(None)
-            self.network.load(before)
             self._flops[key] = counter.get_total_flops() // 2
         return self._flops[key]
 
@@ -376,7 +378,10 @@ class TorchLocalTrainer:
             num_examples += len(index)
         seconds = perf_counter() - began
         self.work += Work(num_steps, num_examples, 0, 0, num_examples * trainer.flops_per_example(None), seconds)
-        return Trained(network.read(), num_steps, len(self._index), lr, local.optimizer.momentum)
+        del step
+        trained = network.read()
+        network.release()
+        return Trained(trained, num_steps, len(self._index), lr, local.optimizer.momentum)
 
     def gradient(
         self,

@@ -10,6 +10,7 @@ from fedreuse.config.run_config import load
 from fedreuse.core.allowed import allowed
 from fedreuse.core.population import Population
 from fedreuse.core.randomness import stream
+from fedreuse.core.spool import spooled
 from fedreuse.engine.clock import Clock
 from fedreuse.engine.executors.executor import Site
 from fedreuse.engine.state.client_store import MemoryStore
@@ -176,6 +177,7 @@ def assemble(config: RunConfig, prepared: PreparedTask | None = None) -> Federat
     data = prepared.data
     network = initial_network(config.network, data.shape, data.num_classes, config.seed)
     initial = network.read()
+    initial = replace(initial, weights=spooled(initial.weights))
     recipe = config.recipe.resolved(config.scope(initial.schema))
     method = replace(config.build_method(recipe), initial=initial)
     federation = Federation(config, prepared, network, initial, recipe, method)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from fedreuse.compression.wire.block import ABSENT, sparse_block
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.compression.wire.parcel import Parcel, pack_tensors
-from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core import spool
+from fedreuse.core.schema import ModelSchema, Schema, TensorSpec
+from fedreuse.core.spool import is_mapped
 from fedreuse.core.tensors import Tensors, is_equal, pick
 
 SCHEMA = Schema((TensorSpec("a", (40,)), TensorSpec("b", (2,)), TensorSpec("c", (3,))))
@@ -73,3 +77,15 @@ def test_notes_and_a_second_parcel_travel_along() -> None:
 def test_decoded_values_cannot_be_written_to() -> None:
     for parcel in (pack_tensors(TENSORS, SCHEMA), pack_tensors(TENSORS, SCHEMA, first_only)):
         assert not parcel.decode(SCHEMA).values.flags.writeable
+
+
+def test_a_large_dense_message_is_decoded_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_LARGE_BYTES", 100)
+    schema = ModelSchema(SCHEMA, Schema(), Schema())
+    data = Envelope("update", 1, 1, parcels={"update": pack_tensors(TENSORS, SCHEMA)}).spool()
+    decoded = Envelope.from_bytes(data, schema).parcels["update"].decode(SCHEMA)
+    assert is_mapped(decoded.values)
+    assert is_equal(decoded, TENSORS)
+    # tensors that are absent in between leave no gap, and sparse ones are joined as before
+    some = Envelope("update", 1, 1, parcels={"update": pack_tensors(pick(TENSORS, ["a", "c"]), SCHEMA)}).spool()
+    assert is_equal(Envelope.from_bytes(some, schema).parcels["update"].decode(SCHEMA), pick(TENSORS, ["a", "c"]))

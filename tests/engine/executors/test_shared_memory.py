@@ -10,7 +10,17 @@ import pytest
 from fedreuse.compression.wire.block import absent_block, dense_block, sparse_block
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.compression.wire.parcel import Parcel
-from fedreuse.engine.executors.shared_memory import FilePlace, attach, lay_out_arrays, lay_out_envelopes, open_arrays
+from fedreuse.core import spool
+from fedreuse.engine.executors.shared_memory import (
+    Area,
+    FilePlace,
+    Outbox,
+    Sent,
+    attach,
+    lay_out_arrays,
+    lay_out_envelopes,
+    open_arrays,
+)
 
 
 def envelope(exchange: int, parcel: Parcel) -> Envelope:
@@ -73,3 +83,21 @@ def test_what_is_mapped_from_a_file_stays_there(tmp_path: Path) -> None:
     copied, everything = lay_out_arrays(arrays)
     assert not any(isinstance(place, FilePlace) for place in everything.values())
     assert copied.size > layout.size
+
+
+def test_many_bytes_travel_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_LARGE_BYTES", 8)
+    outbox, pieces = Outbox(), [b"abc", np.arange(6, dtype=np.uint8).data]
+    assert outbox.put(pieces, may_share=False) == Sent(b"abc\0\1\2\3\4\5")
+    assert outbox.put([b"few"], may_share=True).data == b"few"
+    sent = outbox.put(pieces, may_share=True)
+    assert isinstance(sent.data, Area)
+    opened = sent.open()
+    outbox.clear()
+    assert bytes(opened) == b"abc\0\1\2\3\4\5"
+    with pytest.raises(OSError, match="No such file"):
+        sent.open()
+    layout, places = lay_out_arrays({"a": np.arange(5)})
+    area = layout.to_area()  # 64 bytes: a file, too
+    assert open_arrays(attach(area), places)["a"].tolist() == [0, 1, 2, 3, 4]
+    os.close(area.descriptor)

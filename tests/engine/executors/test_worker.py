@@ -41,8 +41,8 @@ def test_the_reply_is_what_the_client_function_says_and_memories_are_held():
         wanted, record = client_answer(METHOD, envelope, store.load(2), FEDERATION.trainer(2, 1), 2)
         store.save(2, record)
         answer = played(worker, *job(envelope))
-        assert answer.reply == wanted.to_bytes()
-        proposed = read_state(answer.record, FEDERATION.schema, "here")
+        assert answer.reply.open() == wanted.to_bytes()
+        proposed = read_state(answer.record.open(), FEDERATION.schema, "here")
         assert list(proposed.memories) == [envelope.exchange]
         one, other = (ClientRecord({2: found.memories[envelope.exchange]}) for found in (proposed, record))
         assert write_state(one, FEDERATION.schema) == write_state(other, FEDERATION.schema)
@@ -54,8 +54,8 @@ def test_a_record_that_comes_with_the_job_counts_and_a_forgotten_one_does_not():
     other = Worker(FEDERATION.site(METHOD))
     sent = played(other, *job(request(ack=1), record=first.record))
     held = played(worker, *job(request(ack=1)))
-    assert sent.reply == held.reply
-    gone = Envelope.from_bytes(played(worker, *job(request(ack=1), forgotten=(2,))).reply, FEDERATION.schema)
+    assert sent.reply.open() == held.reply.open()
+    gone = Envelope.from_bytes(played(worker, *job(request(ack=1), forgotten=(2,))).reply.open(), FEDERATION.schema)
     assert gone.kind == "forgot"
 
 

@@ -23,6 +23,8 @@ FEDERATION = QuadraticFederation.draw(training=QuadraticTraining(noise=0.1))
 class HerePool:
     """Workers in this process; they answer in the order in which they were asked, and those listed die."""
 
+    shares_files = False
+
     def __init__(self, site, count: int, delay: int = 0, dying: tuple[int, ...] = ()) -> None:
         self.players = [Worker(site) for _ in range(count)]
         self.given: list[tuple[int, object]] = []

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core import spool
+from fedreuse.core.errors import RunDirectoryError, RunError
+from fedreuse.core.int_map import IntMap
+from fedreuse.core.spool import is_mapped
 from fedreuse.core.tensors import Tensors
 from fedreuse.core.values import value
+from fedreuse.engine.state import checkpoint as checkpoint_module
 from fedreuse.engine.state.checkpoint import Checkpointer, restore_clients, restore_server
 from fedreuse.engine.state.client_store import MemoryStore
 from fedreuse.engine.state.records import ClientRecord, Contact, ServerRecord
+from fedreuse.engine.state.tensor_store import TensorStore
 from fedreuse.testing.quadratic import QuadraticFederation, quadratic_schema
 from tests.federation import NOISY, build, is_same, top_k
 
@@ -106,3 +112,31 @@ def test_a_damaged_blob_is_refused() -> None:
     blobs["server.state.cache", 1] = b"garbage"
     with pytest.raises(RunDirectoryError, match="here is not a readable checkpoint"):
         restore_server(blobs, SCHEMA, "here")
+
+
+def test_a_large_state_lies_in_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_LARGE_BYTES", 90)
+    store = TensorStore(tmp_path, SCHEMA, min_bytes=10**6)
+    state = Nested(Tensors(SCHEMA.weights, np.arange(12.0)), {}, {"a": 1})
+    keeper, before = Checkpointer(SCHEMA, None, store), ServerRecord(state, IntMap({4: Contact(ack=2)}), exchange=3)
+    blobs = written(keeper.changes(before, MemoryStore()))
+    assert len(blobs["server", 0]) < 1000
+    settled = keeper.settled(before)
+    assert is_mapped(settled.state.inner.values)
+    assert settled.contacts is before.contacts
+    # the next one replaces it, also after a resume
+    resumed = restore_server(blobs, SCHEMA, "here", store)
+    assert (resumed.exchange, resumed.contacts[4].ack, resumed.state.words) == (3, 2, {"a": 1})
+    later = Checkpointer(SCHEMA, resumed, store)
+    after = replace(resumed, exchange=5)
+    blobs |= written(later.changes(after, MemoryStore()))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["main-3.safetensors", "main-5.safetensors"]
+    later.settled(after)
+    assert [path.name for path in tmp_path.iterdir()] == ["main-5.safetensors"]
+    assert restore_server(blobs, SCHEMA, "here", store).state.inner.values.tolist() == list(range(12))
+
+
+def test_a_state_that_no_journal_takes_is_refused_with_a_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_module, "_MAX_BLOB_BYTES", 100)
+    with pytest.raises(RunError, match=r"too large for the journal.*set server_store: disk"):
+        Checkpointer(SCHEMA).changes(record({}), MemoryStore())

@@ -13,7 +13,7 @@ from safetensors.numpy import load, save
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.tensors import Tensors, is_equal
 from fedreuse.core.values import value
-from fedreuse.engine.state.state_file import map_state, read_state, write_state
+from fedreuse.engine.state.state_file import map_state, read_state, state_pieces, write_state
 from fedreuse.testing.quadratic import quadratic_schema
 
 SCHEMA = quadratic_schema()
@@ -187,3 +187,11 @@ def test_arrays_that_lie_elsewhere_are_refused(header: object) -> None:
     data = checked(len(text).to_bytes(8, "little") + text + bytes(8))
     with pytest.raises(RunDirectoryError, match=r"^here is not a readable checkpoint"):
         read_state(data, SCHEMA, "here")
+
+
+def test_pieces_are_the_bytes_that_safetensors_writes() -> None:
+    kinds = ("f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?")
+    state = (*(np.ones((2, 3), kind) for kind in kinds), np.ones((4, 2), np.float32)[:, 0], np.zeros(()))
+    data = b"".join(state_pieces(state, SCHEMA, "me"))
+    assert data == write_state(state, SCHEMA, "me")
+    assert save(load(data[:-4])) == data[:-4]

@@ -22,6 +22,7 @@ from fedreuse.compression.wire.header import describe_parcel, is_values, named_g
 from fedreuse.compression.wire.limits import FRAME_BYTES, limits_of
 from fedreuse.core.errors import WireError
 from fedreuse.core.formats import WIRE
+from fedreuse.core.spool import map_file, open_spool, write_pieces
 
 if TYPE_CHECKING:
     from fedreuse.compression.wire.parcel import Parcel
@@ -81,6 +82,10 @@ class Envelope:
 
     def to_bytes(self) -> bytes:
         """Serialize the message."""
+        return b"".join(self.pieces())
+
+    def pieces(self) -> list[bytes | memoryview[int]]:
+        """Return the bytes of `to_bytes` as pieces, which are views of the arrays: nothing is copied."""
         addresses = (len(self.header), self.round_number, self.exchange, self.ack, self.durable)
         body: list[bytes | memoryview[int]] = [_ADDRESS.pack(*addresses), self.header]
         for parcel in self.parcels.values():
@@ -89,15 +94,21 @@ class Envelope:
         checksum = 0
         for piece in body:
             checksum = crc32(piece, checksum)
-        return b"".join([_START.pack(b"FR", VERSION, checksum), *body])
+        return [_START.pack(b"FR", VERSION, checksum), *body]
+
+    def spool(self) -> memoryview:
+        """Return the bytes of `to_bytes` in an unlinked file, mapped; they take no memory of this process."""
+        with open_spool() as file:
+            write_pieces(file, self.pieces())
+            return map_file(file)
 
     @staticmethod
-    def address_of(data: bytes) -> tuple[int, int, int, int]:
+    def address_of(data: bytes | memoryview) -> tuple[int, int, int, int]:
         """Return round, exchange, ack and durable of a message, for a receiver that does not know the schema."""
         return _open_frame(data)[1]
 
     @staticmethod
-    def from_bytes(data: bytes, schema: ModelSchema) -> Envelope:
+    def from_bytes(data: bytes | memoryview, schema: ModelSchema) -> Envelope:
         """Parse a message; raise WireError if it is malformed or longer than the schema allows."""
         limits = limits_of(schema)
         if len(data) > limits.message_bytes:
@@ -119,7 +130,7 @@ class Envelope:
         return envelope
 
 
-def _open_frame(data: bytes) -> tuple[memoryview, tuple[int, int, int, int], memoryview]:
+def _open_frame(data: bytes | memoryview) -> tuple[memoryview, tuple[int, int, int, int], memoryview]:
     """Return header, addresses and arrays of a message after checking its frame."""
     if len(data) < FRAME_BYTES:
         raise WireError(f"a message has at least {FRAME_BYTES} bytes, got {len(data)}")

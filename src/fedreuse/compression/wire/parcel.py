@@ -7,11 +7,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from fedreuse.compression.wire.block import ABSENT, DENSE, Block, Notes, absent_block, dense_block, to_little_endian
 from fedreuse.compression.wire.modes.packed import PACKED, decode_packed
 from fedreuse.compression.wire.modes.rows import rows_block
 from fedreuse.core.schema import Schema
+from fedreuse.core.spool import is_large
 from fedreuse.core.tensors import Tensors
 
 if TYPE_CHECKING:
@@ -122,5 +124,19 @@ def pack_tensors(
 def _join(values: list[np.ndarray], part: Schema) -> np.ndarray:
     if not values:
         return np.empty(0, part.dtype)
-    joined = values[0] if len(values) == 1 else np.concatenate(values)
+    joined = values[0] if len(values) == 1 else _adjoining(values) if is_large(part.dense_bytes) else None
+    if joined is None:
+        joined = np.concatenate(values)
     return joined.astype(part.dtype, copy=False)
+
+
+def _adjoining(values: list[np.ndarray]) -> np.ndarray | None:
+    """Return arrays that follow each other in one read-only buffer as one view of it; None if they do not."""
+    first, at = values[0], values[0].__array_interface__["data"][0]
+    for array in values:
+        is_next = array.base is first.base and array.__array_interface__["data"][0] == at
+        if first.base is None or array.flags.writeable or array.dtype != first.dtype or not is_next:
+            return None
+        at += array.nbytes
+    whole: np.ndarray = as_strided(first, (sum(map(len, values)),), first.strides, writeable=False)
+    return whole

@@ -78,6 +78,8 @@ class _Worker:
 class ProcessPool:
     """Workers that are processes on this machine."""
 
+    shares_files = True
+
     def __init__(self, setup: WorkerSetup, arrays: Mapping[str, Any], count: int) -> None:
         """Start the workers, which build their sites while the first round is prepared."""
         layout, self._places = lay_out_arrays(arrays, may_map=True)
@@ -167,7 +169,7 @@ def _serve(connection: Connection, setup: WorkerSetup, area: Area, places: Mappi
     """Build the site once, then do jobs until the connection is closed."""
     with suppress(EOFError, OSError):  # the run's process ended or closed the pool
         try:
-            worker = Worker(setup(open_arrays(attach(area), places)))
+            worker = Worker(setup(open_arrays(attach(area), places)), may_share=True)
         except Exception as error:
             connection.send(Failure.of(error))
             return

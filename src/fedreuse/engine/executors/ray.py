@@ -74,6 +74,8 @@ class Ray(ExecutorConfig):
 class ActorPool:
     """Workers that are Ray actors."""
 
+    shares_files = False
+
     def __init__(self, ray: Any, is_ours: bool, site: Site, setup: WorkerSetup, count: int) -> None:
         """Start the actors; `is_ours`: Ray was started, or joined, for this run and is shut down by `close`."""
         self._ray, self._is_ours, self._warn = ray, is_ours, site.warn

@@ -13,12 +13,14 @@ from fedreuse.compression.wire.block import Block
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.compression.wire.modes import MODES
 from fedreuse.compression.wire.parcel import Parcel
+from fedreuse.core.spool import is_large, open_spool, write_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import BinaryIO
 
-__all__ = ["Area", "ArrayPlace", "EnvelopePlace", "FilePlace", "Layout", "Place", "View", "attach", "lay_out_arrays",
-           "lay_out_envelopes", "open_arrays"]  # fmt: skip
+__all__ = ["Area", "ArrayPlace", "EnvelopePlace", "FilePlace", "Layout", "Outbox", "Place", "Sent", "View", "attach",
+           "lay_out_arrays", "lay_out_envelopes", "open_arrays"]  # fmt: skip
 
 View = mmap.mmap | np.ndarray
 """Memory that contains arrays."""
@@ -95,7 +97,11 @@ class Layout:
     def to_area(self) -> Area:
         """Copy the arrays into a new area, which lives until its descriptor is closed and the last mapping ends."""
         # memfd rather than multiprocessing.shared_memory: there is no name to clean up after a killed run.
-        descriptor = os.memfd_create("fedreuse", os.MFD_CLOEXEC)
+        if not is_large(self.size):
+            descriptor = os.memfd_create("fedreuse", os.MFD_CLOEXEC)
+        else:
+            with open_spool() as file:
+                descriptor = os.dup(file.fileno())
         os.ftruncate(descriptor, max(1, self.size))
         with mmap.mmap(descriptor, max(1, self.size)) as view:
             self._write(view)
@@ -140,6 +146,41 @@ def lay_out_envelopes(envelopes: Sequence[Envelope]) -> tuple[Layout, list[Envel
                 {group: None if parcel is None else put(parcel) for group, parcel in envelope.parcels.items()},
             )
     return layout, [places[id(envelope)] for envelope in envelopes]
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Bytes for another process of this machine: themselves, or where an area holds them if they are many."""
+
+    data: bytes | Area
+
+    def open(self) -> bytes | memoryview:
+        """Return the bytes; those of an area are mapped."""
+        return self.data if isinstance(self.data, bytes) else memoryview(attach(self.data)).toreadonly()
+
+
+class Outbox:
+    """Files of bytes that other processes will map; they live until the next `clear`."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._files: list[BinaryIO] = []
+
+    def put(self, pieces: Sequence[bytes | memoryview], *, may_share: bool) -> Sent:
+        """Return the bytes as one string, or in a file if they are large and the receiver is on this machine."""
+        size = sum(memoryview(piece).nbytes for piece in pieces)
+        if not may_share or not is_large(size):
+            return Sent(b"".join(pieces))
+        file = open_spool()
+        self._files.append(file)
+        write_pieces(file, pieces)
+        return Sent(Area(os.getpid(), file.fileno(), size))
+
+    def clear(self) -> None:
+        """Close the files; mappings of them stay valid."""
+        for file in self._files:
+            file.close()
+        self._files = []
 
 
 def attach(area: Area) -> mmap.mmap:

@@ -12,9 +12,10 @@ from fedreuse.core.metrics import Metrics
 from fedreuse.core.model import from_groups
 from fedreuse.core.own_code import own_code_error
 from fedreuse.engine.executors.group import answers_of
+from fedreuse.engine.executors.shared_memory import Outbox, Sent
 from fedreuse.engine.ports import client_answer
 from fedreuse.engine.state.records import ClientRecord
-from fedreuse.engine.state.state_file import read_state, write_state
+from fedreuse.engine.state.state_file import read_state, state_pieces
 
 if TYPE_CHECKING:
     from fedreuse.compression.wire.envelope import Envelope
@@ -30,7 +31,7 @@ class OneClient:
 
     client: int
     request: EnvelopePlace
-    record: bytes | None = None
+    record: Sent | None = None
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ class EvaluateJob:
 class Played:
     """One client's part of the outcome of a job: the reply and the proposed record as bytes, and the work."""
 
-    reply: bytes
-    record: bytes | None
+    reply: Sent
+    record: Sent | None
     """None: the client's record stays as it is."""
     work: Work
 
@@ -100,13 +101,15 @@ Outcome = tuple[Played, ...] | Metrics | Failure
 class Worker:
     """A worker's site, and the client records it caches between jobs."""
 
-    def __init__(self, site: Site) -> None:
-        """Start with an empty cache."""
+    def __init__(self, site: Site, *, may_share: bool = False) -> None:
+        """Start with an empty cache; `may_share`: large results are handed over as files of this machine."""
         self._site = site
+        self._outbox, self._may_share = Outbox(), may_share
         self._held: dict[int, ClientRecord] = {}
 
     def do(self, job: Job, view: View) -> Outcome:
         """Do a job whose arrays are in a view."""
+        self._outbox.clear()  # the receiver has opened the last results before it gives another job
         try:
             return self._play(job, view) if isinstance(job, ClientsJob) else self._evaluate(job, view)
         except Exception as error:
@@ -118,7 +121,7 @@ class Worker:
             self._held.pop(other, None)
         for member in job.members:
             if member.record is not None:
-                self._held[member.client] = read_state(member.record, site.schema, f"client {member.client}")
+                self._held[member.client] = read_state(member.record.open(), site.schema, f"client {member.client}")
         known = [self._held.get(client, ClientRecord()) for client in job.clients]
         opened: dict[int, Envelope] = {}  # clients may have the same request
         for member in job.members:
@@ -140,17 +143,18 @@ class Worker:
         self, client: int, request: Envelope, known: ClientRecord, envelope: Envelope, record: ClientRecord, work: Work
     ) -> Played:
         schema = self._site.schema
+        reply = self._outbox.put(envelope.pieces(), may_share=self._may_share)
         if record is known:
-            return Played(envelope.to_bytes(), None, work)
+            return Played(reply, None, work)
         # Only the new memory is sent back; the main process has the older ones in its store.
         proposed = {number: memory for number, memory in record.memories.items() if number == request.exchange}
-        state = write_state(ClientRecord(proposed), schema)
+        state = self._outbox.put(list(state_pieces(ClientRecord(proposed), schema)), may_share=self._may_share)
         # Read back from bytes: cached arrays must not be views of the exchange's shared memory, which is freed.
-        fresh: ClientRecord = read_state(state, schema, f"client {client}")
+        fresh: ClientRecord = read_state(state.open(), schema, f"client {client}")
         # Keep the memory before this exchange, too: if the reply is refused or lost, the next request builds on it.
         before = {number: memory for number, memory in known.memories.items() if number == request.ack}
         self._held[client] = ClientRecord({**before, **fresh.memories})
-        return Played(envelope.to_bytes(), state, work)
+        return Played(reply, state, work)
 
     def _evaluate(self, job: EvaluateJob, view: View) -> Metrics:
         schema = self._site.schema

@@ -23,9 +23,10 @@ from fedreuse.engine.executors.costs import Costs
 from fedreuse.engine.executors.executor import RunExecutor, WorkersLost, parts_of
 from fedreuse.engine.executors.fault_injection import FaultInjection
 from fedreuse.engine.executors.group import groups_of
+from fedreuse.engine.executors.shared_memory import Outbox
 from fedreuse.engine.executors.worker import ClientsJob, EvaluateJob, Failure, Job, OneClient, Outcome, Played
 from fedreuse.engine.ports import EVALUATE
-from fedreuse.engine.state.state_file import read_state, write_state
+from fedreuse.engine.state.state_file import read_state, state_pieces
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -46,6 +47,9 @@ _MAX_DEATHS = 1
 
 class WorkerPool(Protocol):
     """Workers of one kind, by number; the replacement of a dead worker inherits its number."""
+
+    shares_files: bool
+    """True if workers run on this machine and can map files of this process."""
 
     def place(self, envelopes: Sequence[Envelope]) -> AbstractContextManager[tuple[list[EnvelopePlace], Any]]:
         """Put envelopes where every worker can read them, each distinct parcel once; yield positions and area."""
@@ -106,6 +110,7 @@ class WorkerPoolExecutor(RunExecutor):
         self._faults = FaultInjection(site.faults, site.seed)
         self._costs = Costs(site.examples)
         self._held: dict[int, _Held] = {}
+        self._outbox = Outbox()
 
     @property
     def is_ready(self) -> bool:
@@ -119,6 +124,7 @@ class WorkerPoolExecutor(RunExecutor):
 
     def play(self, exchange: Exchange, groups: Sequence[Sequence[int]]) -> Iterator[Reply]:
         """Run some groups of clients of an exchange, each on one worker."""
+        self._outbox.clear()
         clients = [client for group in groups for client in group]
         with self._pool.place([exchange.requests[client] for client in clients]) as (places, area):
             place_of = dict(zip(clients, places, strict=True))
@@ -188,8 +194,9 @@ class WorkerPoolExecutor(RunExecutor):
                 if not ack or held.has(member.client, ack):
                     members.append(member)
                     continue
-                record = write_state(self._site.store.load(member.client), self._site.schema)
-                held.note(member.client, {ack}, len(record))
+                pieces = list(state_pieces(self._site.store.load(member.client), self._site.schema))
+                held.note(member.client, {ack}, sum(memoryview(piece).nbytes for piece in pieces))
+                record = self._outbox.put(pieces, may_share=self._pool.shares_files)
                 members.append(replace(member, record=record))
             return replace(job, members=tuple(members), forgotten=held.take_forgotten())
 
@@ -197,20 +204,22 @@ class WorkerPoolExecutor(RunExecutor):
 
     def _absorb(self, worker: int, client: int, request: Envelope, answer: Played) -> Envelope:
         held, site = self._held[worker], self._site
+        envelope = Envelope.from_bytes(answer.reply.open(), site.schema)
         if answer.record is None:
-            return Envelope.from_bytes(answer.reply, site.schema)
-        proposed: ClientRecord = read_state(answer.record, site.schema, f"client {client}")
+            return envelope
+        record = answer.record.open()
+        proposed: ClientRecord = read_state(record, site.schema, f"client {client}")
         # The worker's proposal is stored here before the reply is passed on, as in the serial executor. The worker
         # now caches two memories (before and after), because the server may not absorb this reply.
         if proposed.memories:
             memory = proposed.memories[request.exchange]
             site.store.save(client, site.store.load(client).propose(memory, request.exchange, request.durable))
-            held.note(client, {request.ack, request.exchange}, 2 * len(answer.record))
+            held.note(client, {request.ack, request.exchange}, 2 * len(record))
         else:
             # No proposal: the client reported that its memory is lost, and starts over with an empty record.
             site.store.save(client, proposed)
             held.drop(client)
-        return Envelope.from_bytes(answer.reply, site.schema)
+        return envelope
 
     def _note_death(self, worker: int, job: Job, deaths: dict[str, int]) -> None:
         self._held.pop(worker, None)

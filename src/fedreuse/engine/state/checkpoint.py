@@ -10,7 +10,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.core.errors import RunError
 from fedreuse.core.int_map import ABSENT, IntMap
+from fedreuse.core.spool import is_large
 from fedreuse.core.tensors import Tensors
 from fedreuse.core.values import nbytes
 from fedreuse.engine.state.client_store import MemoryStore
@@ -27,6 +29,9 @@ Blobs = dict[tuple[str, int], bytes | None]
 """Bytes by path of the mapping and client; None deletes the entry."""
 _MAIN = "server"
 _CLIENTS = "clients"
+_MAIN_FILE = "main-"
+_MAX_BLOB_BYTES = 900_000_000
+"""SQLite accepts a billion bytes in one row."""
 _Mappings = dict[str, Mapping[int, Any]]
 
 
@@ -46,12 +51,13 @@ class Checkpointer:
         self._held: _Mappings = _split(record)[1] if record is not None else {}
         self._sizes = {path: sum(map(nbytes, _raw(entries))) for path, entries in self._held.items()}
         self._moved: dict[str, dict[int, StoredFile]] = {}
+        self._main: StoredFile | None = None
         self._replaced: list[StoredFile] = []
 
     def changes(self, record: ServerRecord, store: object) -> Blobs:
         """Return the blobs to write so that the stored state becomes this one."""
         rest, mappings = _split(record)
-        blobs: Blobs = {(_MAIN, 0): write_state(rest, self._schema)}
+        blobs: Blobs = {(_MAIN, 0): self._written_main(rest, record.exchange)}
         for path in {**self._held, **mappings}:  # both, because a mapping that became empty is not in the new ones
             for key, old, new in _differences(self._held.get(path, {}), mappings.get(path, {})):
                 grown = (0 if new is ABSENT else nbytes(new)) - (0 if old is ABSENT else nbytes(old))
@@ -59,13 +65,13 @@ class Checkpointer:
                 if isinstance(old, StoredFile):
                     self._replaced.append(old)  # deleted in `settled`: until then the last checkpoint still names it
                 blobs[path, key] = None if new is ABSENT else self._written(path, key, new, record.exchange)
-        if self._moved and self._tensors is not None:
+        if (self._moved or self._main is not None) and self._tensors is not None:
             self._tensors.flush()
         self._held = mappings
         self._sizes[_MAIN] = nbytes(rest)
         if isinstance(store, MemoryStore):
             for client, kept in store.take_changed().items():
-                blobs[_CLIENTS, client] = write_state(kept, self._schema)
+                blobs[_CLIENTS, client] = _checked(write_state(kept, self._schema), "client_store")
         return blobs
 
     @property
@@ -80,10 +86,21 @@ class Checkpointer:
             assert isinstance(held, IntMap)
             self._held[path] = held.with_(files)
             record = _put(record, path.split(".")[1:], self._held[path])
+        if self._main is not None:
+            record = _join(self._main.load(), self._held)
         if self._tensors is not None:
             self._tensors.remove(self._replaced)
+            self._tensors.keep_only({self._main.path.name} if self._main is not None else (), f"{_MAIN_FILE}*")
         self._moved, self._replaced = {}, []
         return record
+
+    def _written_main(self, rest: Any, exchange: int) -> bytes:
+        """Write the record without its mappings; a large one to a file, from which it is then read."""
+        self._main = None
+        if self._tensors is None or not is_large(nbytes(rest)):
+            return _checked(write_state(rest, self._schema), "server_store")
+        self._main = self._tensors.put(f"{_MAIN_FILE}{exchange}", rest)
+        return write_state(self._main.entry, self._schema)
 
     def _written(self, path: str, key: int, entry: Any, exchange: int) -> bytes:
         is_stored = isinstance(entry, StoredFile)
@@ -104,6 +121,9 @@ def restore_server(
     record = read_state(blobs[_MAIN, 0], schema, where)
     mappings: dict[str, dict[int, Any]] = {}
     named = set()
+    if isinstance(record, StoredEntry) and tensors is not None:
+        named.add(record.file)
+        record = tensors.open(record).load()
     for (path, key), data in blobs.items():
         if path in (_MAIN, _CLIENTS):
             continue
@@ -121,6 +141,16 @@ def restore_server(
 def restore_clients(blobs: Mapping[tuple[str, int], bytes], schema: ModelSchema, where: str) -> dict[int, ClientRecord]:
     """Return the clients' records of a memory store."""
     return {key: read_state(data, schema, where) for (path, key), data in blobs.items() if path == _CLIENTS}
+
+
+def _checked(blob: bytes, setting: str) -> bytes:
+    """Refuse a blob that is too long for the journal, before it is written."""
+    if len(blob) > _MAX_BLOB_BYTES:
+        raise RunError(
+            f"a state of {len(blob):,} bytes is too large for the journal, which takes {_MAX_BLOB_BYTES:,}; set "
+            f"{setting}: disk, then start the run again"
+        )
+    return blob
 
 
 def _differences(held: Mapping[int, Any], entries: Mapping[int, Any]) -> Iterator[tuple[int, Any, Any]]:
@@ -163,7 +193,8 @@ def _split(record: ServerRecord) -> tuple[Any, _Mappings]:
 
 def _join(record: Any, mappings: Mapping[str, Mapping[int, Any]]) -> Any:
     for path, entries in mappings.items():
-        record = _put(record, path.split(".")[1:], dict(sorted(entries.items())))
+        whole = entries if isinstance(entries, IntMap) else dict(sorted(entries.items()))
+        record = _put(record, path.split(".")[1:], whole)
     return record
 
 

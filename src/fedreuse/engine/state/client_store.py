@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from fedreuse.core.errors import RunError
 from fedreuse.core.files import clear_leftovers, write_whole
 from fedreuse.engine.state.records import ClientRecord
-from fedreuse.engine.state.state_file import map_state, write_state
+from fedreuse.engine.state.state_file import map_state, state_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,7 +99,7 @@ class DiskStore:
         """Write the record atomically."""
         path = self._path(client)
         try:
-            write_whole(path, write_state(record, self._schema, self._owner(client)), is_private=True)
+            write_whole(path, state_pieces(record, self._schema, self._owner(client)), is_private=True)
         except OSError as error:
             raise RunError(
                 f"{path} could not be written ({error}); free some disk space, then continue with resume=True"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import mmap
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
-from safetensors.numpy import save as save_arrays
 
 from fedreuse.core.bounded import parse_json
 from fedreuse.core.errors import RunDirectoryError
@@ -20,19 +20,23 @@ from fedreuse.core.formats import CLIENT_STORE
 from fedreuse.core.values import flatten, unflatten
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from fedreuse.core.schema import ModelSchema
 
-__all__ = ["map_state", "read_state", "write_state"]
+__all__ = ["map_state", "read_state", "state_pieces", "write_state"]
 
 _PLAIN = "plain"
 _CHECK_BYTES = 4
 _LENGTH_BYTES = 8
 _DTYPES = {
-    "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8",
-    "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
+    "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4", "F16": "<f2", "U16": "<u2",
+    "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?",
 }  # fmt: skip
+"""Types by name, in the order in which the safetensors library writes arrays: the widest first, so all are aligned."""
+_NAMES = {np.dtype(code).str: name for name, code in _DTYPES.items()}
+_PLACES = {code: place for place, code in enumerate(_NAMES)}
 
 
 def write_state(tree: object, schema: ModelSchema, owner: str = "") -> bytes:
@@ -44,14 +48,36 @@ def write_state(tree: object, schema: ModelSchema, owner: str = "") -> bytes:
         owner: Run, client and place that the state belongs to; part of the checksum, so that a file of another run or
             client is not accepted here.
     """
+    return b"".join(state_pieces(tree, schema, owner))
+
+
+def state_pieces(tree: object, schema: ModelSchema, owner: str = "") -> Iterator[bytes | memoryview]:
+    """Yield the bytes of `write_state` piece by piece; arrays are views, so that nothing is copied."""
     plain, arrays = flatten(tree, schema)
     text = np.frombuffer(
         json.dumps({"format": CLIENT_STORE.version, "schema": schema.digest, "tree": plain}).encode(), np.uint8
     )
-    # safetensors writes the raw buffer, which must be contiguous; `ascontiguousarray` gives a scalar the shape (1,).
-    whole = {str(at): np.ascontiguousarray(array).reshape(array.shape) for at, array in enumerate(arrays)}
-    packed: bytes = save_arrays({_PLAIN: text, **whole})
-    return packed + _check(packed, owner)
+    named = {_PLAIN: text, **{str(at): array for at, array in enumerate(arrays)}}
+    order = sorted(named, key=lambda name: (_PLACES[named[name].dtype.str], name))
+    entries, at = {}, 0
+    for name in order:
+        array, size = named[name], named[name].nbytes
+        entries[name] = {"dtype": _NAMES[array.dtype.str], "shape": list(array.shape), "data_offsets": [at, at + size]}
+        at += size
+    header = json.dumps(entries, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % _LENGTH_BYTES)
+    checksum = crc32(owner.encode())
+    start: list[bytes | memoryview] = [len(header).to_bytes(_LENGTH_BYTES, "little"), header]
+    for piece in chain(start, (_contiguous(named[name]) for name in order)):
+        checksum = crc32(piece, checksum)
+        yield piece
+    yield checksum.to_bytes(_CHECK_BYTES, "little")
+
+
+def _contiguous(array: np.ndarray) -> memoryview:
+    """Return the array's bytes in order; the raw buffer must be contiguous."""
+    whole = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return whole.data
 
 
 def read_state(data: bytes | memoryview, schema: ModelSchema, where: str, owner: str = "") -> Any:

@@ -14,10 +14,10 @@ from fedreuse.core.files import sync_folder, write_whole
 from fedreuse.core.int_map import Deferred
 from fedreuse.core.names import inside
 from fedreuse.core.values import nbytes, value
-from fedreuse.engine.state.state_file import map_state, write_state
+from fedreuse.engine.state.state_file import map_state, state_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from pathlib import Path
 
     from fedreuse.core.schema import ModelSchema
@@ -68,6 +68,12 @@ def _digest(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
+def _noted(note: Callable[[Any], object], pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    for piece in pieces:
+        note(piece)
+        yield piece
+
+
 class TensorStore:
     """Files of entries in a folder; entries below `min_bytes` stay in memory."""
 
@@ -87,13 +93,13 @@ class TensorStore:
         path = self._folder / f"{name}.safetensors"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            data = write_state(entry, self._schema, self._owner(path))
-            write_whole(path, data)
+            digest = sha256()
+            write_whole(path, _noted(digest.update, state_pieces(entry, self._schema, self._owner(path))))
         except OSError as error:
             raise RunError(
                 f"{path} could not be written ({error}); free some disk space, then continue with resume=True"
             ) from None
-        return StoredFile(path, nbytes(entry), self._schema, sha256(data).hexdigest(), self._owner(path))
+        return StoredFile(path, nbytes(entry), self._schema, digest.hexdigest(), self._owner(path))
 
     def _owner(self, path: Path) -> str:
         return f"run {self._run}, {path.name}" if self._run else ""
@@ -119,8 +125,8 @@ class TensorStore:
         for file in files:
             file.path.unlink(missing_ok=True)
 
-    def keep_only(self, names: Collection[str]) -> None:
-        """Delete all other files, which a crash may have left behind."""
-        for path in self._folder.glob("*") if self._folder.exists() else ():
+    def keep_only(self, names: Collection[str], pattern: str = "*") -> None:
+        """Delete all other files that match a pattern; a crash may have left them behind."""
+        for path in self._folder.glob(pattern) if self._folder.exists() else ():
             if path.name not in names:
                 path.unlink()

@@ -1,0 +1,114 @@
+"""Large arrays in unlinked, mapped files instead of memory, so that a process with little memory can hold many.
+
+The pages of such a file belong to the page cache: the system writes them to disk and drops them when memory is needed.
+The file has no name, so nothing is left behind, however the process ends.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedreuse.core.errors import RunError
+from fedreuse.core.tensors import Tensors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import BinaryIO
+
+__all__ = ["is_large", "is_mapped", "map_file", "open_spool", "spooled", "spooled_state", "write_pieces"]
+
+_LARGE_BYTES = int(os.environ.get("FEDREUSE_LARGE_BYTES", 64 << 20))
+"""Arrays and messages of at least this size are spooled; smaller ones stay in memory."""
+_PIECE_BYTES = 8 << 20
+"""Bytes that are written at once, so that the copy of an array never needs another array."""
+
+
+def is_large(num_bytes: int) -> bool:
+    """Return whether an array or message of this size belongs into a file."""
+    return num_bytes >= _LARGE_BYTES
+
+
+def open_spool() -> BinaryIO:
+    """Return a new file without a name, in `FEDREUSE_SPOOL`, else in /var/tmp (/tmp is often memory).
+
+    Raises:
+        RunError: The folder cannot be written.
+    """
+    folder = os.environ.get("FEDREUSE_SPOOL") or ("/var/tmp" if Path("/var/tmp").is_dir() else None)
+    try:
+        return tempfile.TemporaryFile(dir=folder, prefix="fedreuse-")
+    except OSError as error:
+        raise RunError(
+            f"no file for large arrays could be made in {folder} ({error}); set FEDREUSE_SPOOL to a folder on a disk "
+            "with enough space"
+        ) from None
+
+
+def write_pieces(file: BinaryIO, pieces: Iterable[bytes | memoryview]) -> int:
+    """Write pieces one after another and return their number of bytes.
+
+    Raises:
+        RunError: The disk is full.
+    """
+    written = 0
+    try:
+        for piece in pieces:
+            view = memoryview(piece).cast("B")
+            for start in range(0, len(view), _PIECE_BYTES):
+                file.write(view[start : start + _PIECE_BYTES])
+            written += len(view)
+        file.flush()
+    except OSError as error:
+        raise RunError(
+            f"large arrays could not be written ({error}); free some disk space, or set FEDREUSE_SPOOL to another "
+            "folder"
+        ) from None
+    return written
+
+
+def map_file(file: BinaryIO) -> memoryview:
+    """Return the content of a file as read-only memory; the mapping stays valid after the file is closed."""
+    if not os.fstat(file.fileno()).st_size:  # an empty file cannot be mapped
+        return memoryview(b"")
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def spooled(tensors: Tensors) -> Tensors:
+    """Return the same tensors with large arrays in files; small ones, and those already there, as they are."""
+    if not is_large(tensors.nbytes) or is_mapped(tensors.values):
+        return tensors
+    index = None if tensors.index is None else _moved(tensors.index)
+    return Tensors(tensors.schema, _moved(tensors.values), index)
+
+
+def _moved(array: np.ndarray) -> np.ndarray:
+    with open_spool() as file:
+        write_pieces(file, [np.ascontiguousarray(array).data])
+        return np.frombuffer(map_file(file), array.dtype)
+
+
+def spooled_state(state: Any) -> Any:
+    """Return a link's state with its large tensors in files, at any depth of its fields."""
+    if isinstance(state, Tensors):
+        return spooled(state)
+    if not is_dataclass(state) or isinstance(state, type):
+        return state
+    before = {field.name: getattr(state, field.name) for field in fields(state)}
+    after = {name: spooled_state(inner) for name, inner in before.items()}
+    changed = {name: inner for name, inner in after.items() if inner is not before[name]}
+    return replace(state, **changed) if changed else state
+
+
+def is_mapped(array: np.ndarray) -> bool:
+    """Return whether an array is a view of a mapped file."""
+    base: Any = array
+    while isinstance(base, np.ndarray | memoryview):
+        base = base.base if isinstance(base, np.ndarray) else base.obj
+    return isinstance(base, mmap.mmap)
