@@ -31,11 +31,12 @@ RUNS: dict[str, tuple[Case, RandomFaults]] = {
         Case("dg_fedreuse", {"gate": "age_only"}, uplink=TOP_K, buffers="as_weights"),
         RELIABLE,
     ),
+    "lean": (Case("lean", {"budget": 0.8}), UNRELIABLE),
 }
 
 
 def play(name: str) -> Session:
-    """One of the five runs."""
+    """Run one of the cases."""
     case, faults = RUNS[name]
     training = QuadraticTraining(lr=0.05, momentum=0.9, weight_decay=0.01, noise=1.0)
     return QuadraticFederation.draw(7, training).play(case.build(), NUM_ROUNDS, Setting(cohort=4, faults=faults))

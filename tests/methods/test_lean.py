@@ -59,31 +59,41 @@ def codec_of(link: Any) -> Any:
     return link.codec
 
 
+def first_of(link: Any) -> int:
+    """Bytes of a first difference."""
+    return int((link.codec if link.first is None else link.first).bytes)
+
+
 def test_a_budget_by_hand() -> None:
     # dense: 400,000 bytes of numbers, about 50 of frame and header each way, so S is close to 800,100; a reply may take
-    # 0.02 S / 4; 600 replies leave 0.02 * 600 S - 600 u for requests, and round 1 asks 10 clients for (almost) nothing
+    # 0.02 S / 4; 600 replies leave 0.02 * 600 S - 600 u for requests, and round 1 asks 10 clients for (almost) nothing.
+    # Of the other 590, 45 may be first differences: 40 clients are asked late, and 5 may lose their state
     dense = dense_reference(SCOPE.schema)
     both = dense.request_bytes + dense.reply_bytes
     found = Lean(0.02).resolve(SCOPE)
     up, down = (codec_of(codec_of_link).bytes for codec_of_link in (found.uplink["update"], found.downlink["model"]))
+    first = first_of(found.downlink["model"])
     header = 90
     assert 0 <= both * 0.02 / 4 - up < header
-    assert 0 <= both * 0.02 * 3 / 4 * 600 / 590 - down < 2 * header
+    assert 0 <= both * 0.02 * 3 / 4 * 600 - 545 * down - 45 * first < 590 * 2 * header
+    assert 0 <= 0.9 * both * 0.02 * 3 / 4 * 600 / 590 - down < 2 * header  # nine tenths of the mean
     assert found.downlink["model"].start == "initial"  # type: ignore[attr-defined]
     assert found.method == Averaging(step=MovingAverageStep(0.7, DampedStep()))
 
 
 def test_the_bytes_of_the_weights_by_hand() -> None:
     # dense messages of 400,048 and 400,050 bytes, 600 of each: 0.02 of them are 9,601,176 bytes. A reply: a quarter of
-    # that / 600 = 4,000 bytes, of which 80 are not weights (15 of them the slope) and 2 are for a longer count. A
-    # request: three quarters without 10 empty ones of 73 bytes, / 590 = 12,203, less 73 and 4: it has room for
-    # more than 65,535 coordinates
+    # that / 600 = 4,000 bytes, of which 80 are not weights (15 of them the slope) and 2 are for a longer count. A mean
+    # request: three quarters without 10 empty ones of 73 bytes, / 590 = 12,203.2. An ordinary one has nine tenths,
+    # 10,983, less 73 and 4 (it has room for more than 65,535 coordinates), a first one (590 - 545 * 0.9) / 45 = 2.2111
+    # means, 26,983, less 73 and 4
     found = Lean(0.02).resolve(SCOPE)
     reply, request = (codec_of(link) for link in (found.uplink["update"], found.downlink["model"]))
-    assert (reply.bytes, request.bytes) == (4000 - 80 - 2, 12_203 - 73 - 4)
+    assert (reply.bytes, request.bytes) == (4000 - 80 - 2, 10_983 - 73 - 4)
+    assert first_of(found.downlink["model"]) == 26_983 - 73 - 4
     # the search begins at five coordinates per four bytes
     ratios = [codec_of(codec_of(fit)).ratio for fit in (reply, request)]
-    assert ratios == pytest.approx([5 * 3918 / 400_000, 5 * 12_126 / 400_000], rel=1e-12)
+    assert ratios == pytest.approx([5 * 3918 / 400_000, 5 * 10_906 / 400_000], rel=1e-12)
 
 
 def test_the_smallest_budget_by_hand() -> None:
@@ -127,7 +137,9 @@ def test_what_is_allowed_adds_up_to_the_budget(budget: float, shares_initial: bo
     down = dense.request_bytes if is_dense else codec_of(found.downlink["model"]).bytes
     num_down = scope.num_requests if is_dense and shares_initial else num_down
     up = dense.reply_bytes if "update" not in found.uplink else codec_of(found.uplink["update"]).bytes
-    used = num_down * down + scope.num_requests * up
+    firsts = 45 if shares_initial and not is_dense else 0  # 40 clients are asked late, 5 may lose their state
+    more = firsts * (first_of(found.downlink["model"]) - down) if firsts else 0
+    used = num_down * down + more + scope.num_requests * up
     assert total - (scope.num_requests * 2 + 10) * header <= used <= total
 
 
@@ -349,6 +361,30 @@ def test_a_client_that_lost_its_memory_starts_over_and_the_cost_is_in_the_ledger
     check_both_ends(session)
 
 
+@pytest.mark.parametrize("lost", [1, 2])
+def test_lost_memories_stay_within_the_budget(lost: int) -> None:
+    """Two of 20 clients lose their state after ten rounds: the plan has a first difference for each of them again."""
+    weights = Schema((TensorSpec("a.weight", (60, 100)), TensorSpec("b.bias", (100,))))
+    scope = Scope(quadratic_schema(has_buffers=False, weights=weights), 20, 10, 24)
+    found = Lean(0.1).resolve(scope)
+    federation = QuadraticFederation.draw(20, NOISY, has_buffers=False, weights=weights)
+    method = Recipe(found.method, found.uplink, found.downlink).build()
+    session = federation.play(method, 10, Setting(cohort=10))
+    assert len(session.record.contacts) == 20  # nobody is asked late after this
+    losers = sorted(session.record.contacts)[:lost]
+    for client in losers:
+        session.store.save(client, ClientRecord())
+    session.advance(14)
+    rows = session.ledger.rows
+    assert {row.client for row in rows if row.kind == "forgot"} == set(losers)
+    ordinary, first = codec_of(found.downlink["model"]).bytes, first_of(found.downlink["model"])
+    assert first > 1.5 * ordinary
+    down = [row for row in rows if row.direction == "down" and row.round_number > 1]
+    assert sum(row.total_bytes > 1.2 * ordinary for row in down) == 10 + lost  # late contacts, and those who lost
+    dense = dense_reference(scope.schema)
+    assert sum(row.total_bytes for row in rows) <= 0.1 * 240 * (dense.request_bytes + dense.reply_bytes)
+
+
 def test_a_client_with_another_memory_is_sent_everything_in_the_same_round() -> None:
     federation = QuadraticFederation.draw(3, NOISY)
     session = federation.play(build("lean", budget=0.75), 3, Setting(cohort=3))
@@ -407,6 +443,7 @@ def test_equals_the_reference() -> None:
         plain_problem(federation, 5, 3),
         through(codec_of(found.uplink["update"]), schema.weights),
         through(codec_of(found.downlink["model"]), schema.weights),
+        through(found.downlink["model"].first or codec_of(found.downlink["model"]), schema.weights),  # type: ignore[attr-defined]
         through(Narrow(Dense(), "bf16"), schema.buffers),
         0.7,
     )

@@ -46,6 +46,10 @@ _UP = 0.25
 """Share of the budget for the uplink."""
 _VALUES: tuple[tuple[float, Kind | None], ...] = ((0.035, "int4"), (0.12, "int8"), (0.35, "fp16"), (1.0, None))
 """(largest share of the dense bytes, number format of the values) in increasing order."""
+_FIRST_SHARE, _FIRST_MOST = 0.1, 4.0
+"""First differences: share of the downlink that they may add, and their largest multiple of an ordinary one."""
+_LOST = 0.1
+"""Share of the clients whose state may be lost once: their second first difference is planned, too."""
 _LONGEST_LIST = 4
 """Bytes by which a list of many broadcasts is described longer than one of few."""
 
@@ -57,10 +61,12 @@ class Allowances:
     Attributes:
         reply: Bytes of a reply.
         request: Bytes of a request that carries a difference, or of one broadcast.
+        first: Bytes of a request that carries the first difference to a client.
     """
 
     reply: int
     request: int
+    first: int
 
 
 class BytePlan:
@@ -91,6 +97,10 @@ class BytePlan:
         self._later = self._requests - self._whole - self._free
         self._carrying = self._broadcasts() if is_shared else self._later
         """Differences that are sent: one in each later request, or each broadcast to all clients that may need it."""
+        late = scope.clients - scope.cohort if scope.shares_initial and not is_shared else 0
+        lost = ceil(_LOST * scope.clients) if scope.shares_initial and not is_shared else 0
+        self._first = min(late + lost, self._later)
+        """First differences after round 1: to clients that are asked late, and to some that lose their state."""
 
     def _broadcasts(self) -> int:
         scope = self._scope
@@ -144,17 +154,32 @@ class BytePlan:
         wanted = max(_UP * budget * self._both, least_up)
         # Dense requests cost the same in every round, round 1 included, which is free otherwise.
         if budget * self._both - request >= wanted or budget == 1:
-            return Allowances(min(reply, int(budget * self._both - request)), request)
+            return Allowances(min(reply, int(budget * self._both - request)), request, request)
         total = budget * self._requests * self._both - self._fixed
         if not self._carrying:  # a single round: nothing but replies costs
-            return Allowances(min(reply, int(total / self._requests)), least_down)
+            return Allowances(min(reply, int(total / self._requests)), least_down, least_down)
         down = min(max((total - wanted * self._requests) / self._carrying, least_down), request - 1)
-        return Allowances(min(reply, int((total - down * self._carrying) / self._requests)), int(down))
+        ordinary, first = self._divided(down)
+        return Allowances(min(reply, int((total - down * self._carrying) / self._requests)), ordinary, first)
+
+    def _divided(self, mean: float) -> tuple[int, int]:
+        """Return the bytes of an ordinary and of a first difference, whose mean over the run is given.
+
+        A first difference stands for all rounds so far, so it is larger, and the ordinary ones pay for it.
+        """
+        number, total = self._first, mean * self._carrying
+        others = self._carrying - number
+        if not number or not others:
+            return int(mean), int(mean)
+        ordinary = max((1 - _FIRST_SHARE) * mean, total / (others + _FIRST_MOST * number), self._least[1])
+        first = min((total - others * ordinary) / number, self._dense.request_bytes - 1)
+        return int((total - number * first) / others), int(first)
 
     def by_line(self, allowed: Allowances) -> tuple[Allowances, ...]:
         """Return the bytes of every client's messages: as many as its line can carry in a common time.
 
-        Each direction keeps its sum of bytes. A dense direction stays dense.
+        Each direction keeps its sum of bytes, and a client's first difference is as long as its others. A dense
+        direction stays dense.
         """
         lines, dense = self._scope.lines, self._dense
         is_known = all(line.visits is not None for line in lines)
@@ -169,9 +194,10 @@ class BytePlan:
             up = list(longest_messages([line.up for line in lines], messages, total, self._least[0], most)[0])
         if allowed.request < dense.request_bytes:
             messages = Messages(self._later, later, rounds)
-            total, most = allowed.request * self._later, dense.request_bytes - 1
+            more = (allowed.first - allowed.request) * self._first
+            total, most = allowed.request * self._later + more, dense.request_bytes - 1
             down = list(longest_messages([line.down for line in lines], messages, total, self._least[1], most)[0])
-        return tuple(Allowances(*sizes) for sizes in zip(up, down, strict=True))
+        return tuple(Allowances(*sizes) for sizes in zip(up, down, down, strict=True))
 
     def uplink(self, allowed: Allowances | Sequence[Allowances]) -> dict[str, Link]:
         """Return the links of replies, one or one per client; none if they are dense."""
@@ -190,7 +216,10 @@ class BytePlan:
 
     def _request_link(self, allowed: Allowances) -> Link:
         codec = self._fitting("down", allowed.request)
-        return Broadcast(codec) if self._is_shared else Delta(codec, start="initial")
+        if self._is_shared:
+            return Broadcast(codec)
+        first = self._fitting("down", allowed.first) if allowed.first > allowed.request else None
+        return Delta(codec, start="initial", first=first)
 
     def _statistics(self) -> dict[str, Link]:
         return {"buffers": Plain(Narrow(Dense(), "bf16"))} if len(self._schema.buffers) else {}

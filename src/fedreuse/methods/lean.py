@@ -3,11 +3,12 @@
 S     = request + reply of dense FedAvg, in bytes; N = rounds * cohort requests
 B     = budget * N * S                                 the bytes of the run
 u     = budget * S / 4                                 a reply
-d     = (B - N u - F) / M                              a request that carries a difference; M of them
+m     = (B - N u - F) / M                              mean of the requests that carry a difference; M of them
+d, e  = ordinary ones, and first ones to a client      L of these at most; L e + (M - L) d = M m, d >= 0.9 m, e <= 4 d
 F, M  = cost of the first contacts, and number of other requests: round 1 carries no weights where both ends build the
         initial model; otherwise the first request to every client is dense
 
-up    error_feedback(fit(u, C(u)))                     down    delta(fit(d, C(d)), start: initial)
+up    error_feedback(fit(u, C(u)))                     down    delta(fit(d, C(d)), start: initial, first: fit(e, C(e)))
 
 With `server_memory: shared` the downlink is broadcast(fit(b, C(b))), and a request carries every broadcast that its
 client missed. The broadcast of round t is sent at most once to each client that takes part from round t on:

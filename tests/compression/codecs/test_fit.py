@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedreuse.compression.codecs.allot import Allot
 from fedreuse.compression.codecs.codec import codecs
 from fedreuse.compression.codecs.dense import Dense
 from fedreuse.compression.codecs.fit import Fit
@@ -73,3 +74,15 @@ def test_a_codec_without_a_ratio_is_refused() -> None:
             Fit(inner, 100)
     with pytest.raises(ConfigError, match=r"uplink: fit\.bytes must be at least 1, got 0"):
         codecs.parse({"name": "fit", "bytes": 0}, "uplink")
+
+
+def test_zeros_do_not_leave_a_message_empty() -> None:
+    """While zeros are kept, a smaller ratio hardly shortens a packed message; eight trials ended above the limit."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(-7, 8, SCHEMA.size) * (rng.random(SCHEMA.size) < 0.4)
+    codec = Packed(Allot(1.0, Narrow(TopK(), "int8")), least=0)
+    few = Tensors(SCHEMA, values.astype(np.float32))
+    whole, third = (encode(with_ratio(codec, ratio), few).body_bytes for ratio in (1.0, 1 / 3))
+    allowed = int(0.97 * whole)
+    used = encode(Fit(codec, allowed), few).body_bytes
+    assert third / 2 < used <= allowed

@@ -2,7 +2,8 @@
 
 r_1     = the wrapped codec's own ratio
 r_i+1   = r_i * (bytes / size(C_{r_i}(v)))^1.4             or the geometric mean of the bracket, if that lies outside
-until 97 % of the bytes are used, or after eight trials; the largest ratio that fits is sent
+until 97 % of the bytes are used, or after eight trials; the largest ratio that fits is sent. If none of the eight fits,
+the ratio is halved until one does: zeros cost next to nothing, so sizes hardly depend on the ratio while they are kept.
 
 The size of entropy-coded blocks depends on the values: the same ratio can cost a third more in another round or task. A
 byte budget holds in all of them.
@@ -84,4 +85,8 @@ class Fit(AroundCodec):
             # aim between "enough" and full; outside the bracket, fall back to its geometric mean
             wanted = ratio * (self.bytes * (1 + _ENOUGH) / 2 / size) ** _STEEPNESS
             ratio = min(1.0, wanted if low < wanted < high else sqrt(low * high))
-        return best if best is not None else at(_LEAST_RATIO)
+        while best is None and ratio > _LEAST_RATIO:
+            ratio = max(ratio / 2, _LEAST_RATIO)
+            parcel = at(ratio)
+            best = parcel if parcel.body_bytes <= self.bytes or ratio == _LEAST_RATIO else None
+        return at(_LEAST_RATIO) if best is None else best

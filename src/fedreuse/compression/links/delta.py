@@ -1,6 +1,7 @@
 """Difference coding: the difference to the tensors that the receiver holds.
 
-d_t = C(x_t - h_t)                          sent; the first time, x_t itself, dense, or with `start: initial` h_1 = x_1
+d_t = C(x_t - h_t)                          sent; the first time, x_t itself, dense, or with `start: initial` h_1 = x_1,
+                                            and the first difference to a receiver has the codec `first`
 h_t+1 = h_t + decoded(d_t)                  held at both ends, and delivered
 
 With `arithmetic: bits` the difference is taken between bit patterns, read as integers: nothing is rounded, h_t+1 equals
@@ -45,6 +46,8 @@ class Delta(Link):
             tensors it builds on, and a receiver that does not hold them is sent all tensors.
         whole: Codec of all tensors, which must keep every coordinate, such as `{name: narrow, values: int8, codec:
             dense}`; later differences correct its rounding. None sends them lossless.
+        first: With `start: initial`, codec of the difference to a receiver that holds the initial model only, because
+            it is asked for the first time or lost its state; as contractive and exact as `codec`. None is `codec`.
 
     Raises:
         ConfigError: If the codec is not contractive, or not exact with `arithmetic: bits`, or `whole` drops
@@ -59,18 +62,20 @@ class Delta(Link):
     arithmetic: Literal["float", "bits"] = "float"
     start: Literal["dense", "initial"] = "dense"
     whole: Codec | None = optional_part(codecs)
+    first: Codec | None = optional_part(codecs)
 
     def __post_init__(self) -> None:
         """Check that the codec is contractive, and exact if bit patterns are sent, and that `whole` is complete."""
         require(
             self.whole is None or not self.whole.drops_coordinates, "delta.whole must keep every coordinate", self.whole
         )
-        require_contraction(self.codec, "delta")
-        require(
-            self.arithmetic == "float" or self.codec.is_exact,
-            "delta.codec must be dense, nonzero or one of them packed with arithmetic: bits",
-            codecs.name_of(self.codec),
-        )
+        for key, codec in (("codec", self.codec), ("first", self.first or self.codec)):
+            require_contraction(codec, "delta")
+            require(
+                self.arithmetic == "float" or codec.is_exact,
+                f"delta.{key} must be dense, nonzero or one of them packed with arithmetic: bits",
+                codecs.name_of(codec),
+            )
 
     def send(self, tensors: Tensors, state: Tensors | None, context: LinkContext) -> tuple[Parcel, Tensors]:
         """Send the difference; the new state are the tensors that the receiver then holds."""
@@ -82,9 +87,10 @@ class Delta(Link):
             parcel = (self.whole or self.codec.for_everything).encode(wanted, context.schema, context.rng)
             return parcel, wanted if self.whole is None else to_dense(parcel.decode(context.schema))
         if self.start == "dense":  # the first message was complete, so both ends hold the same: no digest is needed
-            return self._difference(wanted, held, context)
+            return self._difference(self.codec, wanted, held, context)
+        codec = self.first if state is None and self.first is not None else self.codec
         nothing = Parcel(tuple(absent_block() for _ in context.schema))
-        parcel, after = (nothing, held) if is_equal(wanted, held) else self._difference(wanted, held, context)
+        parcel, after = (nothing, held) if is_equal(wanted, held) else self._difference(codec, wanted, held, context)
         return replace(parcel, notes={**parcel.notes, HELD: _digest(held)}), after
 
     def receive(self, parcel: Parcel | None, state: Tensors | None, context: LinkContext) -> tuple[Tensors, Tensors]:
@@ -112,8 +118,8 @@ class Delta(Link):
         """Return the tensors that both ends hold; None if there are none."""
         return context.initial if state is None and self.start == "initial" else state
 
-    def _difference(self, wanted: Tensors, held: Tensors, context: LinkContext) -> tuple[Parcel, Tensors]:
-        parcel = self.codec.encode(self._minus(wanted, held), context.schema, context.rng)
+    def _difference(self, codec: Codec, wanted: Tensors, held: Tensors, context: LinkContext) -> tuple[Parcel, Tensors]:
+        parcel = codec.encode(self._minus(wanted, held), context.schema, context.rng)
         if self.arithmetic == "bits":
             return parcel, wanted  # lossless
         # the sender adds the decoded difference, as the receiver will: both round in the same way
