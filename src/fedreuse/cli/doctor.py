@@ -29,7 +29,6 @@ _PURPOSES = {
     "cluster": "`executor: ray`",
     "data": "folders that Hugging Face `datasets` saved",
     "adapters": "`network: lora` and pretrained models of Hugging Face",
-    "privacy": "the aggregator `private_mean`",
     "track": "the listeners `tensorboard` and `mlflow`",
 }
 """Use of each extra."""

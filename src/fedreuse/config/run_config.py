@@ -221,11 +221,6 @@ class RunConfig:
             raise ConfigError(
                 f"method.inner is asynchronous, but {name} wraps the exchanges of whole cohorts; drop one"
             )
-        if self.attack is not None and self.attack.colludes:
-            raise ConfigError(
-                f"attack {attacks.name_of(self.attack)} colludes over the replies of a cohort, but method {name} gets "
-                "them one by one; choose an attack of single clients, such as sign_flip"
-            )
 
     def _check_keep(self) -> None:
         """Check that `keep` names rounds, models and states that this run has."""

@@ -31,7 +31,6 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "cluster": ("ray",),
     "data": ("datasets",),
     "adapters": ("transformers", "peft", "tokenizers"),
-    "privacy": ("opacus",),
     "track": ("tensorboard", "mlflow", "sqlalchemy", "alembic"),
 }
 """Import names by the extra that adds them to the core."""
@@ -44,7 +43,6 @@ INCLUDED: dict[str, tuple[str, ...]] = {
     "cluster": ("sim",),
     "data": ("sim",),
     "adapters": ("sim",),
-    "privacy": ("sim",),
     "track": ("sim",),
 }
 """Extras that contain others."""

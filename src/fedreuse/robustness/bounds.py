@@ -1,24 +1,29 @@
 """Bounds on single clients where replies enter the server, before any method sees them.
 
 norm      |d_i| at most the median of the last norms of the clients, for each group: weights, statistics, controls
-spread    each coordinate within SPREAD x MAD of the median over the replies, if all replies have all coordinates
+spread    each coordinate within SPREAD x MAD of the median over the replies
+sums      s_i = d_i + KEPT s_i, the recent replies of a client, with every coordinate cut to the range of s_j over the
+          clients without the largest and the smallest CUT of them; d_i is scaled by the same factor in each coordinate
 examples  n_i at most the median of n_j over all clients
 
 A minority of the clients cannot move a median beyond the values of the others. Norms are compared over the clients that
-answered last, not over one exchange: a method that asks few clients, such as DG-FedReuse, may ask mostly attackers.
+answered last, not over one exchange: a method that asks few clients, such as DG-FedReuse, may ask mostly attackers. If
+an exchange has fewer than FEWEST_ROWS replies, the spread is that of the last replies of these clients. `sums` is for
+replies without all coordinates (Top-K, `lean`), which differ too much from each other to be compared one by one: a
+coordinate that only a few clients move, such as those of a backdoor, is zero in the sums of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.method import ServerHalf
-from fedreuse.core.tensors import Tensors, dot, scale
+from fedreuse.core.tensors import Tensors, dot, scale, to_dense
 from fedreuse.core.values import value
 from fedreuse.methods.aggregators.aggregator import judged
 from fedreuse.methods.aggregators.mean import Mean
@@ -43,10 +48,14 @@ __all__ = [
 
 SPREAD = 2.0
 """Largest distance of a coordinate from the median, in median absolute deviations."""
+CUT = 0.25
+"""Share of the clients at each end of a coordinate that does not count for its range."""
+KEPT = 0.9
+"""Factor on a sum per exchange: old replies fade."""
 FEWEST_NORMS, FEWEST_ROWS = 3, 5
 """Clients below which a median says nothing: of norms, and of coordinates."""
 RECENT = 20
-"""Clients whose last norms are compared."""
+"""Clients whose last replies are compared."""
 FLAGGED = 3.0
 """Multiple of a bound above which the event of a client says so; about half of honest clients are above the bound."""
 VERDICT = "bounded"
@@ -54,15 +63,22 @@ UNPROTECTED = (
     "one client can destroy this model: a plain mean, without bounds and max_norm; set bounds: median, max_norm or a "
     "robust aggregator if you do not trust every member"
 )
-Seen = Mapping[str, Mapping[int, float]]
+
+
+@value
+class Seen:
+    """Earlier replies by group and client, the oldest first: norms, and where they are needed last replies or sums."""
+
+    norms: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    rows: Mapping[str, Mapping[int, Tensors]] = field(default_factory=dict)
 
 
 @value
 class BoundedState:
-    """State of a bounded server half: that of the method, and the last norms of clients by group."""
+    """State of a bounded server half: that of the method, and what it has seen of the clients."""
 
     inner: Any
-    norms: Seen
+    seen: Seen
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,7 @@ class BoundedServer(ServerHalf[BoundedState]):
 
     def init(self, model: Model, population: Population) -> BoundedState:
         """Return the state before the first round."""
-        return BoundedState(self.inner.init(model, population), {})
+        return BoundedState(self.inner.init(model, population), Seen())
 
     def model(self, state: BoundedState) -> Model:
         """Return the model that is evaluated and deployed."""
@@ -96,26 +112,26 @@ class BoundedServer(ServerHalf[BoundedState]):
     def round(self, state: BoundedState, cohort: Cohort) -> Conversation[BoundedState]:
         """Run the inner round with bounded replies."""
         conversation = self.inner.round(state.inner, cohort)
-        norms, flagged = state.norms, set[int]()
+        seen, flagged = state.seen, set[int]()
         requests = next(conversation)
         while True:
-            replies, norms, now = bounded((yield requests), norms)
+            replies, seen, now = bounded((yield requests), seen)
             flagged |= now
             try:
                 requests = conversation.send(replies)
             except StopIteration as finished:
                 inner, events = finished.value
-                return BoundedState(inner, norms), _marked(events, flagged)
+                return BoundedState(inner, seen), _marked(events, flagged)
 
 
 def bounded(replies: Replies, seen: Seen) -> tuple[dict[int, Message], Seen, set[int]]:
-    """Return bounded replies, the last norms of the clients, and the clients whose norms were far above a bound.
+    """Return bounded replies, what was seen of the clients, and the clients whose norms were far above a bound.
 
     Args:
         replies: The decoded replies of one exchange.
-        seen: Norms of earlier exchanges by group and client, the oldest first.
+        seen: What earlier exchanges left.
     """
-    made, norms, flagged = dict(replies), dict(seen), set[int]()
+    made, norms, rows, flagged = dict(replies), dict(seen.norms), dict(seen.rows), set[int]()
     for group in sorted({group for reply in replies.values() for group in reply.groups}):
         tensors = {
             client: replies[client].groups[group] for client in sorted(replies) if group in replies[client].groups
@@ -130,29 +146,73 @@ def bounded(replies: Replies, seen: Seen) -> tuple[dict[int, Message], Seen, set
         shorter = {
             client: scale(one, most / lengths[client]) if client in long else one for client, one in tensors.items()
         }
-        for client, one in _within_spread(shorter).items():
+        fitted, rows[group] = _fitted(shorter, rows.get(group, {}))
+        for client, one in fitted.items():
             if one is not tensors[client]:
                 made[client] = replace(made[client], groups={**made[client].groups, group: one})
-    return made, norms, flagged
+    return made, Seen(norms, {group: each for group, each in rows.items() if each}), flagged
 
 
-def _newest(before: Mapping[int, float], now: Mapping[int, float]) -> dict[int, float]:
-    """Return the norms of the clients that answered last, one per client; the newest are at the end."""
-    kept = {client: norm for client, norm in before.items() if client not in now} | dict(now)
+T = TypeVar("T")
+
+
+def _newest(before: Mapping[int, T], now: Mapping[int, T]) -> dict[int, T]:
+    """Return the entries of the clients that answered last, one per client; the newest are at the end."""
+    kept = {client: entry for client, entry in before.items() if client not in now} | dict(now)
     return dict(list(kept.items())[-max(RECENT, len(now)) :])
 
 
-def _within_spread(tensors: Mapping[int, Tensors]) -> Mapping[int, Tensors]:
-    """Return tensors with every coordinate near the median; sparse, partial or few ones stay as they are."""
-    schemas = {one.schema for one in tensors.values()}
-    if len(tensors) < FEWEST_ROWS or len(schemas) > 1 or any(one.index is not None for one in tensors.values()):
-        return tensors
-    (schema,) = schemas
-    rows = np.stack([one.values for one in tensors.values()]).astype(np.float64)
+Rows = Mapping[int, Tensors]
+
+
+def _fitted(tensors: Rows, before: Rows) -> tuple[Rows, Rows]:
+    """Return tensors whose coordinates are near those of other clients, and the rows to compare later ones with."""
+    schemas = {one.schema for one in (*tensors.values(), *before.values())}
+    if len(schemas) > 1:  # parts of tensors, which have no common coordinates
+        return tensors, {}
+    if any(one.index is not None for one in tensors.values()):
+        return _within_sums(tensors, before)
+    if len(tensors) >= FEWEST_ROWS:
+        return _within_spread(tensors, tensors), {}
+    rows = _newest(before, tensors)
+    return (_within_spread(tensors, rows) if len(rows) >= FEWEST_ROWS else tensors), rows
+
+
+def _within_spread(tensors: Rows, others: Rows) -> Rows:
+    """Return tensors with every coordinate near the median of others."""
+    (schema,) = {one.schema for one in tensors.values()}
+    rows = _stacked(others)
     centre = np.median(rows, axis=0)
     reach = SPREAD * np.median(np.abs(rows - centre), axis=0)
-    fitted = np.clip(rows, centre - reach, centre + reach).astype(schema.dtype)
+    fitted = np.clip(_stacked(tensors), centre - reach, centre + reach).astype(schema.dtype)
     return {client: Tensors(schema, row) for client, row in zip(tensors, fitted, strict=True)}
+
+
+def _within_sums(tensors: Rows, before: Rows) -> tuple[Rows, Rows]:
+    """Return tensors scaled by coordinate so that the sums of their clients' replies are in the range of most."""
+    (schema,) = {one.schema for one in tensors.values()}
+    rows, sums = _stacked(tensors), {client: KEPT * _dense(one) for client, one in before.items()}
+    now = {client: sums.get(client, 0.0) + row for client, row in zip(tensors, rows, strict=True)}
+    sums = _newest(sums, now)
+    stored = {client: Tensors(schema, each.astype(schema.dtype)) for client, each in sums.items()}
+    if len(sums) < FEWEST_ROWS:
+        return tensors, stored
+    cut, last = int(CUT * len(sums)), len(sums) - 1
+    ordered = np.partition(np.stack(list(sums.values())), (cut, last - cut), axis=0)
+    own = np.stack(list(now.values()))
+    fitted = np.clip(own, np.minimum(ordered[cut], 0), np.maximum(ordered[last - cut], 0))
+    rows *= np.divide(fitted, own, out=np.ones_like(own), where=own != 0)
+    return {
+        client: Tensors(schema, row) for client, row in zip(tensors, rows.astype(schema.dtype), strict=True)
+    }, stored
+
+
+def _dense(tensors: Tensors) -> np.ndarray:
+    return to_dense(tensors).values.astype(np.float64)
+
+
+def _stacked(tensors: Rows) -> np.ndarray:
+    return np.stack([_dense(one) for one in tensors.values()])
 
 
 def _marked(events: Events, flagged: set[int]) -> Events:

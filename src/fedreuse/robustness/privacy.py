@@ -16,7 +16,7 @@ from fedreuse.methods.aggregators.private_mean import PrivateMean
 from fedreuse.methods.averaging import Averaging
 from fedreuse.methods.dg_fedreuse import DgFedReuse
 from fedreuse.methods.wrapper import Wrapper
-from fedreuse.robustness.privacy_accountant import epsilon, releases, require_accountant
+from fedreuse.robustness.privacy_accountant import epsilon, releases
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,7 +84,6 @@ def secret_of(config: RunConfig, directory: RunDirectory, has_real_clients: bool
     """
     if private_mean_of(config.method) is None:
         return None
-    require_accountant()
     if not has_real_clients:
         return None
     if config.checkpoint_every != 1:

@@ -65,7 +65,7 @@ def test_cores_are_kept_by_what_is_started_later() -> None:
 
 
 def test_our_benchmarks_come_before_those_that_others_install(tmp_path: Path) -> None:
-    """opacus, for one, installs a package of that name."""
+    """Other distributions install a package of that name."""
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "__init__.py").touch()
     code = "from fedreuse.lab.bench.interleaving import from_checkout; print(from_checkout('report').__name__)"

@@ -41,8 +41,8 @@ def test_every_method_takes_it_and_replays_it_after_a_crash(case: Case, attack: 
     strict = Setting(cohort=10, executor=Serial("strict"))
     resumed = Session(FEDERATION, method, strict).advance(2).resumed().advance(1)
     assert same(whole.model, resumed.model)
-    if method.server.is_asynchronous:
-        return  # replies arrive one by one, so that colluders see no other update
+    if method.server.is_asynchronous and isinstance(attack, FreeRider):
+        return  # in three rounds no client answers twice, so that nothing is replayed
     honest = Session(FEDERATION, case.build(), Setting(cohort=10)).advance(3)
     assert not same(whole.model, honest.model)
 

@@ -68,7 +68,7 @@ def from_checkout(module: str) -> ModuleType:
             "install it with: pip install -e ."
         )
     if sys.path[:1] != [str(root)]:
-        sys.path.insert(0, str(root))  # in front, since others such as opacus install a package `benchmarks` too
+        sys.path.insert(0, str(root))  # in front, since other distributions install a package `benchmarks` too
     return import_module(f"benchmarks.{module}")
 
 

@@ -1,7 +1,8 @@
 """Methods under attack: both halves, wrapped by the attack.
 
 Attackers run the honest client half and change its reply before it is packed. Colluders need the honest updates of the
-same round, so their replies are replaced at the server, after decoding; they know `max_norm` and stay below it.
+same round, so their replies are replaced at the server, after decoding; they know `max_norm` and stay below it. Where
+replies arrive one by one, they start from the last updates of the honest clients that answered last.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from fedreuse.core.method import ClientHalf, ServerHalf
 from fedreuse.core.tensors import Tensors, to_dense
+from fedreuse.core.values import value
 from fedreuse.robustness.attacks.attack import BadMemory
 
 if TYPE_CHECKING:
@@ -28,6 +30,20 @@ if TYPE_CHECKING:
 __all__ = ["HostileClient", "HostileServer", "under_attack"]
 
 _GROUP = "update"
+_KNOWN = 20
+"""Honest clients whose last updates colluders know where replies arrive one by one."""
+
+
+@value
+class Colluding:
+    """State of an asynchronous server half under attack: its own, and the last honest updates, the oldest first."""
+
+    honest: Any
+    known: Mapping[int, Tensors]
+
+
+def _inner(state: Any) -> Any:
+    return state.honest if isinstance(state, Colluding) else state
 
 
 def under_attack(method: Method, attack: Attack, bad: frozenset[int]) -> Method:
@@ -88,39 +104,49 @@ class HostileServer(ServerHalf[Any]):
         return self.honest.is_asynchronous
 
     def init(self, model: Model, population: Population) -> Any:
-        """Delegate to the honest half."""
-        return self.honest.init(model, population)
+        """Return the state of the honest half, with no known updates if it is asynchronous."""
+        state = self.honest.init(model, population)
+        return Colluding(state, {}) if self.is_asynchronous else state
 
     def model(self, state: Any) -> Model:
         """Delegate to the honest half."""
-        return self.honest.model(state)
+        return self.honest.model(_inner(state))
 
     def broadcast(self, state: Any) -> Model:
         """Delegate to the honest half."""
-        return self.honest.broadcast(state)
+        return self.honest.broadcast(_inner(state))
 
     def forget(self, state: Any, client: int) -> Any:
         """Delegate to the honest half."""
-        return self.honest.forget(state, client)
+        inner = self.honest.forget(_inner(state), client)
+        return replace(state, honest=inner) if isinstance(state, Colluding) else inner
 
     def round(self, state: Any, cohort: Cohort) -> Conversation[Any]:
         """Run the honest round with replaced replies of the attackers."""
-        conversation = self.honest.round(state, cohort)
+        conversation = self.honest.round(_inner(state), cohort)
+        known = state.known if isinstance(state, Colluding) else {}
         requests = next(conversation)
         while True:
             replies = yield requests
+            updates = {client: reply.groups[_GROUP] for client, reply in replies.items() if _GROUP in reply.groups}
+            honest = {client: update for client, update in updates.items() if client not in self.bad}
+            if self.is_asynchronous:
+                others = {client: update for client, update in known.items() if client not in honest}
+                known = dict(list((others | honest).items())[-_KNOWN:])
+                honest = known
             try:
-                requests = conversation.send(self._exchanged(replies))
+                requests = conversation.send(self._exchanged(replies, [*updates], honest))
             except StopIteration as finished:
-                return finished.value  # type: ignore[no-any-return]  # a generator's value is untyped
+                inner, events = finished.value
+                return (Colluding(inner, known) if self.is_asynchronous else inner), events
 
-    def _exchanged(self, replies: Replies) -> Mapping[int, Message]:
-        updates = {client: reply.groups[_GROUP] for client, reply in replies.items() if _GROUP in reply.groups}
-        honest = [to_dense(update).values for client, update in updates.items() if client not in self.bad]
-        present = [client for client in updates if client in self.bad]
+    def _exchanged(self, replies: Replies, clients: list[int], known: Mapping[int, Tensors]) -> Mapping[int, Message]:
+        honest = [to_dense(update).values for update in known.values()]
+        present = [client for client in clients if client in self.bad]
         if not honest or not present or len({len(row) for row in honest}) > 1:
             return replies  # no honest update to start from, or clients sent different layers
-        made = self._bounded(self.attack.collude(honest, len(present)))
+        num_bad = len(self.bad) if self.is_asynchronous else len(present)
+        made = self._bounded(self.attack.collude(honest, num_bad))
         return {
             client: self._replaced(reply, made) if client in present else reply for client, reply in replies.items()
         }
