@@ -18,6 +18,7 @@ ECUQ = {"name": "ecuq", "bits": 2.0}
 PACKED = {"name": "packed", "codec": TOP_K}
 PACKED_DENSE = {"name": "packed", "codec": "dense"}
 CONTROLLED = (*AVERAGING, "train down control", "update up control_change")
+COUNTED = ("train down model buffers counters", "update up buffers counters")
 FINISHED = (*AVERAGING, "finish down model", "finished up")
 FETCHING = ("train down correction", "prefetch down anchor", "prefetch up")
 
@@ -77,6 +78,10 @@ CASES = [
     Case("scallion", {"codec": "dense", "alpha": 1.0, "step": "momentum"}, says=(*AVERAGING, "train down control")),
     Case("scafcom", {"codec": TOP_K, "beta": 0.3}, says=(*AVERAGING, "train down control")),
     Case("scafcom", {"codec": TERNARY, "aggregate": "clipping"}, says=(*AVERAGING, "train down control")),
+    Case("evofed", {"population": 4, "block": 5, "lr": 0.5}, says=COUNTED),
+    Case("evofed", {"population": 20, "block": 12, "lr": 0.1}, says=COUNTED),
+    Case("decomfl", {"steps": 2, "directions": 3, "lr": 0.01}, says=COUNTED),
+    Case("fedkseed", {"seeds": 6, "steps": 3, "lr": 0.01}, says=("train down buffers counters", "update up")),
     Case("ditto", {"pull": 0.5}),
     Case("ditto", {"pull": 0.5}, uplink=TOP_K, buffers="as_weights"),
     Case("ditto", {"pull": 2.0}, uplink=FEEDBACK, downlink={"name": "delta", "codec": TOP_K}),

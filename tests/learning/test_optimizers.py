@@ -14,7 +14,7 @@ from fedreuse.core.errors import ConfigError
 from fedreuse.core.randomness import stream
 from fedreuse.learning.flat_network import FlatNetwork
 from fedreuse.learning.networks.cnn import Cnn
-from fedreuse.learning.optimizers import Adam, Sgd, learning_rates, optimizers
+from fedreuse.learning.optimizers import Adam, Muon, Sgd, learning_rates, optimizers, orthogonalised
 
 
 def steps(optimizer: Sgd | Adam, start: float, gradient: float, count: int, lr: float | None = None) -> list[float]:
@@ -155,3 +155,29 @@ def test_a_step_does_not_import_torchs_compiler() -> None:
         "assert 'torch._dynamo' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_orthogonalised_keeps_singular_vectors() -> None:
+    rng = np.random.default_rng(1)
+    u, v = (np.linalg.qr(rng.standard_normal((6, 3)))[0] for _ in range(2))
+    matrix = torch.from_numpy(u @ np.diag([5.0, 1.0, 0.3]) @ v.T[:, :6])
+    for one in (matrix, matrix.T):
+        values = torch.linalg.svdvals(orthogonalised(one, 5))
+        assert values[:3].min() > 0.65
+        assert values[:3].max() < 1.25
+        assert values[3:].max() < 1e-6
+    # one iteration of a 1 x 1 matrix by hand: x = 1 becomes 3.4445 - 4.775 + 2.0315 = 0.701
+    assert float(orthogonalised(torch.tensor([[7.0]], dtype=torch.float64), 1)) == pytest.approx(0.701, abs=1e-6)
+
+
+def test_a_step_of_muon_by_hand() -> None:
+    network = FlatNetwork(torch.nn.Linear(1, 2))
+    network.vector.data.zero_()
+    network.gradient.copy_(torch.tensor([3.0, -4.0, 1.0, -2.0]))  # a matrix of 2 x 1, then a bias of two
+    Muon(lr=0.1, iterations=1, vector_lr=0.5).stepper_of(network, 0.1)()
+    # the matrix has one singular value: 0.701 (3, -4) / 5, times sqrt(2 / 1); Adam's first step is the sign
+    moved = [-0.1 * 2**0.5 * 0.701 * side for side in (0.6, -0.8)]
+    assert network.vector.tolist() == pytest.approx([*moved, -0.05, 0.05], abs=1e-6)
+    for options in ({"lr": 0.0}, {"beta": 1.0}, {"iterations": 0}, {"vector_lr": 0.0}, {"weight_decay": -1.0}):
+        with pytest.raises(ConfigError, match=f"local.optimizer.{next(iter(options))}"):
+            Muon(**options)  # type: ignore[arg-type]

@@ -177,7 +177,7 @@ class _Sizes:
         form = _form(envelope)
         known = None if form is None else self._by_form.get(form)
         if known is None:
-            key = tuple(map(id, envelope.parcels.values()))
+            key = (*map(id, envelope.parcels.values()), *(len(value) for _, value in _numbers(envelope)))
             if key not in self._by_parcels:
                 self._by_parcels[key] = self._one(_fields(envelope)), self._one(_body(envelope))
             fields, body = self._by_parcels[key]
@@ -243,7 +243,7 @@ def _fields(envelope: Envelope) -> dict[str, int]:
         for block in parcel.all_blocks() if parcel is not None else ():
             key = f"{group}:{block.mode.name}"
             fields[key] = fields.get(key, 0) + block.field_bytes
-    return fields
+    return fields | {f"{name}:numbers": len(value) for name, value in _numbers(envelope)}
 
 
 def _body(envelope: Envelope) -> dict[str, int]:
@@ -253,7 +253,13 @@ def _body(envelope: Envelope) -> dict[str, int]:
             masks, values = (f"{group}:{block.mode.name}:{part}" for part in ("mask", "values"))
             body[masks] = body.get(masks, 0) + block.mask_bytes
             body[values] = body.get(values, 0) + block.body_bytes - block.mask_bytes - block.head_bytes
+    body |= {f"{name}:numbers:values": len(value) for name, value in _numbers(envelope)}
     return {part: size for part, size in body.items() if size}
+
+
+def _numbers(envelope: Envelope) -> list[tuple[str, bytes]]:
+    """Return the values that are numbers: they count like the coordinates of a group."""
+    return [(name, value) for name, value in envelope.values.items() if isinstance(value, bytes)]
 
 
 def _value_bytes(envelope: Envelope) -> int:
@@ -264,7 +270,7 @@ def _value_bytes(envelope: Envelope) -> int:
     silent = sum(parcel is None for parcel in envelope.parcels.values())
     if not envelope.parcels and not envelope.values:
         return 1
-    return silent + sum(_value_size(value) for value in envelope.values.values())
+    return silent + sum(_value_size(value) for value in envelope.values.values() if not isinstance(value, bytes))
 
 
 def _value_size(value: object) -> int:

@@ -129,6 +129,15 @@ class LocalTrainer(Protocol):
         """
         ...
 
+    def loss(self, at: Model, purpose: str) -> float:
+        """Return the mean loss of one batch, by a forward pass in evaluation mode.
+
+        Args:
+            at: The model.
+            purpose: Name of the random stream that draws the batch; the same purpose draws the same batch.
+        """
+        ...
+
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         """Evaluate a model on this client's examples of a split; `test` is available only after the last round."""
         ...

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
+    from fedreuse.core.numbers import Numbers
     from fedreuse.core.schema import ModelSchema, Schema
     from fedreuse.core.tensors import Tensors
 
@@ -18,7 +19,7 @@ __all__ = [
 
 S = TypeVar("S")
 ClientId = int
-Value = bool | int | float | str | tuple["Value", ...]
+Value = bool | int | float | str | bytes | tuple["Value", ...]
 EMPTY: Mapping[str, Any] = MappingProxyType({})
 Outcome = Literal["fresh", "reused", "dropped", "lost"]
 LOST = "lost"
@@ -33,7 +34,7 @@ class Answer:
     Args:
         kind: The reply's kind.
         groups: The schema of each group; the group must hold at least the tensors of its schema.
-        values: The type of each value.
+        values: The type of each value, or its `Numbers`.
 
     Example:
         >>> from fedreuse import Answer, Schema, TensorSpec
@@ -44,7 +45,7 @@ class Answer:
 
     kind: str
     groups: Mapping[str, Schema] = field(default_factory=lambda: EMPTY)
-    values: Mapping[str, type] = field(default_factory=lambda: EMPTY)
+    values: Mapping[str, type | Numbers] = field(default_factory=lambda: EMPTY)
 
     def to_plain(self) -> tuple[Any, ...]:
         """Return kind, tensor names by group and names of types by value, as part of a state."""
@@ -107,7 +108,8 @@ class Message:
     Args:
         kind: The type of the request or reply, such as `train`, `score` or `update`.
         groups: Tensors by group name; each group has a link of its own.
-        values: Small values that are sent uncompressed: bool, int, float, str, or tuples of these.
+        values: Small values that are sent uncompressed: bool, int, float, str, tuples of these, or the bytes of
+            numbers (`core.numbers`).
         keep: Ask the client to hold the groups until the round ends. A later request of the same round that lacks a
             group uses the held one, so the model is sent only once.
         answers: The replies that a request accepts; any other is refused before the server half receives it. They are

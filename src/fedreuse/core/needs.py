@@ -17,12 +17,13 @@ class Needs:
         full_participation: Every client takes part in every round; `accept_approximation` waives this.
         look_ahead: Number of future cohorts the server half must know.
         gradients: Clients compute gradients at given models.
+        losses: Clients compute losses of batches at given models.
         corrections: Local training adds a correction to every gradient.
         steps: The method sets the number of local steps.
         buffer: Of an asynchronous method, the replies of a round, at most `rounds.cohort`; 0: the method waits for all.
         lines: The method adapts its messages to the bandwidths of the clients.
 
-    A method without `gradients`, `corrections` and `steps` needs only the trained model.
+    A method without `gradients`, `losses`, `corrections` and `steps` needs only the trained model.
 
     Example:
         >>> from fedreuse import Needs
@@ -33,6 +34,7 @@ class Needs:
     full_participation: bool = False
     look_ahead: int = 0
     gradients: bool = False
+    losses: bool = False
     corrections: bool = False
     steps: bool = False
     buffer: int = 0

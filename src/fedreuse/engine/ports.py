@@ -21,6 +21,7 @@ from fedreuse.core.local_trainer import Work
 from fedreuse.core.message import Answer, Lag, Message
 from fedreuse.core.method import LinkContext
 from fedreuse.core.model import BUFFER_GROUPS, from_groups
+from fedreuse.core.numbers import Numbers, unpack_numbers
 from fedreuse.core.randomness import deferred, stream
 from fedreuse.core.spool import spooled, spooled_state
 from fedreuse.core.tensors import distance, dot
@@ -286,14 +287,20 @@ class ServerPort:
     def _unpack_one(self, client: int, envelope: Envelope) -> Message:
         contact, asked = self._contact(client), self._tentative[client]
         answer = _fitting(asked.answers, envelope)
+        for name, value in envelope.values.items():
+            if isinstance(value, bytes):
+                numbers = unpack_numbers(value)
+                self._check_numbers(client, f"value {name}", numbers, lambda numbers=numbers: _norm(numbers))
         groups, uplink = {}, dict(contact.uplink)
         for group, parcel in envelope.parcels.items():
             link = self._method.uplink.get(group, _DENSE)
             context = self._context(group, client, "compression up", asked.values, asked.round_number)
             context = _with_reference(context, link, group, asked.held)
             groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
-            groups[group] = spooled(groups[group])
-            self._check_numbers(client, group, groups[group])
+            groups[group] = tensors = spooled(groups[group])
+            if group != BITS:
+                norm = None if group in BUFFER_GROUPS else lambda tensors=tensors: sqrt(dot(tensors, tensors))
+                self._check_numbers(client, f"group {group}", tensors.values, norm)
             if answer is not None and groups[group].schema is not answer.groups[group]:
                 _check_tensors(group, groups[group], answer.groups[group])
             if after is not None:
@@ -307,18 +314,16 @@ class ServerPort:
             self._kept[client] = asked.held
         return Message(envelope.kind, groups, envelope.values, lag=asked.lag)
 
-    def _check_numbers(self, client: int, group: str, tensors: Tensors) -> None:
-        if group == BITS:
-            return
-        limit, largest = self._method.max_norm, _largest(tensors)
+    def _check_numbers(self, client: int, what: str, values: np.ndarray, norm_of: Callable[[], float] | None) -> None:
+        limit, largest = self._method.max_norm, _largest(values)
         if not isfinite(largest):
-            self.diverged[client] = f"group {group} holds infinite or undefined numbers"
+            self.diverged[client] = f"{what} holds infinite or undefined numbers"
             raise WireError(self.diverged[client])
         if largest > _LARGEST:
-            self.diverged[client] = f"group {group} holds {largest:.6g}, above the limit of {_LARGEST:.6g}"
+            self.diverged[client] = f"{what} holds {largest:.6g}, above the limit of {_LARGEST:.6g}"
             raise WireError(self.diverged[client])
-        if limit is not None and group not in BUFFER_GROUPS and (norm := dot(tensors, tensors) ** 0.5) > limit:
-            self.diverged[client] = f"group {group} has norm {norm:.6g}, above max_norm {limit:g}"
+        if limit is not None and norm_of is not None and (norm := norm_of()) > limit:
+            self.diverged[client] = f"{what} has norm {norm:.6g}, above max_norm {limit:g}"
             raise WireError(self.diverged[client])
 
     def _context(
@@ -344,7 +349,7 @@ def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:
     """Return the expected answer that a reply matches (None: any reply is accepted), or raise a `WireError`."""
     for answer in answers:
         has_values = envelope.values.keys() == answer.values.keys() and all(
-            isinstance(envelope.values[name], kind) for name, kind in answer.values.items()
+            _has_form(envelope.values[name], kind) for name, kind in answer.values.items()
         )
         if envelope.kind == answer.kind and envelope.parcels.keys() == answer.groups.keys() and has_values:
             return answer
@@ -357,9 +362,16 @@ def _fitting(answers: tuple[Answer, ...], envelope: Envelope) -> Answer | None:
     raise WireError(f"the reply is {envelope.kind[:_MAX_QUOTED]!r} ({content}), expected: {wanted}")
 
 
-def _largest(tensors: Tensors) -> float:
+def _has_form(value: object, form: type | Numbers) -> bool:
+    return form.fits(value) if isinstance(form, Numbers) else isinstance(value, form)
+
+
+def _norm(values: np.ndarray) -> float:
+    return sqrt(float(np.sum(values.astype(np.float64) ** 2)))
+
+
+def _largest(values: np.ndarray) -> float:
     """Return the largest magnitude, NaN if one is undefined; not by `abs`, which overflows for the smallest integer."""
-    values = tensors.values
     if not values.size:
         return 0.0
     highest, lowest = float(values.max()), float(values.min())  # both are NaN if one value is

@@ -63,7 +63,7 @@ def run_round(  # noqa: PLR0913, PLR0917 - the parts of a federation, and its cl
         reasons |= {client: reason for client, reason in refused.items() if client not in port.forgotten}
         ledger.alarms += dominant(messages, cohort)
         has_answers = has_answers or any(message.kind != LOST for message in messages.values())
-        has_tensors = has_tensors or any(message.groups for message in messages.values())
+        has_tensors = has_tensors or any(map(_has_numbers, messages.values()))
         try:
             requests = conversation.send(messages)
         except StopIteration as finished:
@@ -78,6 +78,10 @@ def run_round(  # noqa: PLR0913, PLR0917 - the parts of a federation, and its cl
                 ledger.lags[cohort.round_number] = mean(lag.after for lag in port.lags.values())
             executor.end_round(port.acks())
             return port.finish(state)
+
+
+def _has_numbers(message: Message) -> bool:
+    return bool(message.groups) or any(isinstance(value, bytes) for value in message.values.values())
 
 
 def dominant(messages: Mapping[int, Message], cohort: Cohort) -> list[str]:

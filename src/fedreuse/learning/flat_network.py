@@ -104,6 +104,10 @@ class FlatNetwork:
         pieces = [self._gradient.views[spec.name].cpu().numpy().reshape(-1) for spec in part]
         return Tensors(part, np.concatenate(pieces) if pieces else np.empty(0, part.dtype))
 
+    def weights_and_gradients(self) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Return every weight and its gradient, as views of the vectors with the weight's shape."""
+        return [(view, self._gradient.views[name]) for name, view in self._weights.views.items()]
+
     def place(self, tensors: Tensors) -> torch.Tensor:
         """Return tensors shaped like the weights as one vector, in the order of `vector`."""
         flat = _Flat(self.schema.weights, self._device)

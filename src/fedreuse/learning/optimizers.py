@@ -16,9 +16,17 @@ from fedreuse.core.errors import require
 from fedreuse.core.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-__all__ = ["Adam", "LearningRate", "Optimizer", "Sgd", "learning_rates", "optimizers"]
+    from fedreuse.learning.flat_network import FlatNetwork
+
+__all__ = ["Adam", "LearningRate", "Muon", "Optimizer", "Sgd", "learning_rates", "optimizers", "orthogonalised"]
+
+
+_Pair = tuple[torch.Tensor, torch.Tensor]
+"""A weight and its gradient."""
+_QUINTIC = (3.4445, -4.7750, 2.0315)
+"""Coefficients of Newton-Schulz: the steepest at 0 that keep singular values in about 0.7 to 1.2."""
 
 
 class Optimizer(ABC):
@@ -49,6 +57,10 @@ class Optimizer(ABC):
     def momentum(self) -> float:
         """Heavy-ball momentum, by which control variates are normalised; 0 by default."""
         return 0.0
+
+    def stepper_of(self, network: FlatNetwork, lr: float) -> Callable[[], None]:
+        """Return a step function for a network; by default that of its vector, which ignores the shapes of weights."""
+        return self.stepper(network.vector, lr)
 
     @abstractmethod
     def stepper(self, vector: torch.nn.Parameter, lr: float) -> Callable[[], None]:
@@ -168,6 +180,84 @@ class Adam(Optimizer):
             rule([vector], gradient, [mean], [square], [], [count], fused=True, amsgrad=False, maximize=False)
 
         return step
+
+
+@optimizers.register("muon")
+@dataclass(frozen=True)
+class Muon(Optimizer):
+    """Muon (Jordan et al., 2024): steps along orthogonalised momentum; weights with one dimension take Adam's steps.
+
+    The momentum of a weight with two or more dimensions, as a matrix of its first against the others, is brought near
+    the closest orthogonal matrix by Newton-Schulz iterations, and scaled by sqrt(max(1, rows / columns)). Momentum
+    starts at zero in every local training.
+
+    Args:
+        lr: Learning rate of matrices, positive.
+        beta: Factor on the momentum, in [0, 1), with Nesterov's look-ahead.
+        iterations: Newton-Schulz iterations, at least 1.
+        vector_lr: Learning rate of weights with one dimension as a share of `lr`, positive.
+        weight_decay: Decoupled: weights shrink by lr x weight_decay in every step; not negative.
+
+    Raises:
+        ConfigError: If a value is out of range.
+
+    Example: `local: {optimizer: {name: muon, lr: 0.02}}`.
+    """
+
+    lr: float = 0.02
+    beta: float = 0.9
+    iterations: int = 5
+    vector_lr: float = 0.1
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        require(0 < self.lr < float("inf"), "local.optimizer.lr must be positive and finite", self.lr)
+        require(0 <= self.beta < 1, "local.optimizer.beta must be in [0, 1)", self.beta)
+        require(self.iterations >= 1, "local.optimizer.iterations must be at least 1", self.iterations)
+        require(self.vector_lr > 0, "local.optimizer.vector_lr must be positive", self.vector_lr)
+        require(self.weight_decay >= 0, "local.optimizer.weight_decay must not be negative", self.weight_decay)
+
+    def stepper(self, vector: torch.nn.Parameter, lr: float) -> Callable[[], None]:
+        """Return Adam's step: a vector has no matrices."""
+        return self._steps([], [(vector.data, _gradient(vector))], lr)
+
+    def stepper_of(self, network: FlatNetwork, lr: float) -> Callable[[], None]:
+        """Return a step that orthogonalises the momentum of every matrix."""
+        pairs = network.weights_and_gradients()
+        return self._steps([one for one in pairs if one[0].dim() > 1], [one for one in pairs if one[0].dim() < 2], lr)
+
+    def _steps(self, matrices: Sequence[_Pair], vectors: Sequence[_Pair], lr: float) -> Callable[[], None]:
+        momenta = [torch.zeros_like(gradient) for _, gradient in matrices]
+        means, squares = ([torch.zeros_like(weight) for weight, _ in vectors] for _ in range(2))
+        counts = [torch.zeros((), device=weight.device) for weight, _ in vectors]
+        rule = partial(adam, lr=lr * self.vector_lr, beta1=self.beta, beta2=0.99, eps=1e-8, weight_decay=0.0)
+
+        @torch.no_grad()
+        def step() -> None:
+            for (weight, gradient), momentum in zip(matrices, momenta, strict=True):
+                momentum.mul_(self.beta).add_(gradient)
+                ahead = gradient.add(momentum, alpha=self.beta).reshape(len(gradient), -1)
+                scale = max(1.0, ahead.shape[0] / ahead.shape[1]) ** 0.5
+                weight.mul_(1 - lr * self.weight_decay)
+                weight.sub_(orthogonalised(ahead, self.iterations).view(weight.shape), alpha=lr * scale)
+            if vectors:
+                weights, gradients = ([pair[at] for pair in vectors] for at in (0, 1))
+                rule(weights, gradients, means, squares, [], counts, fused=True, amsgrad=False, maximize=False)
+
+        return step
+
+
+def orthogonalised(matrix: torch.Tensor, iterations: int) -> torch.Tensor:
+    """Return a matrix with the same singular vectors and singular values near 1, by Newton-Schulz iterations."""
+    a, b, c = _QUINTIC
+    wide = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
+    moved = wide / (torch.linalg.vector_norm(wide) + 1e-7)
+    for _ in range(iterations):
+        gram = moved @ moved.T
+        moved = a * moved + (b * gram + c * gram @ gram) @ moved
+    turned: torch.Tensor = moved.T if matrix.shape[0] > matrix.shape[1] else moved
+    return turned
 
 
 @learning_rates.register("constant")

@@ -139,6 +139,12 @@ class _Waiting:
             self._results.append(self.alone.gradient(at, names, plan, purpose))
         return self._known()  # type: ignore[no-any-return]
 
+    def loss(self, at: Model, purpose: str) -> float:
+        """Return the loss of a batch, computed alone."""
+        if self._next == len(self._results):
+            self._results.append(self.alone.loss(at, purpose))
+        return self._known()  # type: ignore[no-any-return]
+
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         """Return the scores, computed alone."""
         if self._next == len(self._results):

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count, islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Literal
@@ -279,6 +280,15 @@ class Trainer:
         """Return the context of mixed precision, which is used on devices other than the CPU, as in the paper."""
         return nullcontext() if self._device.type == "cpu" else torch.autocast(self._device.type, torch.bfloat16)
 
+    @cached_property
+    def forward_flops(self) -> int:
+        """FLOPs per example of a forward pass, counted on two examples."""
+        inputs, _ = self.batch(np.zeros(2, np.int64), None)
+        self.network.module.eval()
+        with torch.inference_mode(), FlopCounterMode(display=False) as counter:
+            self.network.module(inputs)
+        return int(counter.get_total_flops()) // 2
+
     def flops_per_example(self, names: Collection[str] | None) -> int:
         """Return the FLOPs per example of a forward and backward pass by the named weights (None: all).
 
@@ -355,7 +365,7 @@ class TorchLocalTrainer:
         network.module.train()
         _seed_torch(trainer.seed, f"torch {purpose}", self._round, self.client)
         lr = self.learning_rate
-        step = local.optimizer.stepper(network.vector, lr)
+        step = local.optimizer.stepper_of(network, lr)
         correct = _Corrector(network, correction, lr)
         augment = self.augmentation(purpose) if trainer.is_augmented else None
         epochs = local.epochs if steps is None else None
@@ -425,6 +435,20 @@ class TorchLocalTrainer:
         flops = num_examples * trainer.flops_per_example(names)
         self.work += Work(0, 0, num_gradients, num_examples, flops, perf_counter() - began)
         return gradient
+
+    def loss(self, at: Model, purpose: str) -> float:
+        """Return the mean loss of one batch, by a forward pass in evaluation mode, so that statistics do not change."""
+        trainer, began = self._trainer, perf_counter()
+        network = trainer.network
+        network.load(at)
+        network.module.eval()
+        index = next(self._batches(self.rng(purpose), trainer.local.batch, 1, 1), self._index)
+        augment = self.augmentation(purpose) if trainer.is_augmented else None
+        with torch.inference_mode(), trainer.precision():
+            inputs, labels = trainer.batch(index, augment)
+            loss = float(trainer.loss(network.module(inputs), labels))
+        self.work += Work(0, len(index), 0, 0, len(index) * trainer.forward_flops, perf_counter() - began)
+        return loss
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         """Evaluate a model on this client's examples of a split."""

@@ -185,6 +185,9 @@ class _Short(LocalTrainer):
         short = replace(plan, num_batches=min(plan.num_batches or _STEPS, _STEPS))
         return self._inner.gradient(at, names, short, purpose)
 
+    def loss(self, at: Model, purpose: str) -> float:
+        return self._inner.loss(at, purpose)
+
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         return self._inner.evaluate(model, split)
 

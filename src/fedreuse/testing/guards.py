@@ -241,7 +241,7 @@ class MirroredLink(AroundLink):
 
 
 class NothingElse:
-    """A trainer that refuses gradients, corrections and numbers of steps that a method's needs do not declare."""
+    """A trainer that refuses abilities, such as gradients, that a method's needs do not declare."""
 
     def __init__(self, inner: LocalTrainer, needs: Needs) -> None:
         """Wrap `inner`."""
@@ -268,6 +268,11 @@ class NothingElse:
         """Return a gradient; fail if gradients are not declared."""
         self._check("gradients", True)
         return self._inner.gradient(at, names, plan, purpose)
+
+    def loss(self, at: Model, purpose: str) -> float:
+        """Return a loss; fail if losses are not declared."""
+        self._check("losses", True)
+        return self._inner.loss(at, purpose)
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         """Delegate to the inner trainer."""

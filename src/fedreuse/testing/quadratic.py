@@ -252,6 +252,15 @@ class QuadraticTrainer:
         at_ = {spec.name: slice(start, start + spec.size) for spec, start in zip(schema, schema.offsets, strict=False)}
         return Tensors(part, np.concatenate([total[at_[spec.name]] for spec in part]))
 
+    def loss(self, at: Model, purpose: str) -> float:
+        """Return F_i + noise z' (w - b_i), whose gradient is that of training with the stream of `purpose`."""
+        away = at.weights.values - self._federation.optima[self.client]
+        loss = 0.5 * float(np.sum(self._federation.curvatures[self.client] * away * away))
+        if noise := self._federation.training.noise:
+            loss += noise * float(np.sum(self.rng(purpose).standard_normal(len(away)) * away))
+        self.work += Work(0, 1, 0, 0, away.size, 0.0)
+        return float("nan") if (self._round, self.client) in self._federation.poisoned else loss
+
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         """Evaluate the client's own objective, once per example; the score falls from 1 to 0 as the loss grows.
 

@@ -25,7 +25,7 @@ SMALL = ModelSchema(
 def test_a_small_schema_by_hand() -> None:
     # rows 10 + 1 + 1; three tensors, 32 coordinates of 4, 4 and 8 bytes: 132
     # fewer rows than parcels of one group, so that these are the longest list
-    entries, header = 256 + 1024, 4096 + 16 * 1280 + 128 * 3 + 1024 * (32 + 8 * 3)
+    entries, header = 256 + 1024, 4096 + 16 * 1280 + 128 * 3 + 1024 * (32 + 8 * 3) + 132
     parcel = 132 + 5 * 32 + 8448 * 3
     assert limits_of(SMALL) == Limits(entries, header, 27 + header + 8 * 2 * parcel)
     assert len(Envelope("", 0, 0).to_bytes()) - len(Envelope("", 0, 0).header) == FRAME_BYTES

@@ -118,7 +118,7 @@ class Envelope:
         if not isinstance(kind, str) or not isinstance(values, dict) or not isinstance(keep, bool):
             raise WireError("malformed header: kind, values or keep of a wrong type")
         if not is_values(values):
-            raise WireError("malformed header: a value that is no number, bool, string or tuple of these")
+            raise WireError("malformed header: a value that is no number, bool, string, bytes or tuple")
         reader = _Reader(arrays)
         parcels = {
             group: read_parcel(entry, schema.of_group(group), reader.take) for group, entry in named_groups(groups)

@@ -50,8 +50,8 @@ def named_groups(groups: object) -> tuple[tuple[str, Any], ...]:
 
 
 def is_values(values: Mapping[Any, Any]) -> bool:
-    """Return whether all keys are strings and all values are numbers, bools, strings or tuples of these."""
-    return all(isinstance(name, str) and _is_value(value) for name, value in values.items())
+    """Return whether all keys are strings and all values are bytes, numbers, bools, strings or tuples of these."""
+    return all(isinstance(name, str) and (type(value) is bytes or _is_value(value)) for name, value in values.items())
 
 
 def _is_value(value: object, depth: int = 0) -> bool:
@@ -94,7 +94,7 @@ def _read_single(entry: object, schema: Schema, take: Take) -> tuple[Parcel, tup
         raise WireError("malformed header: modes or counts of a wrong type")
     if len(modes) != len(schema):
         raise WireError(f"{len(modes)} tensors in the message, but {len(schema)} in the schema")
-    if not isinstance(notes, dict) or not is_values(notes):
+    if not isinstance(notes, dict) or not is_values(notes) or bytes in map(type, notes.values()):
         raise WireError("malformed header: notes of a wrong type")
     left = iter(counts)
     blocks = tuple(_read_block(spec, code, left, notes, take) for spec, code in zip(schema, modes, strict=True))

@@ -4,6 +4,7 @@ longest list     256 + rows of all tensors, or 1024        a method may name row
                                                            a link may send a thousand parcels in one
 header           4096 + 16 per entry + 128 per tensor      modes and counts of all groups, values, notes
                  + 1024 parcels of 32 + 8 per tensor       broadcasts that a client missed
+                 + dense bytes                             values that are numbers
 one parcel       dense bytes + 5 per coordinate            pairs: 4 for the position; rows: marks
                  + 8448 per tensor                         a grid's table of code lengths, scales, lengths
 a message        frame, header, and 8 groups of 2 parcels
@@ -44,5 +45,6 @@ def limits_of(schema: ModelSchema) -> Limits:
     """Return the limits of a schema; a transport may refuse longer messages before it reads them."""
     entries = 256 + max(schema.num_rows, MAX_PARCELS)
     header = 4096 + 16 * entries + 128 * schema.num_tensors + MAX_PARCELS * (32 + 8 * schema.num_tensors)
+    header += schema.dense_bytes
     parcel = schema.dense_bytes + 5 * schema.size + 8448 * schema.num_tensors
     return Limits(entries, header, FRAME_BYTES + header + MAX_GROUPS * _LONG_PARCELS * parcel)

@@ -47,6 +47,11 @@ class OwnTraining:
 
     def check(self, name: str, needs: Needs) -> None:
         """Raise ConfigError for a method that needs more than this app gives."""
+        if needs.losses:
+            raise ConfigError(
+                f"method {name} needs losses at given models, which a train function does not compute; choose a method "
+                "that needs only the trained model, or deploy it as an app of fedreuse: fedreuse deploy CONFIG"
+            )
         if needs.gradients and (self.network is None or self.loss is None):
             raise ConfigError(
                 f"method {name} needs gradients, but the train function is decorated without network and loss; write "
@@ -126,6 +131,11 @@ class AppTrainer:
         )
         self.work += Work(0, 0, num_batches, 0, 0, perf_counter() - began)
         return from_arrays(self.schema.weights.subset(names), gradients)
+
+    def loss(self, at: Model, purpose: str) -> float:
+        """Raise RunError: the app's train function computes no losses of given batches."""
+        del at, purpose
+        raise RunError(f"method {self._agreement.recipe.name} computes losses of given batches, which no app offers")
 
     def evaluate(self, model: Model, split: SplitName = "validation") -> Metrics:
         """Raise RunError: Flower's own messages evaluate an existing app."""

@@ -78,7 +78,7 @@ def play_steps(turn: Turn, config: RunConfig, is_tuned: bool) -> None:
 def _tuned_step(config: RunConfig) -> Iterator[None]:
     loop = BareLoop(config)
     network = loop.network
-    step = config.local.optimizer.stepper(network.vector, config.local.optimizer.lr)
+    step = config.local.optimizer.stepper_of(network, config.local.optimizer.lr)
     network.module.train()
     for images, labels in _batches(loop):
         network.gradient.zero_()

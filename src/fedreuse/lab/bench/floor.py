@@ -56,7 +56,7 @@ class BareLoop:
         network, local, seed = self.network, self.config.local, self.config.seed
         network.load(start)
         network.module.train()
-        step = local.optimizer.stepper(network.vector, local.optimizer.lr)
+        step = local.optimizer.stepper_of(network, local.optimizer.lr)
         index = self.clients.of(client)
         shuffle = stream(seed, "batches", round_number, client)
         augment = stream(seed, "augment batches", round_number, client)

@@ -138,6 +138,9 @@ class _Generated:
     def gradient(self, *_: Any) -> Tensors:
         raise RunError("generated clients have no gradients: their gate uses no scores")
 
+    def loss(self, *_: Any) -> float:
+        raise RunError("generated clients have no examples, so no losses")
+
     def evaluate(self, *_: Any) -> Metrics:
         return _no_evaluation()
 

@@ -81,7 +81,7 @@ def _steps(batch: int) -> dict[str, Callable[[], None]]:
     def flat(module: nn.Module) -> Callable[[], None]:
         network = FlatNetwork(module)
         inputs = images.contiguous(memory_format=torch.channels_last)
-        update = rule.stepper(network.vector, rule.lr)
+        update = rule.stepper_of(network, rule.lr)
 
         def step() -> None:
             network.gradient.zero_()
