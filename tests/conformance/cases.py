@@ -81,6 +81,8 @@ CASES = [
     Case("evofed", {"population": 4, "block": 5, "lr": 0.5}, says=COUNTED),
     Case("evofed", {"population": 20, "block": 12, "lr": 0.1}, says=COUNTED),
     Case("decomfl", {"steps": 2, "directions": 3, "lr": 0.01}, says=COUNTED),
+    Case("fedpm"),
+    Case("fedpm", {"send": "flips", "keep": 0.5}, downlink=PACKED_DENSE),
     Case("fedkseed", {"seeds": 6, "steps": 3, "lr": 0.01}, says=("train down buffers counters", "update up")),
     Case("ditto", {"pull": 0.5}),
     Case("ditto", {"pull": 0.5}, uplink=TOP_K, buffers="as_weights"),

@@ -5,7 +5,7 @@ s_i      = local training from s
 m_i      = 1 where u_i < sigmoid(s_i), else 0      u_i: uniform, drawn from `basis` at both ends; m_i is sent
 ones     = keep ones + sum_R m_i
 count    = keep count + |R|
-s        = logit of ones / count, limited to [limit, 1 - limit]
+s        = logit of ones / count, limited to [limit, 1 - limit], rounded to eighths, which code in two bytes or less
 
 send: flips (as in DeltaMask, Tsouvalas et al., 2024) sends where m_i differs from 1[u_i < theta], which is rare.
 """
@@ -136,7 +136,7 @@ class FedPmServer(ServerHalf[FedPmState]):
                 sent = np.abs(config.drawn(before.weights.values, cohort.round_number, client) - sent)
             ones = ones + sent
         chance = np.clip(ones / ones.dtype.type(count), config.limit, 1 - config.limit)
-        scores = np.log(chance / (1 - chance)).astype(before.weights.values.dtype)
+        scores = (np.rint(8 * np.log(chance / (1 - chance))) / 8).astype(before.weights.values.dtype)
         moved, num_kept = moved_buffers(before, replies, cohort)
         schema = before.weights.schema
         model = Model(Tensors(schema, scores), moved.buffers, moved.counters)

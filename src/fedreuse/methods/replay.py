@@ -127,7 +127,7 @@ class ReplayServer(ServerHalf[ReplayState]):
         return Message("train", groups, values, answers=(Answer("update", parts, {COORDINATES: numbers}),))
 
     def _shortened(self, path: IntMap[np.ndarray], model: Model) -> IntMap[np.ndarray]:
-        """Return the path without its first steps, which nobody is sent because the model is shorter."""
+        """Return the path without its first steps, which are never sent because the model is shorter."""
         while _is_longer(list(path.values()), model):
             path = path.without([next(iter(path))])
         return path

@@ -19,10 +19,10 @@ __all__ = ["Square"]
 @networks.register("square")
 @dataclass(frozen=True)
 class Square(Network):
-    """Fed-SB (Singhal et al., 2025): y = W x + alpha B R A x with frozen W, A and B; only R (rank x rank) is trained.
+    """Fed-SB (Singhal et al., 2025): y = W x + alpha B R A x with W, A and B frozen; R (rank x rank) is trained.
 
-    B and A are the leading singular vectors of W, so the mean of the clients' R is the exact mean of their adapters, and
-    a layer costs rank^2 numbers whatever its size. R starts at 0.
+    B and A are the leading singular vectors of W. The mean of the clients' R is the exact mean of their adapters, and a
+    layer costs rank^2 numbers whatever its size. R starts at 0.
 
     Args:
         of: The network, such as `transformer`, or one's own.
