@@ -15,7 +15,7 @@ from tests.references.fedpm import fedpm
 
 
 def test_a_round_by_hand() -> None:
-    # one client: the mean of masks is its mask, so a score is logit(0.98) = 3.8918, 31 eighths, where u < sigmoid(0.9 w)
+    # one client: the mean of masks is its mask, so a score is logit(0.98) = 3.89, 31 eighths, where u < sigmoid(0.9 w)
     session = one_bowl().play(build("fedpm"), 1, Setting(cohort=1))
     before, after = (model.weights.values for model in session.models)
     draws = stream(0, "mask", 1, 0).random(12)

@@ -50,8 +50,12 @@ def named_groups(groups: object) -> tuple[tuple[str, Any], ...]:
 
 
 def is_values(values: Mapping[Any, Any]) -> bool:
-    """Return whether all keys are strings and all values are bytes, numbers, bools, strings or tuples of these."""
-    return all(isinstance(name, str) and (type(value) is bytes or _is_value(value)) for name, value in values.items())
+    """Return whether all keys are strings and all values are numbers, bools, strings, tuples, or bytes of numbers."""
+    return all(isinstance(name, str) and (_is_value(value) or _is_numbers(value)) for name, value in values.items())
+
+
+def _is_numbers(value: object) -> bool:
+    return type(value) is bytes and len(value) % 4 == 0
 
 
 def _is_value(value: object, depth: int = 0) -> bool:
