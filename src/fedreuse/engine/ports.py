@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -290,7 +291,7 @@ class ServerPort:
         for name, value in envelope.values.items():
             if isinstance(value, bytes):
                 numbers = unpack_numbers(value)
-                self._check_numbers(client, f"value {name}", numbers, lambda numbers=numbers: _norm(numbers))
+                self._check_numbers(client, f"value {name}", numbers, partial(_square, numbers))
         groups, uplink = {}, dict(contact.uplink)
         for group, parcel in envelope.parcels.items():
             link = self._method.uplink.get(group, _DENSE)
@@ -299,8 +300,8 @@ class ServerPort:
             groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
             groups[group] = tensors = spooled(groups[group])
             if group != BITS:
-                norm = None if group in BUFFER_GROUPS else lambda tensors=tensors: sqrt(dot(tensors, tensors))
-                self._check_numbers(client, f"group {group}", tensors.values, norm)
+                square = None if group in BUFFER_GROUPS else partial(dot, tensors, tensors)
+                self._check_numbers(client, f"group {group}", tensors.values, square)
             if answer is not None and groups[group].schema is not answer.groups[group]:
                 _check_tensors(group, groups[group], answer.groups[group])
             if after is not None:
@@ -314,7 +315,7 @@ class ServerPort:
             self._kept[client] = asked.held
         return Message(envelope.kind, groups, envelope.values, lag=asked.lag)
 
-    def _check_numbers(self, client: int, what: str, values: np.ndarray, norm_of: Callable[[], float] | None) -> None:
+    def _check_numbers(self, client: int, what: str, values: np.ndarray, square: Callable[[], float] | None) -> None:
         limit, largest = self._method.max_norm, _largest(values)
         if not isfinite(largest):
             self.diverged[client] = f"{what} holds infinite or undefined numbers"
@@ -322,7 +323,7 @@ class ServerPort:
         if largest > _LARGEST:
             self.diverged[client] = f"{what} holds {largest:.6g}, above the limit of {_LARGEST:.6g}"
             raise WireError(self.diverged[client])
-        if limit is not None and norm_of is not None and (norm := norm_of()) > limit:
+        if limit is not None and square is not None and (norm := square() ** 0.5) > limit:
             self.diverged[client] = f"{what} has norm {norm:.6g}, above max_norm {limit:g}"
             raise WireError(self.diverged[client])
 
@@ -366,8 +367,8 @@ def _has_form(value: object, form: type | Numbers) -> bool:
     return form.fits(value) if isinstance(form, Numbers) else isinstance(value, form)
 
 
-def _norm(values: np.ndarray) -> float:
-    return sqrt(float(np.sum(values.astype(np.float64) ** 2)))
+def _square(values: np.ndarray) -> float:
+    return float(np.sum(values.astype(np.float64) ** 2))
 
 
 def _largest(values: np.ndarray) -> float:
