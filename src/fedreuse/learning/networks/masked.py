@@ -52,7 +52,7 @@ class Masked(Network):
             weight = getattr(layer, name)
             values = weight.data.sign() * (2 / weight[0].numel()) ** 0.5
             parametrize.register_parametrization(layer, name, _Draw(values), unsafe=True)
-            scores = layer.parametrizations[name].original
+            scores = layer.get_parameter(f"parametrizations.{name}.original")
             scores.data = torch.zeros_like(values)
             scores.requires_grad_(True)
         return module
@@ -60,6 +60,8 @@ class Masked(Network):
 
 class _Draw(nn.Module):
     """Weights times a mask, drawn from scores."""
+
+    fixed: torch.Tensor
 
     def __init__(self, values: torch.Tensor) -> None:
         super().__init__()
