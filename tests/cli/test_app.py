@@ -36,6 +36,7 @@ COMMANDS = [
     "init",
     "list",
     "new-method",
+    "replay",
     "report",
     "run",
     "schema",

@@ -24,7 +24,7 @@ __all__ = ["PANELS", "RUN_FAILED", "Allow", "AsJson", "app", "main", "on_interru
 
 PANELS = {
     "Start": ("try", "demo", "init", "configs", "docs", "schema", "new-method", "doctor"),
-    "Run": ("run", "watch", "show", "clean", "unseal"),
+    "Run": ("run", "watch", "show", "replay", "clean", "unseal"),
     "Compare": ("compare", "tune", "report", "serve", "figure", "audit", "list", "describe", "sizes"),
     "Deploy": ("deploy", "authority", "superlink", "supernode", "health"),
     "Data": ("data", "export"),

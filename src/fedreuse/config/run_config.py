@@ -38,7 +38,16 @@ if TYPE_CHECKING:
 
     from fedreuse.core.schema import ModelSchema
 
-__all__ = ["Rounds", "RunConfig", "load", "read_overrides", "read_yaml", "with_changes", "with_overrides"]
+__all__ = [
+    "Rounds",
+    "RunConfig",
+    "load",
+    "read_overrides",
+    "read_yaml",
+    "require_clock",
+    "with_changes",
+    "with_overrides",
+]
 
 
 @dataclass(frozen=True)
@@ -205,13 +214,8 @@ class RunConfig:
         needs.check(name, self.rounds.cohort, self.task.clients, self.accept_approximation)
 
     def _check_asynchronous(self) -> None:
-        """Check that an asynchronous method has a clock, and that nothing waits for a cohort."""
+        """Check that nothing of an asynchronous method waits for a cohort."""
         name = methods.name_of(self.method)
-        if self.devices is None:
-            raise ConfigError(
-                f"method {name} is asynchronous and needs simulated time, but there are no devices; add for example "
-                "devices: {name: profile, up: {low: 0.5mbit, high: 10mbit}, down: 20mbit}"
-            )
         if self.rounds.wait_for is not None:
             raise ConfigError(
                 f"rounds.wait_for is {self.rounds.wait_for}, but method {name} is asynchronous and waits for its own "
@@ -311,6 +315,20 @@ class RunConfig:
         plain = self.to_plain()
         parts = [plain["method"]["name"], plain["task"]["name"], f"s{self.seed}", self.run_id]
         return "-".join(str(word).replace(":", ".") for word in parts)
+
+
+def require_clock(config: RunConfig) -> None:
+    """Check that an asynchronous method that is simulated has simulated time.
+
+    Raises:
+        ConfigError: If there are no devices.
+    """
+    if config.method.needs.asynchronous and config.devices is None:
+        raise ConfigError(
+            f"method {methods.name_of(config.method)} is asynchronous and needs simulated time, but there are no "
+            "devices; add for example devices: {name: profile, up: {low: 0.5mbit, high: 10mbit}, down: 20mbit}, or run "
+            "it on nodes (`fedreuse deploy`)"
+        )
 
 
 def load(

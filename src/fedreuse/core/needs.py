@@ -42,7 +42,7 @@ class Needs:
 
     @property
     def asynchronous(self) -> bool:
-        """True if requests stay under way from round to round, which needs simulated time."""
+        """True if requests stay under way from round to round, which needs an order of arrival."""
         return self.buffer > 0
 
     def check(self, name: str, cohort: int, clients: int, accept_approximation: bool) -> None:

@@ -187,17 +187,24 @@ class ServerPort:
         )
         self.flights = self.flights.with_({client: flight})
 
-    def land(self, client: int) -> Reply | None:
-        """Return the reply of a client's request under way, ready for `unpack`; None if it is lost."""
+    def land(self, client: int, arrived: Reply | None = None) -> Reply | None:
+        """Return the reply of a client's request under way, ready for `unpack`; None if it is lost.
+
+        Args:
+            client: The client.
+            arrived: The reply, if it was not known when its request departed.
+        """
         flight = self.flights[client]
         self.flights = self.flights.without([client])
         self._asked.add(client)
-        if flight.reply is None:
+        if flight.reply is None and arrived is None:
             return None
         answers = tuple(Answer.from_plain(plain, self._schema) for plain in flight.answers)
         self._tentative[client] = _Asked(
             flight.downlink, flight.values, flight.held, False, answers, flight.round_number, flight.exchange
         )
+        if flight.reply is None:
+            return arrived
         envelope = Envelope.from_bytes(flight.reply.tobytes(), self._schema)
         return Reply(client, envelope, Work(*flight.work))  # type: ignore[arg-type]  # numbers as they were stored
 

@@ -11,7 +11,7 @@ from fedreuse.core.errors import RunError
 from fedreuse.core.message import LOST, Message
 from fedreuse.core.model import BUFFER_GROUPS
 from fedreuse.core.tensors import dot
-from fedreuse.engine.executors.executor import TooFewReplies
+from fedreuse.engine.executors.executor import OpenExecutor, TooFewReplies
 from fedreuse.engine.ports import ServerPort
 
 if TYPE_CHECKING:
@@ -125,9 +125,12 @@ def next_arrival(
 ) -> tuple[dict[int, Message], dict[int, str]]:
     """Send requests, and return the first arrival among all that are under way; nothing if there is none.
 
-    Clients compute their replies at once, because a reply does not depend on what happens until it arrives. Its bytes
-    count in the round of its arrival.
+    In simulated time clients compute their replies at once, because a reply does not depend on what happens until it
+    arrives; the clock decides the order. An open executor waits for real arrivals. Bytes of a reply count in the round
+    of its arrival.
     """
+    if clock is None and isinstance(executor, OpenExecutor):
+        return _next_real_arrival(port, requests, executor, ledger)
     if clock is None:
         raise RunError("an asynchronous method needs simulated time; add devices to the configuration")
     _send(port, requests, executor, ledger, clock)
@@ -136,7 +139,29 @@ def next_arrival(
     # clients break ties, so that the order never depends on the executor
     arrives, client = min((flight.arrives, client) for client, flight in port.flights.items())
     port.now = max(port.now, arrives)
-    reply = port.land(client)
+    return _absorb(port, client, port.land(client), ledger)
+
+
+def _next_real_arrival(
+    port: ServerPort, requests: Requests, executor: OpenExecutor, ledger: Ledger
+) -> tuple[dict[int, Message], dict[int, str]]:
+    _check_idle(port, requests)
+    if requests:
+        outgoing = port.pack(requests)
+        executor.post(outgoing)
+        for client in outgoing:
+            port.depart(client, port.now, None)
+        ledger.note(outgoing, [], {})
+    if not port.flights:
+        return {}, {}
+    client, reply = executor.next_reply({client: flight.exchange for client, flight in port.flights.items()})
+    return _absorb(port, client, port.land(client, reply), ledger)
+
+
+def _absorb(
+    port: ServerPort, client: int, reply: Reply | None, ledger: Ledger
+) -> tuple[dict[int, Message], dict[int, str]]:
+    """Return the message of a reply that landed."""
     if reply is None:
         return {client: Message(LOST)}, {}
     messages, refused = port.unpack({client: reply.envelope})
@@ -144,11 +169,15 @@ def next_arrival(
     return messages or {client: Message(LOST)}, refused
 
 
-def _send(port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger, clock: Clock) -> None:
-    """Put requests under way."""
+def _check_idle(port: ServerPort, requests: Requests) -> None:
     busy = sorted(requests.keys() & port.flights.keys())
     if busy:
         raise RunError(f"client {busy[0]} got a second request while one is under way; this is a bug of the method")
+
+
+def _send(port: ServerPort, requests: Requests, executor: Executor, ledger: Ledger, clock: Clock) -> None:
+    """Put requests under way."""
+    _check_idle(port, requests)
     outgoing = port.pack(requests) if requests else {}
     replies = {reply.client: reply for reply in _delivered(executor, outgoing, ledger, port)}
     late = []

@@ -103,7 +103,8 @@ class AsynchronousServer(SteppingServer[S]):
 class Buffered(MethodConfig):
     """FedAvg without a barrier: the server steps after every `buffer` replies, however old they are.
 
-    `rounds.cohort` is the number of clients that work at the same time; a round is one step. Needs `devices`.
+    `rounds.cohort` is the number of clients that work at the same time; a round is one step. Simulations need
+    `devices`.
 
     Args:
         buffer: Replies of one step, at least 1 and at most `rounds.cohort`.

@@ -42,7 +42,8 @@ __all__ = ["Ca2fl", "Ca2flServer"]
 class Ca2fl(MethodConfig):
     """CA2FL: FedBuff whose buffer corrects the mean of every client's last update.
 
-    `rounds.cohort` is the number of clients that train at the same time; a round is one step. Needs `devices`.
+    `rounds.cohort` is the number of clients that train at the same time; a round is one step. Simulations need
+    `devices`.
 
     Args:
         buffer: Number K of replies per step, at least 1 and at most `rounds.cohort`.

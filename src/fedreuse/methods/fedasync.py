@@ -38,7 +38,8 @@ _REFUSED = "it mixes one reply at a time into the model"
 class FedAsync(MethodConfig):
     """FedAsync: each reply moves the model towards the model that its client trained.
 
-    `rounds.cohort` is the number of clients that train at the same time; a round is one reply. Needs `devices`.
+    `rounds.cohort` is the number of clients that train at the same time; a round is one reply. Simulations need
+    `devices`.
 
     Args:
         alpha: Weight of a reply without staleness, in (0, 1].

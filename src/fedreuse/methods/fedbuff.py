@@ -17,7 +17,8 @@ __all__ = ["FedBuff"]
 class FedBuff(Alias):
     """FedBuff: the server adds the mean of every K updates, each discounted by its staleness.
 
-    `rounds.cohort` is the number of clients that train at the same time; a round is one step. Needs `devices`.
+    `rounds.cohort` is the number of clients that train at the same time; a round is one step. Simulations need
+    `devices`.
 
     Args:
         buffer: Number K of replies per step, at least 1 and at most `rounds.cohort`.

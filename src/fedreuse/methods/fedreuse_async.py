@@ -43,7 +43,8 @@ __all__ = ["FedReuseAsync", "FedReuseAsyncServer", "FedReuseAsyncState"]
 class FedReuseAsync(MethodConfig):
     """Asynchronous DG-FedReuse: clients at work are covered by their cached updates, decayed by age.
 
-    `rounds.cohort` is the number of clients that train at the same time; a round is one step. Needs `devices`.
+    `rounds.cohort` is the number of clients that train at the same time; a round is one step. Simulations need
+    `devices`.
 
     Args:
         buffer: Replies of one step, at least 1 and at most `rounds.cohort`.

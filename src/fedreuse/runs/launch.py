@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from fedreuse.config.run_config import RunConfig, load
+from fedreuse.config.run_config import RunConfig, load, require_clock
 from fedreuse.core.bounded import read_json
 from fedreuse.core.errors import ConfigError, RunError
 from fedreuse.core.events import Failed, Started
 from fedreuse.core.listener import Listener, Listeners
 from fedreuse.core.listener import listeners as named_listeners
+from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.schedule import load_or_freeze
 from fedreuse.learning.at_home import at_server, is_at_home
 from fedreuse.robustness.bounds import UNPROTECTED, is_unprotected
@@ -132,10 +133,8 @@ def storing(directory: RunDirectory) -> Iterator[None]:
 def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfig | None) -> Iterator[LiveRun]:
     """Do every step before the first round; the executor is stopped at the end."""
     _check_seal(config, elsewhere)
-    if elsewhere is not None and config.method.needs.asynchronous:
-        raise ConfigError(
-            "asynchronous methods run in simulated time only, not on nodes; use `fedreuse run`, or a synchronous method"
-        )
+    if config.method.needs.asynchronous:
+        _check_pace(config, elsewhere)
     federation = assemble(config, _at_home(config, directory, elsewhere))
     _check_validation(federation)
     secret = secret_of(config, directory, elsewhere is not None)
@@ -161,6 +160,17 @@ def _check_seal(config: RunConfig, elsewhere: ExecutorConfig | None) -> None:
         raise ConfigError(
             "test: sealed and keep.model: best need examples at the server after the run, but task.name is at_home; "
             "use test: open (nodes test the last model, once) and keep.model: last"
+        )
+
+
+def _check_pace(config: RunConfig, elsewhere: ExecutorConfig | None) -> None:
+    """Check that replies to an asynchronous method have an order of arrival: a simulated one, or a real one."""
+    if elsewhere is None:
+        require_clock(config)
+    elif not isinstance(config.faults, NoFaults):
+        raise ConfigError(
+            "faults are simulated, but an asynchronous method on nodes meets real ones; drop faults, or use "
+            "`fedreuse run` with devices"
         )
 
 

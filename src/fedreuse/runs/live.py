@@ -76,6 +76,8 @@ class LiveRun:
             elsewhere: Executor of clients on other machines, in place of the configured one. It then also evaluates;
                 otherwise evaluations run in this process, without faults.
         """
+        if elsewhere is not None and self.federation.method.server.is_asynchronous:
+            self._clock = None  # replies arrive in real time
         site = self.federation.site(self.store, self.directory.log)
         with closing((elsewhere or self._config.executor).start(site)) as executor, long_lived():
             self._executor, self.ledger.meter = executor, executor.meter

@@ -15,6 +15,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from fedreuse.accounting.dense import dense_reference
+from fedreuse.config.run_config import require_clock
 from fedreuse.core.cohort import Cohort
 from fedreuse.engine.schedule import Schedule
 from fedreuse.runs.federation import assemble
@@ -140,6 +141,7 @@ def predict(config: RunConfig) -> Prediction:
         >>> cost.visits, round(cost.share, 2)
         (80, 1.0)
     """
+    require_clock(config)
     federation = assemble(config)
     rounds = config.rounds
     schedule = Schedule.draw(config.task.clients, rounds.count, rounds.cohort, rounds.availability, config.seed)

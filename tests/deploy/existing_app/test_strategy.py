@@ -208,7 +208,7 @@ def test_what_no_existing_app_can_do_is_refused_by_name(method: str, reason: str
 
 @pytest.mark.parametrize("method", ["fedbuff", {"name": "lean", "budget": 0.9, "buffer": 2}])
 def test_asynchronous_methods_are_refused_by_name(method: object) -> None:
-    with pytest.raises(ConfigError, match=r"^method (fedbuff|lean) is asynchronous, which is simulated only"):
+    with pytest.raises(ConfigError, match=r"^method (fedbuff|lean) is asynchronous, but an app waits"):
         plain_strategy(method)
 
 

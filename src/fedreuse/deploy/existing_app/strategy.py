@@ -230,6 +230,6 @@ def _check(recipe: Recipe) -> None:
     if recipe.method.needs.steps:
         raise ConfigError(f"method {name} sets the number of local steps, which the app decides here; {way_out}")
     if recipe.method.needs.asynchronous:
-        raise ConfigError(f"method {name} is asynchronous, which is simulated only; take lean without a buffer")
+        raise ConfigError(f"method {name} is asynchronous, but an app waits for its cohorts; {way_out}")
     if recipe.method.is_personal:
         raise ConfigError(f"method {name} keeps models at clients that Flower's evaluation never sees; {way_out}")

@@ -20,6 +20,7 @@ from fedreuse.core.files import write_whole
 from fedreuse.deploy.flower.frame import Frame, work_of
 from fedreuse.deploy.flower.hello import Hello
 from fedreuse.deploy.flower.identity import KeyRoster
+from fedreuse.deploy.flower.mailbox import Mailbox
 from fedreuse.deploy.flower.message import content_of, open_reply
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.flower.post import collect
@@ -117,6 +118,7 @@ class GridExecutor(RunExecutor):
         }
         self._roster = Roster(facts.get, site.warn)
         self._hello = clients.hello(self._roster)
+        self._mailbox = Mailbox(self._grid, self._hello, self._written, clients.options.timeout_seconds, site.warn)
 
     @property
     def meter(self) -> MeterReader | None:
@@ -142,12 +144,31 @@ class GridExecutor(RunExecutor):
         arrived = []
         for client, message in self._ask(exchange):
             try:
-                arrived.append(exchange.reply(client, *self._read(message, client, requests[client])))
+                arrived.append(
+                    exchange.reply(client, *self._read(message, client, requests[client], self._roster.nodes[client]))
+                )
             except Exception as error:  # any error refuses this reply only
                 self._log(f"round {exchange.round_number}: reply of client {client} refused: {refusal(error)}")
         if is_training:
             self._check_number(arrived, len(requests))
         yield from arrived
+
+    def post(self, requests: Mapping[int, Envelope]) -> None:
+        """Send requests without waiting for replies, for an asynchronous method."""
+        self._mailbox.post(requests)
+
+    def next_reply(self, under_way: Mapping[int, int]) -> tuple[int, Reply | None]:
+        """Wait for the next reply; None for one that is lost or refused."""
+        arrived = self._mailbox.next(under_way)
+        if arrived.reply is None or arrived.request is None:
+            return arrived.client, None
+        try:
+            read = self._read(arrived.reply, arrived.client, arrived.request, arrived.node)
+            return arrived.client, Reply(arrived.client, *read)
+        except Exception as error:  # any error refuses this reply only
+            number = arrived.request.round_number
+            self._log(f"round {number}: reply of client {arrived.client} refused: {refusal(error)}")
+            return arrived.client, None
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """Evaluate the model on the server's validation examples."""
@@ -187,16 +208,7 @@ class GridExecutor(RunExecutor):
         nodes = {client: node for client, node in self._roster.nodes.items() if client in requests}
         for client in sorted(requests.keys() - nodes.keys()):
             self._log(f"round {number}: client {client} is not connected")
-        messages = [
-            Message(
-                content_of(Frame(self.instance, body=requests[client].to_bytes())),
-                nodes[client],
-                "train",
-                ttl=self._options.timeout_seconds,
-                group_id=str(number),
-            )
-            for client in sorted(nodes)
-        ]
+        messages = [self._written(requests[client], nodes[client]) for client in sorted(nodes)]
         client_at = {node: client for client, node in nodes.items()}
         answered = set()
         for node, reply in collect(self._grid, messages, self._options.timeout_seconds):
@@ -206,9 +218,15 @@ class GridExecutor(RunExecutor):
             waited = self._options.timeout_seconds
             self._log(f"round {number}: client {client} did not answer within {waited:g} s")
 
-    def _read(self, message: Message, client: int, request: Envelope) -> tuple[Envelope, Work]:
-        """Return envelope and work of a reply; raise WireError if run, client, exchange or size are wrong."""
-        frame = open_reply(message, self._roster.nodes[client])
+    def _written(self, request: Envelope, node: int) -> Message:
+        """Return a request to a node as a message."""
+        content = content_of(Frame(self.instance, body=request.to_bytes()))
+        ttl, group = self._options.timeout_seconds, str(request.round_number)
+        return Message(content, node, "train", ttl=ttl, group_id=group)
+
+    def _read(self, message: Message, client: int, request: Envelope, node: int) -> tuple[Envelope, Work]:
+        """Return envelope and work of a reply; raise WireError if run, client, exchange, node or size are wrong."""
+        frame = open_reply(message, node)
         if len(frame.body) > self._max_bytes:
             raise WireError(f"{len(frame.body):,} bytes, but at most {self._max_bytes:,} are accepted")
         if frame.run != self.instance:

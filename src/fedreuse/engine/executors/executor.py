@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -31,6 +31,7 @@ __all__ = [
     "Executor",
     "ExecutorConfig",
     "ExecutorWrapper",
+    "OpenExecutor",
     "Reply",
     "RunExecutor",
     "Site",
@@ -141,6 +142,24 @@ class RunExecutor(Executor, Protocol):
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """Evaluate a model on the run's validation examples."""
+        ...
+
+
+@runtime_checkable
+class OpenExecutor(Protocol):
+    """An executor that delivers requests without waiting for replies, for asynchronous methods in real time."""
+
+    def post(self, requests: Mapping[int, Envelope]) -> None:
+        """Send requests; no client has two under way."""
+        ...
+
+    def next_reply(self, under_way: Mapping[int, int]) -> tuple[int, Reply | None]:
+        """Wait for the next arrival, and return its client and reply; None: the reply is lost.
+
+        Args:
+            under_way: Exchanges of all requests under way by client, at least one. Requests that an earlier process of
+                the same run sent are lost.
+        """
         ...
 
 

@@ -93,7 +93,7 @@ class Flight:
         round_number: The round in which the request was sent.
         exchange: Its exchange.
         arrives: Simulated second at which the reply arrives, or at which its loss is noticed.
-        reply: The serialized reply; None if it is lost.
+        reply: The serialized reply; None if it is lost or, in real time, not here yet.
         work: The client's computation, by the fields of `Work`.
         downlink: Link states of the server if the reply is absorbed.
         values: Small values of the request.
