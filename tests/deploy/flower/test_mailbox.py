@@ -98,7 +98,7 @@ def test_time_passes_only_while_a_node_is_connected(log: list[str]) -> None:
     mail, post = box(door, log, seconds=1e-9)
     mail.post(requests(0, 1))
     for _ in range(3):
-        mail._expire()  # the timeout is long past, but nobody is there
+        mail._expire()  # the timeout is long past, but no node is connected
     assert not mail._arrived
     door.roster.nodes = {1: 11}
     mail._send()
