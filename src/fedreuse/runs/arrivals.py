@@ -101,8 +101,8 @@ def replay_arrivals(path: str | Path, out: str | Path) -> Replay:
     scores = [{row["round"]: row["validation_score"] for row in directory.metrics()} for directory in (original, again)]
     differing = [number for number, score in scores[0].items() if scores[1].get(number) != score]
     num_lost = sum(end.kind != "reply" for end in ends)
-    digests = [_digest(directory.model()) for directory in (again, original)]
-    return Replay(len(ends), num_lost, *digests, min(differing, default=None))
+    digest, wanted = _digest(again.model()), _digest(original.model())
+    return Replay(len(ends), num_lost, digest, wanted, min(differing, default=None))
 
 
 def ends_of(directory: RunDirectory) -> list[End]:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from fedreuse.core.errors import ConfigError
 from fedreuse.deploy.flower.options import Deployment
 from fedreuse.deploy.local.federation import LocalFederation
 from fedreuse.deploy.local.run import Form, run_local
 from fedreuse.deploy.meter.conditions import Conditions
 from fedreuse.deploy.meter.metered import Metering, metered
+from fedreuse.deploy.meter.transport_meter import TransportMeter
 from fedreuse.runs.launch import run
 from tests.deploy.lines import needs_namespaces
 from tests.tiny import tiny
@@ -52,3 +54,11 @@ def test_a_federation_behind_lossy_lines_gives_the_same_bits_and_more_bytes(tmp_
     assert told["meter"] == "namespace"
     assert told["lost_packets"]["up"] > 0
     assert told["up_bytes (transport)"] > crossed["transport"].up.sum()  # joining and hello belong to no exchange
+
+
+def test_every_node_can_have_its_own_line(tmp_path: Path) -> None:
+    lines = [Conditions.parse(rate) for rate in ("1mbit", "5mbit")]
+    with metered(LocalFederation(tmp_path, 2), Metering("relay", lines, lines)) as meter:
+        assert meter.to_plain()["up"] == "1mbit; 5mbit"
+    with pytest.raises(ConfigError, match=r"^conditions of 3 lines expected, one per node, got 2"):
+        TransportMeter("relay", ("127.0.0.1", 1), 3, tmp_path / "counters", up=lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,11 +19,11 @@ __all__ = ["Metering", "metered"]
 
 @dataclass(frozen=True)
 class Metering:
-    """Kind of meter, and the conditions of every node's line by direction: `up` from the node, `down` to it."""
+    """Kind of meter, and the conditions of all lines, or of each node's line, by direction: `up` is from the node."""
 
     kind: MeterKind = "relay"
-    up: Conditions = FREE
-    down: Conditions = FREE
+    up: Conditions | Sequence[Conditions] = FREE
+    down: Conditions | Sequence[Conditions] = FREE
 
 
 @contextmanager

@@ -36,8 +36,8 @@ class TransportMeter:
         server: tuple[str, int],
         num_nodes: int,
         counters: Path,
-        up: Conditions = FREE,
-        down: Conditions = FREE,
+        up: Conditions | Sequence[Conditions] = FREE,
+        down: Conditions | Sequence[Conditions] = FREE,
     ) -> None:
         """Open a line per node.
 
@@ -46,11 +46,11 @@ class TransportMeter:
             server: Host and port of the server.
             num_nodes: Number of nodes.
             counters: File of the counters, which other processes may read meanwhile.
-            up: Conditions from nodes to the server.
+            up: Conditions from nodes to the server, of all lines or of each.
             down: Conditions from the server to nodes.
 
         Raises:
-            ConfigError: An unknown kind.
+            ConfigError: An unknown kind, or conditions of another number of lines.
         """
         if kind not in ("relay", "namespace"):
             raise ConfigError(f"--meter must be relay or namespace, got {kind!r}")
@@ -59,17 +59,21 @@ class TransportMeter:
             kind = "relay"
             self.notes.append(f"{reason}; a relay counts TCP payload instead")
         self.kind: MeterKind = kind
-        self._conditions: dict[Direction, Conditions] = {"up": up, "down": down}
+        self._conditions: dict[Direction, tuple[Conditions, ...]] = {
+            "up": _of_each(up, num_nodes),
+            "down": _of_each(down, num_nodes),
+        }
+        pairs = list(zip(*self._conditions.values(), strict=True))
         levels = LEVELS if kind == "namespace" else LEVELS[:1]
         self.counters = Counters.create(counters, num_nodes, levels)
         self._relays, self._lines, self._doors = Relays(), list[PacketLine](), list[Relay]()
         try:
             for node in range(num_nodes):
-                self._open(node, server, up, down)
+                self._open(node, server, *pairs[node])
         except OSError:
             self.close()
             raise
-        if kind == "relay" and (up.loss or down.loss):
+        if kind == "relay" and any(line.loss for pair in pairs for line in pair):
             self.notes.append("a relay limits the rate and adds delay, but loses no packets: --loss has no effect")
 
     def address(self, node: int) -> str:
@@ -107,7 +111,9 @@ class TransportMeter:
             for level in self.counters.levels
             for way in _BOTH
         }
-        conditions: dict[str, Any] = {way: str(line) for way, line in self._conditions.items()}
+        conditions: dict[str, Any] = {
+            way: "; ".join(dict.fromkeys(map(str, of_each))) or str(FREE) for way, of_each in self._conditions.items()
+        }
         return {"meter": self.kind, **conditions, "notes": self.notes, "lost_packets": self.num_lost, **counts}
 
     def close(self) -> None:
@@ -130,3 +136,12 @@ class TransportMeter:
 
     def _cable(self, node: int) -> Relay | PacketLine:
         return self._lines[node] if self._lines else self._doors[node]
+
+
+def _of_each(conditions: Conditions | Sequence[Conditions], num_nodes: int) -> tuple[Conditions, ...]:
+    """Return the conditions of every line."""
+    if isinstance(conditions, Conditions):
+        return (conditions,) * num_nodes
+    if len(conditions) != num_nodes:
+        raise ConfigError(f"conditions of {num_nodes} lines expected, one per node, got {len(conditions)}")
+    return tuple(conditions)
