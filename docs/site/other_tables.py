@@ -362,18 +362,25 @@ def wire(name: str) -> list[Table]:
 def apps(name: str) -> list[Table]:
     """Flower apps with their own strategy and with `Lean`, from `python -m benchmarks.flower_apps`."""
     rows: list[Mapping[str, Any]] = bench.read(stored.BENCH / f"{name}.json").rows
-    before = {(row["app"], row["rounds"]): row for row in rows if row["budget"] is None}
+
+    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return row["app"], row["rounds"], row.get("is_resident", False)
+
+    before = {key(row): row for row in rows if row["budget"] is None}
     lines = []
     for row in (row for row in rows if row["budget"] is not None):
-        own = before[row["app"], row["rounds"]]
+        own = before[key(row)]
         pairs = [(own["bytes"][way], row["bytes"][way]) for way in ("up", "down")]
         lines.append(
             (
-                f"`{row['app']}`", str(row["rounds"]), f"{row['budget']:g}",
-                *(f"{old / 1e6:.1f} → {new / 1e6:.2f} (1/{old / new:.0f})" for old, new in pairs),
+                f"`{row['app']}`{' (resident)' if row.get('is_resident') else ''}", str(row["rounds"]),
+                f"{row['budget']:g}",
+                *(f"{old / 1e6:.1f} → {new / 1e6:.2f} (1/{old / new:.1f})" for old, new in pairs),
                 " / ".join(f"{_share(row['ledger'], way):.1%}" for way in ("up", "down")),
+                _waiting(row["ledger"]),
                 *(f"{own['scores'][at]:.3f} → {row['scores'][at]:.3f}" for at in ("clients", "server")),
                 f"{own['seconds']:.0f} → {row['seconds']:.0f}",
+                " / ".join(_peak(own, row, program) for program in ("server app", "client app")),
             )
         )  # fmt: skip
     headers = (
@@ -383,15 +390,29 @@ def apps(name: str) -> list[Table]:
         "MB up",
         "MB down",
         "messages up / down",
+        "of it polling",
         "accuracy at clients",
         "at the server",
         "seconds",
+        "MB of memory, server app / client app",
     )
     legend = (
-        "Three nodes; MB: TCP payload of the whole run, with Flower's requests, polling and the download of the app; "
-        "messages: share of the bytes of records alone. One run each, on a shared machine."
+        "Three nodes, four changed lines; MB: TCP payload of the whole run, with Flower's requests, polling and the "
+        "download of the app; messages: share of the bytes of records alone; polling: MB up of idle nodes, estimated; "
+        "memory: largest resident size of a process. resident: `fedreuse supernode` before and after, otherwise "
+        "Flower's SuperNodes. One run each, on a shared and busy machine."
     )
     return [Table("Flower apps before and after", headers, tuple(lines), legend)]
+
+
+def _waiting(ledger: Mapping[str, Any]) -> str:
+    waiting = (ledger.get("added_by_flower") or {}).get("waiting")
+    return "-" if waiting is None else f"{waiting['up'] / 1e6:.2f}"
+
+
+def _peak(before: Mapping[str, Any], after: Mapping[str, Any], program: str) -> str:
+    sizes = [row.get("peak_memory", {}).get(program) for row in (before, after)]
+    return " → ".join("?" if size is None else f"{size / 1e6:.0f}" for size in sizes)
 
 
 def _share(ledger: Mapping[str, Mapping[str, Mapping[str, int]]], way: str) -> float:

@@ -14,20 +14,24 @@ import pytest
 import torch
 from flwr.app import Context, RecordDict
 
-from benchmarks.flower_apps import APPS, CHANGES, change, measure
+from benchmarks.flower_apps import APPS, CHANGES, FOLDER, change, measure
 from fedreuse.deploy.flower.counting_grid import CountingGrid
 from tests.deploy.app_grid import AppGrid
 
 NODES, ROUNDS = 2, 5
-CONFIG = {"fraction-evaluate": 1.0, "local-epochs": 1, "batch-size": 32, "min-nodes": NODES}
+CONFIG = {"fraction-evaluate": 1.0, "local-epochs": 1, "batch-size": 32, "min-nodes": NODES, "framework": "numpy"}
 
 
 class Here(AppGrid):
     """The nodes of an app in this process."""
 
+    def __init__(self, settings: dict[str, Any], *args: Any) -> None:
+        self.settings = settings
+        super().__init__(*args)
+
     def _context(self, node: int) -> Context:
         context = super()._context(node)
-        context.run_config, context.node_config["num-partitions"] = dict(CONFIG), NODES
+        context.run_config, context.node_config["num-partitions"] = {**CONFIG, **self.settings}, NODES
         return context
 
 
@@ -52,17 +56,17 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["batchnorm", "numpy"])
+@pytest.mark.parametrize("name", ["batchnorm", "lora", "numpy"])
 def test_it_learns_and_sends_less(name: str, load: Any, tmp_path: Path) -> None:
     torch.set_num_threads(1)  # as everywhere in the suite: threads that wait for each other are slower than one
-    sizes = {}
+    (source, settings), sizes = APPS[name], {}
     for form in ("before", "after"):
-        folder = shutil.copytree(APPS / name, tmp_path / form / "app")
+        folder = shutil.copytree(FOLDER / source, tmp_path / form / "app")
         if form == "after":
             change(folder, 0.15)
         server, client = load(folder)
-        grid, result = CountingGrid(Here(tmp_path / form, client.app, NODES)), tmp_path / f"{form}.json"
-        config = {**CONFIG, "num-server-rounds": ROUNDS, "learning-rate": 0.1, "result-file": str(result)}
+        grid, result = CountingGrid(Here(settings, tmp_path / form, client.app, NODES)), tmp_path / f"{form}.json"
+        config = {**CONFIG, "num-server-rounds": ROUNDS, "learning-rate": 0.1, **settings, "result-file": str(result)}
         server.app(grid, Context(run_id=1, node_id=0, node_config={}, state=RecordDict(), run_config=config))
         assert min(json.loads(result.read_text()).values()) > 0.7  # ten classes
         sizes[form] = {way: sum(n for (_, to), n in grid.num_bytes.items() if to == way) for way in ("down", "up")}
@@ -71,7 +75,7 @@ def test_it_learns_and_sends_less(name: str, load: Any, tmp_path: Path) -> None:
 
 
 def test_the_guide_shows_the_changed_lines() -> None:
-    shown = (APPS.parents[1] / "docs" / "how-to" / "flower-app.md").read_text()
+    shown = (FOLDER.parents[1] / "docs" / "how-to" / "flower-app.md").read_text()
     for replacements in CHANGES.values():
         for old, new in replacements:
             for line in set(new.splitlines()) - set(old.splitlines()):

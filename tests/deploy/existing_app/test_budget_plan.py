@@ -78,3 +78,29 @@ def test_the_hint_names_rounds_and_budget_that_are_enough() -> None:
     assert BudgetPlan(0.04, SCHEMA, Exchanges(4, rounds, 4, 4)).hint() is None
     assert BudgetPlan(1.05 * budget, SCHEMA, Exchanges(4, 5, 4, 4)).hint() is None
     assert BudgetPlan(0.05, SCHEMA, ALL).hint() is None
+
+
+def test_on_real_nodes_the_budget_counts_the_requests_of_flower() -> None:
+    arrays, rounds = 3, 30
+    plan = BudgetPlan(0.3, SCHEMA, Exchanges(4, rounds, 4, 4, is_joined=True, is_on_wire=True))
+    records, count = rounds * 4 * dense_reference(SCHEMA).reply_bytes, 4 * rounds
+    # by hand: an exchange without compression has 2 * 4 + 2 * arrays objects, an evaluation 2 * arrays fewer up; with
+    # it six, and the last round evaluates alone; a node starts with 3,944 bytes and polls three times an exchange
+    down, up, request, reply, poll = 933, 1153, 859 + 946, 1073, 859
+    alone = (
+        2 * count * (request + reply + 3 * poll) + (4 + 2 * arrays) * (2 * count * down + count * up) + 3 * count * up
+    )
+    ours = (count + 4) * (request + reply + 3 * poll + 3 * (down + up))
+    sent = 0.3 * (records + alone + 4 * 3944) - ours - 4 * 3944
+    assert plan._records("up") == pytest.approx(sent / records, rel=1e-6)
+    assert plan.expected_share("up") == pytest.approx(0.3)
+    assert plan.overhead_hint() is None
+    assert BudgetPlan(0.1, SCHEMA, ALL)._records("up") == 0.1
+    assert plan._budget("up", plan._records("up")) == pytest.approx(0.3)
+
+
+def test_a_budget_that_flower_alone_exceeds_is_named() -> None:
+    plan = BudgetPlan(0.05, SCHEMA, Exchanges(4, 30, 4, 4, is_on_wire=True))
+    assert plan._records("up") == pytest.approx(0.3 * 0.05)
+    assert plan.expected_share("up") > 0.1
+    assert "will cross instead of 5.0%" in (plan.overhead_hint() or "")

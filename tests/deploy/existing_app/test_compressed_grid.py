@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from flwr.serverapp.strategy import (
     FedAvg,
 )
 
+import fedreuse
 from fedreuse.core.errors import RunError
 from fedreuse.deploy import Compressed, Lean
 from tests.deploy.app_grid import FIRST_NODE, AppGrid
@@ -20,7 +22,7 @@ from tests.deploy.compressed_app import FLOWER, NODES, app_of, arrays_of, initia
 
 
 def test_evaluation_brings_the_model_and_training_then_needs_none(tmp_path: Path) -> None:
-    strategy = Lean(FedAvg(**FLOWER), budget=0.2)
+    strategy = Lean(FedAvg(**FLOWER), budget=0.2, joined_evaluation=False)
     _, grid = run(strategy, tmp_path)
     down = [(kind, size) for kind, way, size in grid.crossed if way == "down"]
     evaluated = [size for kind, size in down if kind == "evaluate"]
@@ -83,6 +85,71 @@ def test_a_lost_reply_changes_nothing(tmp_path: Path) -> None:
 def test_a_node_without_the_mod_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(RunError, match=r"every reply was refused; node 100\d: .*mods=\[compression_mod\]"):
         run(Lean(FedAvg(**FLOWER), budget=0.3), tmp_path, app_of(mods=()))
+
+
+def test_one_node_without_the_mod_among_others_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    grid, without = AppGrid(tmp_path, app_of(), NODES), app_of(mods=())
+    own, apps = grid.app, {FIRST_NODE + 1: without}
+    grid.app = lambda message, context: apps.get(context.node_id, own)(message, context)  # type: ignore[assignment]
+    result = Lean(FedAvg(**FLOWER), budget=0.3).start(grid, initial(), 4, timeout=9)
+    assert len(result.train_metrics_clientapp) == 4  # of the other two
+    assert f"the reply of node {FIRST_NODE + 1} is refused" in caplog.text
+    assert "ClientApp(mods=[compression_mod])" in caplog.text
+
+
+def test_a_node_with_another_version_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logging.getLogger("flwr").propagate = True
+    grid = AppGrid(tmp_path, app_of(), NODES)
+    own, version = grid.app, fedreuse.__version__
+
+    def answer(message: Message, context: Context) -> Message:
+        with monkeypatch.context() as other:
+            other.setattr(fedreuse, "__version__", "0.0.9" if context.node_id == FIRST_NODE else version)
+            return own(message, context)
+
+    grid.app = answer  # type: ignore[assignment]
+    result = Lean(FedAvg(**FLOWER), budget=0.3).start(grid, initial(), 4, timeout=9)
+    assert len(result.train_metrics_clientapp) == 4
+    assert f"the server has fedreuse {version}" in caplog.text
+    assert "install the same version on both" in caplog.text
+
+
+def test_a_folder_copied_from_another_node_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+    grid, count = AppGrid(tmp_path, app_of(), NODES), 0
+
+    def spoil(request: Message, answer: Message) -> Message:
+        nonlocal count
+        count += 1
+        if count == 4 * NODES:
+            shutil.rmtree(tmp_path / "node-1")
+            shutil.copytree(tmp_path / "node-0", tmp_path / "node-1")
+        return answer
+
+    grid.spoil = spoil
+    strategy = Lean(FedAvg(**FLOWER), budget=0.3)
+    result = strategy.start(grid, initial(), 8, timeout=9)
+    assert len(result.train_metrics_clientapp) == 8
+    assert strategy.traffic.counts["sent again"] == NODES + 1
+    assert "is sent the model again: its folder holds the state of client" in caplog.text
+    assert "give every node one of its own" in caplog.text
+
+
+def test_a_model_that_differs_at_one_node_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    logging.getLogger("flwr").propagate = True
+
+    def train(message: Message, context: Context) -> Message:
+        arrays = towards(message, context)
+        if context.node_config["partition-id"] == 2:
+            arrays["w"] = arrays["w"][:5]
+        return reply(message, arrays)
+
+    result, _ = run(Lean(FedAvg(**FLOWER), budget=0.3), tmp_path, app_of(train))
+    assert len(result.train_metrics_clientapp) == 4
+    assert "the app returned w as float32 (5, 10), but was given float32 (400, 10)" in caplog.text
 
 
 def test_keys_that_always_change_are_refused(tmp_path: Path) -> None:

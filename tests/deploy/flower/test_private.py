@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import Any
 
 import pytest
 from flwr.app import ConfigRecord, Context, Error, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
 from packaging.version import Version
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.deploy.flower import private
 from fedreuse.deploy.flower.private import (
+    calling_app,
     check_programs,
     check_replies,
     context_from_bytes,
     context_to_bytes,
+    is_on_wire,
     message_from_bytes,
     message_to_bytes,
+    of_type,
     remade,
     serialized_bytes,
     set_identity,
@@ -32,6 +37,32 @@ def test_a_reply_is_remade_with_other_content_and_another_id() -> None:
     assert list(made.content) == ["new"]
     assert (made.metadata.src_node_id, made.metadata.reply_to_message_id) == (7, "first")
     assert remade(reply, Error(2, "why"), "first").error.reason == "why"
+
+
+def test_a_mod_finds_its_app_and_asks_it_for_another_type() -> None:
+    def asking(message: Message, context: Context, call_next: Any) -> Message:
+        found = calling_app()
+        assert found is app
+        return (
+            call_next(message, context)
+            if message.metadata.message_type == "evaluate"
+            else found(of_type(message, "evaluate"), context)
+        )
+
+    app = ClientApp(mods=[asking])
+    app.train()(lambda message, context: message)
+    app.evaluate()(lambda message, context: Message(RecordDict({"here": ConfigRecord()}), reply_to=message))
+    context = Context(run_id=1, node_id=2, node_config={}, state=RecordDict(), run_config={})
+    reply = app(Message(RecordDict(), 7, "train"), context)
+    assert (list(reply.content), reply.metadata.message_type, reply.metadata.src_node_id) == (["here"], "evaluate", 7)
+    assert calling_app() is None
+
+
+def test_the_grid_of_real_nodes() -> None:
+    from flwr.superlink.grid.http_grid import HttpGrid
+
+    assert is_on_wire(object.__new__(HttpGrid))
+    assert not is_on_wire(object())  # type: ignore[arg-type]
 
 
 def test_the_transport_of_the_installed_version() -> None:

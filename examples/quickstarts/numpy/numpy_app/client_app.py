@@ -21,6 +21,7 @@ def train(msg: Message, context: Context):
         run["local-epochs"],
         msg.content["config"]["lr"],
         run["batch-size"],
+        run["framework"],
     )
     loss, _ = test_fn(model, data)
     metrics = MetricRecord({"train_loss": loss, "num-examples": len(data[1])})

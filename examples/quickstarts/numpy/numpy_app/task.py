@@ -1,4 +1,4 @@
-"""Network, data, training and test of the app, without a framework."""
+"""Network, data, training and test of the app; `framework` of the run configuration chooses who computes gradients."""
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -35,22 +35,37 @@ def load_centralized_dataset():
     return images[:TEST_EXAMPLES], labels[:TEST_EXAMPLES]
 
 
-def train(model, data, epochs, lr, batch_size):
+def _numpy_gradients(model, images, labels):
+    hidden = np.maximum(images @ model[0] + model[1], 0)
+    scores = _softmax(hidden @ model[2] + model[3])
+    scores[np.arange(len(labels)), labels] -= 1
+    scores /= len(labels)
+    inner = (scores @ model[2].T) * (hidden > 0)
+    return [images.T @ inner, inner.sum(0), hidden.T @ scores, scores.sum(0)]
+
+
+def _jax_gradients():
+    import jax
+
+    def loss(model, images, labels):
+        logits = jax.numpy.maximum(images @ model[0] + model[1], 0) @ model[2] + model[3]
+        return -jax.nn.log_softmax(logits)[jax.numpy.arange(len(labels)), labels].mean()
+
+    return jax.jit(jax.grad(loss))
+
+
+def train(model, data, epochs, lr, batch_size, framework):
     """Train with SGD and momentum, and return the arrays."""
     (images, labels), model = data, [array.copy() for array in model]
+    gradients_of = _jax_gradients() if framework == "jax" else _numpy_gradients
     momentum = [np.zeros_like(array) for array in model]
     for _ in range(epochs):
         order = np.random.default_rng().permutation(len(labels))
         for start in range(0, len(order), batch_size):
             part = order[start : start + batch_size]
-            hidden = np.maximum(images[part] @ model[0] + model[1], 0)
-            scores = _softmax(hidden @ model[2] + model[3])
-            scores[np.arange(len(part)), labels[part]] -= 1
-            scores /= len(part)
-            inner = (scores @ model[2].T) * (hidden > 0)
-            gradients = [images[part].T @ inner, inner.sum(0), hidden.T @ scores, scores.sum(0)]
+            gradients = gradients_of(model, images[part], labels[part])
             for array, moving, gradient in zip(model, momentum, gradients, strict=True):
-                moving[...] = 0.9 * moving + gradient
+                moving[...] = 0.9 * moving + np.asarray(gradient)
                 array -= np.float32(lr) * moving
     return model
 

@@ -1,14 +1,14 @@
 """Server app: FedAvg with evaluation at the clients and at the server."""
 
 import json
+from functools import partial
 from pathlib import Path
 
-import torch
 from flwr.app import ArrayRecord, ConfigRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 
-from pytorch_app.task import Net, load_centralized_dataset, test
+from pytorch_app.task import get_state, load_centralized_dataset, make_net, test
 
 app = ServerApp()
 
@@ -17,7 +17,6 @@ app = ServerApp()
 def main(grid: Grid, context: Context) -> None:
     """Train, and write the accuracies of the last round."""
     run = context.run_config
-    torch.manual_seed(0)
     strategy = FedAvg(
         fraction_evaluate=run["fraction-evaluate"],
         min_train_nodes=run["min-nodes"],
@@ -26,10 +25,10 @@ def main(grid: Grid, context: Context) -> None:
     )
     result = strategy.start(
         grid=grid,
-        initial_arrays=ArrayRecord(Net().state_dict()),
+        initial_arrays=ArrayRecord(get_state(make_net(run["network"]))),
         train_config=ConfigRecord({"lr": run["learning-rate"]}),
         num_rounds=run["num-server-rounds"],
-        evaluate_fn=global_evaluate,
+        evaluate_fn=partial(global_evaluate, run["network"]),
     )
     last = run["num-server-rounds"]
     scores = {
@@ -39,9 +38,9 @@ def main(grid: Grid, context: Context) -> None:
     Path(run["result-file"]).write_text(json.dumps(scores))
 
 
-def global_evaluate(server_round: int, arrays: ArrayRecord) -> MetricRecord:
+def global_evaluate(network: str, server_round: int, arrays: ArrayRecord) -> MetricRecord:
     """Evaluate the model on examples that no client has."""
-    model = Net()
-    model.load_state_dict(arrays.to_torch_state_dict())
+    model = make_net(network)
+    model.load_state_dict(arrays.to_torch_state_dict(), strict=False)
     loss, accuracy = test(model, load_centralized_dataset())
     return MetricRecord({"accuracy": accuracy, "loss": loss})

@@ -73,6 +73,7 @@ class AppCall:
         where: Client and round, of the random streams.
         name: Name of the record that holds the model.
         records: The other records of the message.
+        before: Call of another function with the same model, made first.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of one call
@@ -84,8 +85,10 @@ class AppCall:
         where: tuple[int, int],
         name: str,
         records: Mapping[str, Any],
+        before: AppCall | None = None,
     ) -> None:
         """Prepare the call."""
+        self.before = before
         self._function, self._message, self._context = function, message, context
         self._agreement, self._records, self._name = agreement, records, name
         self.client, self._round = where
@@ -96,6 +99,8 @@ class AppCall:
         """Name of the returned record that holds the model; empty if there is none."""
         self.order: list[str] = []
         """Names of the returned model's arrays in order, if there are more than the server knows."""
+        self.values: dict[str, Any] = {}
+        """Values of the reply."""
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Return the random stream of a purpose for this client and round."""
@@ -103,6 +108,12 @@ class AppCall:
 
     def call(self, received: Model) -> tuple[dict[str, Tensors], dict[str, Any]]:
         """Call the function, and return the groups and values of the reply."""
+        if self.before is not None:
+            self.before.call(received)
+        groups, self.values = self._called(received)
+        return groups, self.values
+
+    def _called(self, received: Model) -> tuple[dict[str, Tensors], dict[str, Any]]:
         given = self._agreement.layout.record(received)
         self._message.content = RecordDict({self._name: given, **self._records})
         reply = self._function(self._message, self._context)

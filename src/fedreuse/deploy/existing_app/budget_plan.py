@@ -8,6 +8,11 @@ down    D = budget * rounds * (train + evaluate) * request    the bytes of a run
 A node gets one difference for each model, with the first message that carries it: if a node evaluates the model of a
 round and then trains it, the training request carries nothing. V is the expected number of nodes that get a model, for
 all rounds. Sizes are measured on sample messages.
+
+On real nodes the budget counts Flower's requests, too. With S bytes of records and A of Flower in a direction without
+compression, and C of Flower with it, records get
+
+        max(budget * (S + A) - C, budget * S * 0.3)
 """
 
 from __future__ import annotations
@@ -34,6 +39,7 @@ from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.method import LinkContext
 from fedreuse.core.schema import Schema, TensorSpec
 from fedreuse.core.tensors import Tensors
+from fedreuse.deploy.flower.own_traffic import OwnTraffic
 
 if TYPE_CHECKING:
     from fedreuse.compression.codecs.codec import Codec
@@ -51,6 +57,10 @@ _FIRST: tuple[tuple[Kind | None, float], ...] = ((None, 0.1), ("bf16", 0.1), ("i
 _SAMPLE = 20_000
 _FRAME = 160
 """Bytes of a frame around an envelope: run, client, names of records, and an envelope without groups."""
+_LEAST_RECORDS = 0.3
+"""Share of a budget that records get at least, however much Flower takes."""
+_WAIT_SECONDS = 9.0
+"""Assumed wait of a node for its next message, in which it polls."""
 _AGREEMENT = 600
 """Bytes of the agreement and of the first question, apart from the names of tensors."""
 
@@ -63,6 +73,16 @@ class Exchanges:
     rounds: int
     train: int
     evaluate: int
+    is_joined: bool = False
+    """True if a node evaluates and trains in one exchange."""
+    is_on_wire: bool = False
+    """True if Flower's requests count."""
+
+    @property
+    def expected(self) -> float:
+        """Expected number of exchanges of all nodes."""
+        both = self.evaluate * self.train / self.nodes if self.is_joined else 0.0
+        return self.rounds * (self.train + self.evaluate - both) + both
 
     @property
     def models_sent(self) -> float:
@@ -96,7 +116,7 @@ class BudgetPlan:
     def __post_init__(self) -> None:
         """Check the budget."""
         require(0 < self.budget <= 1, "budget must be above 0 and at most 1", self.budget)
-        if self.budget < self.smallest:
+        if self.budget < 1 and any(self._records(way) < 0.999999 * least for way, least in self._least.items()):
             plan = self.exchanges
             raise ConfigError(
                 f"budget must be at least {self.smallest:.4f} in this run ({plan.rounds} rounds, {plan.train} of "
@@ -105,31 +125,84 @@ class BudgetPlan:
                 f"{self.budget!r}; raise the budget or the number of rounds"
             )
 
-    @cached_property
+    @property
     def smallest(self) -> float:
         """Smallest possible budget: the coarsest first contact, and one coordinate of each tensor in every message."""
+        return min(1.0, max(self._budget(way, least) for way, least in self._least.items()))
+
+    @cached_property
+    def _least(self) -> dict[str, float]:
+        """Smallest possible share of the bytes of records, by direction."""
         least_up, least_down = self._size("up", _up(Fit(bytes=1))), self._size("down", _down(Fit(bytes=1), None))
         least_up += _FRAME
         first = self.exchanges.nodes * self.first_bytes("int4") / _FIRST[-1][1]
         down = max(first, first * _FIRST[-1][1] + least_down * self.exchanges.models_sent) + self._frames
-        return min(1.0, max(least_up / self._dense.reply_bytes, down / self._down_bytes(1.0)))
+        return {"up": min(1.0, least_up / self._dense.reply_bytes), "down": min(1.0, down / self._down_bytes(1.0))}
+
+    def _records(self, way: str, budget: float | None = None) -> float:
+        """Return the share of the bytes of records that a budget leaves in a direction."""
+        budget = self.budget if budget is None else budget
+        alone, with_links = self._added[way]
+        return budget if budget == 1 else max(budget * (1 + alone) - with_links, _LEAST_RECORDS * budget, 0.0)
+
+    def _budget(self, way: str, records: float) -> float:
+        """Return the budget that leaves a share for records: the inverse of `_records`."""
+        alone, with_links = self._added[way]
+        if not with_links:
+            return records
+        return min((records + with_links) / (1 + alone), records / _LEAST_RECORDS)
+
+    @cached_property
+    def _added(self) -> dict[str, tuple[float, float]]:
+        """Bytes of Flower's requests as a share of those of records, without compression and with it, by direction."""
+        plan = self.exchanges
+        if not plan.is_on_wire:
+            return {"up": (0.0, 0.0), "down": (0.0, 0.0)}
+        arrays = 2 * sum(len(part) for part in (self.schema.weights, self.schema.buffers, self.schema.counters))
+        train, evaluate, ours = plan.rounds * plan.train, plan.rounds * plan.evaluate, round(plan.expected)
+        # objects of a message: itself, its dictionary, and two records with the arrays, or one of numbers, or a frame
+        up = train * (4 + arrays) + evaluate * 3
+        alone = OwnTraffic(train + evaluate, train + evaluate, (train + evaluate) * (4 + arrays), up)
+        with_links = OwnTraffic(ours, ours, 3 * ours, 3 * ours)
+        for own, exchanges in ((alone, train + evaluate), (with_links, ours)):
+            own.idle_seconds = {0: _WAIT_SECONDS * exchanges}
+        added = [own.estimate(dict.fromkeys(range(plan.nodes), 0.0)) for own in (alone, with_links)]
+        records = {"up": train * self._dense.reply_bytes, "down": self._down_bytes(1.0)}
+        return {way: (added[0][way] / size, added[1][way] / size) for way, size in records.items()}
+
+    def expected_share(self, way: str) -> float:
+        """Return the expected share of the bytes that cross in a direction."""
+        alone, with_links = self._added[way]
+        return (self._records(way) + with_links) / (1 + alone)
 
     @property
     def coverage(self) -> float:
         """Expected number of times that a node sends each coordinate of its updates in the run."""
-        return self.exchanges.replies_per_node * _kept(self.budget)
+        return self.exchanges.replies_per_node * _kept(self._records("up"))
+
+    def overhead_hint(self) -> str | None:
+        """Return a warning about a budget that Flower's own requests exceed; else None."""
+        missed = {way: share for way in ("up", "down") if (share := self.expected_share(way)) > 1.05 * self.budget}
+        if not missed or self.budget == 1:
+            return None
+        shares = " and ".join(f"{share:.1%} {way}" for way, share in missed.items())
+        return (
+            f"Flower's own requests take so many bytes beside a model of {self.schema.dense_bytes:,} bytes that about "
+            f"{shares} will cross instead of {self.budget:.1%}; messages of the app alone keep to the budget"
+        )
 
     def hint(self) -> str | None:
         """Return a warning about a budget that is too small to train in these rounds, with a way out; else None."""
         if self.coverage >= 1:
             return None
-        rounds = int(np.ceil(self.exchanges.rounds / self.coverage))
+        rounds, kept = int(np.ceil(self.exchanges.rounds / self.coverage)), _kept(self._records("up"))
         low, high = self.budget, 1.0
         while high / low > 1.05:
             middle = (low * high) ** 0.5
-            low, high = (middle, high) if self.exchanges.replies_per_node * _kept(middle) < 1 else (low, middle)
+            is_enough = self.exchanges.replies_per_node * _kept(self._records("up", middle)) >= 1
+            low, high = (low, middle) if is_enough else (middle, high)
         return (
-            f"a budget of {self.budget:g} lets a node send {_kept(self.budget):.1%} of its update in a round, so that "
+            f"a budget of {self.budget:g} lets a node send {kept:.1%} of its update in a round, so that "
             f"in {self.exchanges.rounds} rounds most coordinates never arrive and the model can stay near its start; "
             f"use at least {rounds} rounds, or a budget of at least {high:.2g}"
         )
@@ -138,13 +211,13 @@ class BudgetPlan:
         """Return the links of replies."""
         if self.budget == 1:
             return {}
-        allowed = int(self.budget * self._dense.reply_bytes) - _FRAME
+        allowed = int(self._records("up") * self._dense.reply_bytes) - _FRAME
         return {"update": _up(self._fitting("up", allowed)), **self._statistics}
 
     def downlink(self) -> dict[str, Link]:
         """Return the links of requests."""
         kind = self.first_kind
-        left = self._down_bytes(self.budget) - self.exchanges.nodes * self.first_bytes(kind) - self._frames
+        left = self._down_bytes(self._records("down")) - self.exchanges.nodes * self.first_bytes(kind) - self._frames
         allowed = int(left / self.exchanges.models_sent)
         if self.budget == 1 or allowed >= self._dense.request_bytes:
             return {}
@@ -153,7 +226,7 @@ class BudgetPlan:
     @property
     def first_kind(self) -> Kind | None:
         """Number format of a first contact: the finest that leaves enough bytes for differences; None: lossless."""
-        down = self._down_bytes(self.budget)
+        down = self._down_bytes(self._records("down"))
         fitting = [kind for kind, most in _FIRST if self.exchanges.nodes * self.first_bytes(kind) <= most * down]
         return fitting[0] if fitting else "int4"
 

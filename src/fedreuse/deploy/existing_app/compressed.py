@@ -19,7 +19,9 @@ from fedreuse.core.registry import parse
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout
 from fedreuse.deploy.existing_app.budget_plan import BudgetPlan, Exchanges
 from fedreuse.deploy.existing_app.compressed_grid import CompressedGrid
+from fedreuse.deploy.existing_app.joined_evaluation import JoinedEvaluation, why_separate
 from fedreuse.deploy.existing_app.traffic import Traffic
+from fedreuse.deploy.flower.private import is_on_wire
 from fedreuse.methods.aliases import FedAvg
 
 if TYPE_CHECKING:
@@ -56,6 +58,9 @@ class Compressed(Strategy):
         folder: Folder for `traffic.json` and for the state of the run: a server app that died and is started again with
             the same folder continues after the last complete round; None writes nothing.
         seed: Seed of random codecs.
+        joined_evaluation: Whether nodes evaluate a model in the exchange in which they train it, in the next round. The
+            metrics are the same, and there are half as many messages; `aggregate_evaluate` of a round is called after
+            `configure_train` of the next. None: unless the strategy has a loop or an `aggregate_evaluate` of its own.
 
     `traffic` holds the bytes that crossed, by kind.
 
@@ -78,9 +83,13 @@ class Compressed(Strategy):
         *,
         folder: str | Path | None = None,
         seed: int = 101,
+        joined_evaluation: bool | None = None,
     ) -> None:
         """Check the settings; nothing is sent yet."""
         self.strategy, self.seed, self.traffic = _checked(strategy), seed, Traffic()
+        if joined_evaluation and type(strategy).start is not Strategy.start:
+            raise ConfigError(f"joined_evaluation: {type(strategy).__name__} has a loop of its own; leave it out")
+        self._joined = joined_evaluation
         self._folder = None if folder is None else Path(folder)
         top_k = {"name": "error_feedback", "codec": {"name": "packed", "codec": {"name": "top_k", "ratio": 0.05}}}
         delta = {"name": "delta", "codec": {"name": "packed", "codec": "nonzero"}, "start": "initial"}
@@ -109,7 +118,8 @@ class Compressed(Strategy):
         )
         arrays, done = compressed.resume(initial_arrays)
         try:
-            result = self.strategy.start(compressed, arrays, max(1, num_rounds - done), *args, **kwargs)
+            rounds = max(1, num_rounds - done)
+            result = self._loop(compressed, rounds, *args, **kwargs).start(compressed, arrays, rounds, *args, **kwargs)
             compressed.finish()
             return result
         finally:
@@ -149,6 +159,18 @@ class Compressed(Strategy):
         del server_round, replies
         self._refuse()
 
+    @property
+    def _is_joined(self) -> bool:
+        return why_separate(self.strategy) is None if self._joined is None else self._joined
+
+    def _loop(self, grid: CompressedGrid, num_rounds: int, timeout: float = 3600, *_: Any, **__: Any) -> Strategy:
+        """Return the strategy whose loop runs: with evaluation in the messages of training where that is possible."""
+        if self._is_joined:
+            return JoinedEvaluation(self.strategy, grid, num_rounds, timeout)
+        if self._joined is None:
+            _log.info("fedreuse: evaluation takes messages of its own, because %s", why_separate(self.strategy))
+        return self.strategy
+
     def _refuse(self) -> NoReturn:
         name, inner = type(self).__name__, type(self.strategy).__name__
         raise RunError(
@@ -168,7 +190,8 @@ class Compressed(Strategy):
             fraction, least = getattr(inner, f"fraction_{of}", 1.0), getattr(inner, f"min_{of}_nodes", 0)
             return 0 if fraction == 0 else min(nodes, max(int(nodes * fraction), least))
 
-        return Exchanges(nodes, max(1, num_rounds), max(1, cohort("train")), cohort("evaluate"))
+        train, evaluate = max(1, cohort("train")), cohort("evaluate")
+        return Exchanges(nodes, max(1, num_rounds), train, evaluate, self._is_joined, is_on_wire(grid))
 
     def _check_coordinates(self, recipe: Recipe) -> None:
         name, link = type(_innermost(self.strategy)).__name__, recipe.uplink.get("update")
@@ -185,9 +208,9 @@ class Compressed(Strategy):
 class Lean(Compressed):
     """A Flower strategy within a budget of bytes.
 
-    Both directions are kept to a share of the bytes that the strategy sends without it, training and evaluation
-    together: updates as their largest coordinates with error feedback, models as differences to the model that the node
-    holds, first contacts rounded. A node evaluates the model as it holds it.
+    Both directions are kept to a share of the bytes that cross without it, training and evaluation together, on real
+    nodes with Flower's requests: updates as their largest coordinates with error feedback, models as differences to the
+    model that the node holds, first contacts rounded. A node evaluates the model as it holds it.
 
     Args:
         strategy: The strategy.
@@ -195,6 +218,9 @@ class Lean(Compressed):
         folder: Folder for `traffic.json` and for the state of the run: a server app that died and is started again with
             the same folder continues after the last complete round; None writes nothing.
         seed: Seed of random codecs.
+        joined_evaluation: Whether nodes evaluate a model in the exchange in which they train it, in the next round. The
+            metrics are the same, and there are half as many messages; `aggregate_evaluate` of a round is called after
+            `configure_train` of the next. None: unless the strategy has a loop or an `aggregate_evaluate` of its own.
 
     Raises:
         ConfigError: A budget out of range; at the start, one below the smallest possible for this run.
@@ -208,18 +234,25 @@ class Lean(Compressed):
     """
 
     def __init__(
-        self, strategy: Strategy, budget: float = 0.05, *, folder: str | Path | None = None, seed: int = 101
+        self,
+        strategy: Strategy,
+        budget: float = 0.05,
+        *,
+        folder: str | Path | None = None,
+        seed: int = 101,
+        joined_evaluation: bool | None = None,
     ) -> None:
         """Check the settings; nothing is sent yet."""
         require(0 < budget <= 1, "budget must be above 0 and at most 1", budget)
-        super().__init__(strategy, folder=folder, seed=seed)
+        super().__init__(strategy, folder=folder, seed=seed, joined_evaluation=joined_evaluation)
         self.budget = budget
 
     def recipe(self, layout: ArrayLayout, exchanges: Exchanges) -> Recipe:
         """Return the links that keep to the budget."""
         plan = BudgetPlan(self.budget, layout.schema, exchanges)
-        if (hint := plan.hint()) is not None:
-            _log.warning("fedreuse: %s", hint)
+        for hint in (plan.hint(), plan.overhead_hint()):
+            if hint is not None:
+                _log.warning("fedreuse: %s", hint)
         return Recipe(FedAvg(), plan.uplink(), plan.downlink())
 
 

@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import logging
 import time
-import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from flwr.app import ArrayRecord, Error, Message, RecordDict
 from flwr.serverapp import Grid
 
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import NotHeld, RunError, WireError, refusal
-from fedreuse.core.model import Model, apply
-from fedreuse.core.tensors import pick, to_dense, zeros
+from fedreuse.core.model import Model
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.app_call import SAME, AppClient
 from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
 from fedreuse.deploy.existing_app.decorator import MISSING, REFUSED
-from fedreuse.deploy.existing_app.mod import AGREED, MODEL, ORDER, RECORDS
+from fedreuse.deploy.existing_app.joined_evaluation import (
+    EVALUATION,
+    JOINS,
+    arrays_in,
+    evaluation_of,
+    evaluation_request,
+)
+from fedreuse.deploy.existing_app.mod import AGREED, FOREIGN, MODEL, ORDER, RECORDS
+from fedreuse.deploy.existing_app.model_channel import ModelChannel, as_first_sent, model_digest, plus
 from fedreuse.deploy.existing_app.node_link import NodeLink, is_whole
 from fedreuse.deploy.existing_app.run_state import RunState
 from fedreuse.deploy.existing_app.small_records import pack_small, unpack_small
@@ -41,7 +45,6 @@ if TYPE_CHECKING:
 
     from fedreuse.config.recipe import Recipe
     from fedreuse.core.message import Message as Answer
-    from fedreuse.core.tensors import Tensors
     from fedreuse.engine.state.records import Contact
 
 __all__ = ["CompressedGrid"]
@@ -55,32 +58,10 @@ _HINT = "is its client app made with ClientApp(mods=[compression_mod])?"
 
 
 @dataclass
-class _Channel:
-    """Links to all nodes for arrays of one layout."""
-
-    agreement: Agreement
-    run: str
-    packed: bytes
-    nodes: dict[int, NodeLink]
-    version: int = 0
-    digest: bytes = b""
-    model: Model | None = None
-    record: ArrayRecord | None = None
-    initial: Model | None = None
-    state: RunState | None = None
-
-    def write(self, clients: dict[int, int], model: Model | None = None) -> None:
-        """Store the run, if it has a folder."""
-        if self.state is not None:
-            text = self.agreement.to_bytes().decode()
-            self.state.write(text, self.run, self.version, clients, model)
-
-
-@dataclass
 class _Sent:
     """A message until its reply arrives."""
 
-    channel: _Channel
+    channel: ModelChannel
     node: int
     name: str
     kind: str
@@ -89,6 +70,8 @@ class _Sent:
     original: Message
     at: float
     retries: int = 0
+    evaluation: Message | None = None
+    """Message whose evaluation this one asks for, too."""
 
 
 class CompressedGrid(Grid):
@@ -113,10 +96,12 @@ class CompressedGrid(Grid):
         """Send nothing yet."""
         self._folder = folder
         self._inner, self._recipe, self._seed, self.traffic = inner, recipe, seed, traffic
-        self._channels: dict[object, _Channel] = {}
+        self._channels: dict[object, ModelChannel] = {}
         self._waiting: dict[str, _Sent] = {}
         self._renamed: dict[str, str] = {}
         self._clients: dict[int, int] = {}
+        self._to_join: dict[int, Message] = {}
+        self._evaluations: list[Message] = []
 
     def resume(self, initial: ArrayRecord) -> tuple[ArrayRecord, int]:
         """Prepare the folder, and return the arrays to start from and the number of rounds that are done.
@@ -132,10 +117,10 @@ class CompressedGrid(Grid):
             self._channels[layout.shapes] = self._new_channel(layout, state)
             return initial, 0
         agreement = Agreement.from_bytes(stored["agreement"].encode())
-        channel = self._channels[layout.shapes] = _channel(agreement, stored["run"], state)
+        channel = self._channels[layout.shapes] = ModelChannel.make(agreement, stored["run"], state)
         channel.version, self._clients = int(stored["version"]), {int(node): int(k) for node, k in stored["nodes"]}
         model = state.model(channel.version)
-        channel.digest = _digest(model)
+        channel.digest = model_digest(model)
         for node, number in self._clients.items():
             if (contact := state.contact(number)) is not None:
                 channel.nodes[node] = self._link(channel, number, contact)
@@ -189,12 +174,24 @@ class CompressedGrid(Grid):
                 arrived.append(reply)
                 self._count_other(reply)
             elif (content := self._absorbed(reply, sent, asked[inner_id])) is not None:
+                if sent.evaluation is not None and isinstance(content, Error):  # an error of one is an error of both
+                    self._evaluations.append(Message(content, reply_to=sent.evaluation))
                 arrived.append(remade(reply, content, asked[inner_id]))
         return arrived
 
     def send_and_receive(self, messages: Iterable[Message], *, timeout: float | None = None) -> Iterable[Message]:
-        """Send messages, and return the replies that arrive in time."""
-        waiting = {message_id for message_id in self.push_messages(messages) if message_id}
+        """Send messages, and return the replies that arrive in time; raise RunError if every one is refused."""
+        replies = self.exchange(messages, timeout)
+        refused = [str(reply.error.reason) for reply in replies if reply.has_error()]
+        refused = [reason for reason in refused if reason.startswith(_REFUSAL)]
+        if refused and len(refused) == len(replies):  # going on would only repeat the failure
+            raise RunError(f"every reply was refused; {refused[0].removeprefix(_REFUSAL)}")
+        return replies
+
+    def exchange(self, messages: Iterable[Message], timeout: float | None = None) -> list[Message]:
+        """Send messages, and return the replies that arrive in time, in the order of the messages."""
+        order = {message_id: number for number, message_id in enumerate(self.push_messages(messages)) if message_id}
+        waiting = set(order)
         deadline = None if timeout is None else time.monotonic() + timeout
         replies: list[Message] = []
         while waiting and (deadline is None or time.monotonic() < deadline):
@@ -203,26 +200,42 @@ class CompressedGrid(Grid):
             replies += arrived
             if waiting:
                 time.sleep(_POLL_SECONDS)
-        refused = [str(reply.error.reason) for reply in replies if reply.has_error()]
-        refused = [reason for reason in refused if reason.startswith(_REFUSAL)]
-        if refused and len(refused) == len(replies):  # going on would only repeat the failure
-            raise RunError(f"every reply was refused; {refused[0].removeprefix(_REFUSAL)}")
+        replies.sort(key=lambda reply: order[reply.metadata.reply_to_message_id])  # sums round in one order
         return replies
 
+    def join(self, evaluation: Message, training: Message | None) -> bool:
+        """Let a training message ask for an evaluation, too; return False if it cannot, since the model is another."""
+        node = evaluation.metadata.dst_node_id
+        is_able = any(channel.nodes[node].joins for channel in self._channels.values() if node in channel.nodes)
+        if training is None or not is_able:
+            return False
+        if evaluation_request(evaluation, training) is None:
+            return False
+        self._to_join[id(training)] = evaluation
+        return True
+
+    def take_evaluations(self) -> list[Message]:
+        """Return the replies to joined evaluations that have arrived since the last call."""
+        taken, self._evaluations = self._evaluations, []
+        return taken
+
     def _prepared(self, message: Message) -> tuple[Message, _Sent | None]:
-        arrays = {
-            name: record for name, record in message.content.items() if isinstance(record, ArrayRecord) and record
-        }
+        arrays, evaluation = arrays_in(message), self._to_join.pop(id(message), None)
         kind = message.metadata.message_type.partition(".")[0]
         self._count_dense(kind, "down", message.content)
         if not arrays:
             self.traffic.sent[kind, "down"] += size_of(message.content)
             self.traffic.down(message.metadata.dst_node_id, message.content, message.content)
             return message, None
-        name, record = next(iter(arrays.items()))
+        name, record = arrays[0]
+        if evaluation is not None:
+            self._count_dense("evaluate", "down", evaluation.content)
+            self.traffic.own_dense.request(evaluation.content)
+            self.traffic.counts["joined"] += 1
         channel, model = self._version(record)
         node = message.metadata.dst_node_id
-        sent = _Sent(channel, node, name, kind, model, channel.version, message, time.monotonic())
+        at = time.monotonic()
+        sent = _Sent(channel, node, name, kind, model, channel.version, message, at, evaluation=evaluation)
         link = channel.nodes.get(node)
         if link is None:
             number = self._clients.setdefault(node, len(self._clients))
@@ -230,11 +243,11 @@ class CompressedGrid(Grid):
             channel.write(self._clients)
         return self._outgoing(sent, link.request(model, channel.version)), sent
 
-    def _link(self, channel: _Channel, number: int, contact: Contact | None = None) -> NodeLink:
+    def _link(self, channel: ModelChannel, number: int, contact: Contact | None = None) -> NodeLink:
         method = replace(channel.agreement.recipe.build(), client=AppClient(), initial=channel.initial)
         return NodeLink(method, channel.agreement.layout.schema, number, self._seed, contact)
 
-    def _version(self, record: ArrayRecord) -> tuple[_Channel, Model]:
+    def _version(self, record: ArrayRecord) -> tuple[ModelChannel, Model]:
         """Return the channel of a record, at the version that the record is, and its model."""
         for channel in self._channels.values():
             if channel.record is record and channel.model is not None:
@@ -245,26 +258,28 @@ class CompressedGrid(Grid):
         channel = self._channels[layout.shapes]
         layout = channel.agreement.layout
         model = layout.model(layout.cast(arrays_of(record)))
-        if (digest := _digest(model)) != channel.digest:
+        if (digest := model_digest(model)) != channel.digest:
             channel.version, channel.digest = channel.version + 1, digest
             channel.write(self._clients, model)
         channel.model, channel.record = model, record
         if channel.initial is None and channel.version == 1:
-            channel.initial = _as_first_sent(channel.agreement.recipe, model)
+            channel.initial = as_first_sent(channel.agreement.recipe, model)
         return channel, model
 
-    def _new_channel(self, layout: ArrayLayout, state: RunState | None = None) -> _Channel:
+    def _new_channel(self, layout: ArrayLayout, state: RunState | None = None) -> ModelChannel:
         if len(self._channels) == _MOST_LAYOUTS:
             raise RunError(
                 f"the strategy has sent arrays of {_MOST_LAYOUTS} different layouts, and now of another; a model whose "
                 "arrays change from round to round cannot be sent as differences: use the strategy without compression"
             )
-        return _channel(Agreement(self._recipe(layout), layout, self._seed), token_hex(8), state)
+        return ModelChannel.make(Agreement(self._recipe(layout), layout, self._seed), token_hex(8), state)
 
     def _outgoing(self, sent: _Sent, envelope: Envelope) -> Message:
         link, content = sent.channel.nodes[sent.node], sent.original.content
         packed, others = pack_small({name: record for name, record in content.items() if name != sent.name})
         body, facts = envelope.to_bytes(), dict[str, Any]({MODEL: sent.name, RECORDS: packed})
+        if sent.evaluation is not None:
+            facts[EVALUATION] = evaluation_request(sent.evaluation, sent.original)
         if not link.has_agreed:
             body, facts = sent.channel.packed + body, {**facts, AGREED: len(sent.channel.packed)}
             self.traffic.sent[AGREEMENT, "down"] += len(sent.channel.packed)
@@ -291,7 +306,7 @@ class CompressedGrid(Grid):
                 link.has_agreed = False
                 self._again(sent, first_id, "it lost the agreement")
                 return None
-            link.has_agreed = True
+            link.has_agreed, link.joins = True, frame.facts.get(JOINS) is True
             self.traffic.sent[sent.kind, "up"] += size_of(reply.content)
             self.traffic.own.reply(reply.content)
             envelope = Envelope.from_bytes(frame.body, sent.channel.agreement.layout.schema)
@@ -300,15 +315,31 @@ class CompressedGrid(Grid):
                 if sent.channel.state is not None:
                     sent.channel.state.save(link.client, link.contact)
             except NotHeld as reason:
+                if link.contact.ack:
+                    _log.warning("fedreuse: node %d is sent the model again: %s", sent.node, _lost(frame, reason))
                 self._again(sent, first_id, str(reason))
                 return None
-            content = self._content(reply, frame, answer, sent)
+            others = others_of(reply)
+            evaluated = self._evaluated(frame, others, sent)
+            content = self._content(others, frame, answer, sent)
         except Exception as error:  # any error refuses this reply only
             _log.warning("the reply of node %d is refused: %s", sent.node, refusal(error))
             return Error(_ERROR, f"{_REFUSAL}node {sent.node}: {refusal(error)}")
-        self._count_dense(sent.kind, "up", content)
-        self.traffic.own_dense.reply(content)
+        if evaluated is not None:
+            self._evaluations.append(evaluated)
+        for kind, made in ((sent.kind, content), *([("evaluate", evaluated.content)] if evaluated else ())):
+            self._count_dense(kind, "up", made)
+            self.traffic.own_dense.reply(made)
         return content
+
+    def _evaluated(self, frame: Frame, others: RecordDict, sent: _Sent) -> Message | None:
+        """Return the reply to a joined evaluation, and take its records out of the others."""
+        if sent.evaluation is None:
+            return None
+        if EVALUATION not in frame.facts:
+            raise WireError("its reply lacks the evaluation")
+        content = evaluation_of(frame.facts, others, sent.channel.agreement.layout.record(sent.model))
+        return Message(content, reply_to=sent.evaluation)
 
     def _frame(self, reply: Message, sent: _Sent) -> Frame:
         if not has_frame(reply):
@@ -334,14 +365,14 @@ class CompressedGrid(Grid):
         self._waiting[message_id] = sent
         self._renamed[first_id] = message_id
 
-    def _content(self, reply: Message, frame: Frame, answer: Answer, sent: _Sent) -> RecordDict:
+    def _content(self, others: RecordDict, frame: Frame, answer: Answer, sent: _Sent) -> RecordDict:
         """Return the records of a reply as the app wrote them, with the decoded model."""
-        records = {**unpack_small(frame.facts.get(RECORDS)), **others_of(reply)}
+        records = {**unpack_small(frame.facts.get(RECORDS)), **others}
         name = frame.facts.get(MODEL)
         if not isinstance(name, str):
             return RecordDict(records)
         layout = sent.channel.agreement.layout
-        model = sent.model if answer.values.get(SAME) else _plus(sent.model, answer.groups)
+        model = sent.model if answer.values.get(SAME) else plus(sent.model, answer.groups)
         arrays = layout.record(model)
         more = records.pop(name, None)
         if isinstance(more, ArrayRecord):
@@ -362,34 +393,11 @@ class CompressedGrid(Grid):
         self.traffic.dense[kind, way] += size_of(content)
 
 
-def _channel(agreement: Agreement, run: str, state: RunState | None) -> _Channel:
-    return _Channel(agreement, run, zlib.compress(agreement.to_bytes(), 9), {}, state=state)
-
-
-def _digest(model: Model) -> bytes:
-    digest = blake2b(digest_size=16)
-    for part in (model.weights, model.buffers, model.counters):
-        digest.update(np.ascontiguousarray(part.values).data)
-    return digest.digest()
-
-
-def _plus(model: Model, groups: Mapping[str, Tensors]) -> Model:
-    """Return the tensors of the model that an answer changed, with the changes added."""
-    parts = {"update": model.weights, "buffers": model.buffers, "counters": model.counters}
-    before, change = [], []
-    for group, part in parts.items():
-        tensors = groups.get(group)
-        names = [] if tensors is None else [spec.name for spec in tensors.schema]
-        before.append(pick(part, names) if names else zeros(part.schema.subset([])))
-        change.append(zeros(part.schema.subset([])) if tensors is None else to_dense(tensors))
-    return apply(Model(*before), Model(*change))[0]
-
-
-def _as_first_sent(recipe: Recipe, model: Model) -> Model:
-    """Return the model that a first contact delivers."""
-    whole = getattr(recipe.downlink.get("model"), "whole", None)
-    if whole is None:
-        return model
-    part = model.weights.schema
-    parcel = whole.encode(model.weights, part, np.random.default_rng(0))
-    return replace(model, weights=to_dense(parcel.decode(part)))
+def _lost(frame: Frame, reason: NotHeld) -> str:
+    """Return why a node does not hold what it held."""
+    if FOREIGN not in frame.facts:
+        return str(reason)
+    return (
+        f"its folder holds the state of client {frame.facts[FOREIGN]} instead of its own, {frame.client}; if it "
+        "was copied from another node, give every node one of its own (`store` in the node config)"
+    )

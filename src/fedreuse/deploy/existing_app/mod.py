@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from flwr.app import Context, Message, RecordDict
@@ -19,10 +20,12 @@ from fedreuse.deploy.existing_app.app_call import AppCall, AppClient, AppError
 from fedreuse.deploy.existing_app.app_trainer import OwnTraining
 from fedreuse.deploy.existing_app.decorator import MISSING, REFUSED, answered
 from fedreuse.deploy.existing_app.held_models import HeldModels
+from fedreuse.deploy.existing_app.joined_evaluation import EVALUATION, JOINS, evaluation_facts
 from fedreuse.deploy.existing_app.small_records import pack_small, unpack_small
 from fedreuse.deploy.flower.client_disk import alone, load, run_folder
 from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.message import content_of, frame_of, has_frame, others_of
+from fedreuse.deploy.flower.private import calling_app, of_type
 from fedreuse.engine.ports import client_answer
 from fedreuse.engine.state.client_store import DiskStore
 
@@ -32,11 +35,11 @@ if TYPE_CHECKING:
 
     from fedreuse.core.schema import ModelSchema
 
-__all__ = ["AGREED", "MODEL", "ORDER", "RECORDS", "compression_mod"]
+__all__ = ["AGREED", "FOREIGN", "MODEL", "ORDER", "RECORDS", "compression_mod"]
 
-MODEL, RECORDS, AGREED, ORDER = "model", "records", "agreed", "order"
+MODEL, RECORDS, AGREED, ORDER, FOREIGN = "model", "records", "agreed", "order", "foreign"
 """Facts of frames: the name of the record with the model, the other records, the length of the agreement that the body
-begins with, the order of the returned arrays."""
+begins with, the order of the returned arrays, the clients whose state a folder holds instead of the node's own."""
 _FILE = "agreement.bin"
 
 
@@ -84,7 +87,12 @@ def _answer(
     request = Envelope.from_bytes(body, schema)
     records = {**others_of(message), **unpack_small(frame.facts.get(RECORDS))}
     where = client, request.round_number
-    call: Any = AppCall(call_next, message, context, agreement, where, str(frame.facts[MODEL]), records)
+    app, before = calling_app(), None
+    if app is not None and EVALUATION in frame.facts:
+        kind, name, packed = frame.facts[EVALUATION]
+        asked = of_type(message, str(kind))
+        before = AppCall(app, asked, context, agreement, where, str(name), unpack_small(packed))
+    call: Any = AppCall(call_next, message, context, agreement, where, str(frame.facts[MODEL]), records, before)
     models, store = HeldModels(folder.parent / ".models", schema), DiskStore(folder, schema, frame.run)
     method = replace(agreement.recipe.build(), client=AppClient(), initial=_initial(models, request, schema))
     with alone(folder / f"client-{client}.lock"):
@@ -94,12 +102,24 @@ def _answer(
             store.save(client, record)
             _keep_whole(models, request, schema)
     facts: dict[str, Any] = {MODEL: call.name} if call.name else {}
+    if request.ack and request.ack not in known.memories and (foreign := _states_of_others(folder, client)):
+        facts[FOREIGN] = foreign
     packed, others = pack_small(call.returned)
     facts |= {RECORDS: packed} if packed else {}
     facts |= {ORDER: tuple(call.order)} if call.order else {}
+    facts |= {} if app is None else {JOINS: True}
+    if before is not None:
+        evaluated, more = evaluation_facts(before)
+        facts, others = facts | evaluated, others | more
     content = content_of(Frame(frame.run, client, facts, envelope.to_bytes()))
     content.update(others)
     return content
+
+
+def _states_of_others(folder: Path, client: int) -> tuple[int, ...]:
+    """Return up to eight other clients whose state a folder holds."""
+    numbers = (int(path.stem.removeprefix("client-")) for path in sorted(folder.glob("client-*.safetensors")))
+    return tuple(islice((number for number in numbers if number != client), 8))
 
 
 def _agreement(frame: Frame, folder: Path) -> tuple[Agreement | None, bytes]:

@@ -54,6 +54,8 @@ class NodeLink:
         self._port: ServerPort | None = None
         self._kept_version = 0
         self.has_agreed = contact is not None
+        self.joins = False
+        """True if the node can evaluate and train in one exchange."""
 
     @property
     def contact(self) -> Contact:

@@ -58,7 +58,10 @@ class Traffic:
         self._busy[node] += max(0.0, seconds - 1.5)  # type: ignore[assignment]  # a counter of seconds
 
     def added_by_flower(self) -> dict[str, dict[str, int]] | None:
-        """Return an estimate of the bytes that Flower adds, `sent` and `uncompressed`; None if it does not use HTTP."""
+        """Return an estimate of the bytes that Flower adds, `sent` and `uncompressed`, and `waiting` as part of both.
+
+        None if nodes do not use HTTP.
+        """
         if not self._began or not speaks_http():
             return None
         now = time.monotonic()
@@ -66,7 +69,8 @@ class Traffic:
         idle = {node: max(0.0, total - self._busy[node]) for node, total in seconds.items()}
         for own in (self.own, self.own_dense):
             own.idle_seconds = idle
-        return {"sent": self.own.estimate(seconds), "uncompressed": self.own_dense.estimate(seconds)}
+        sent, uncompressed = self.own.estimate(seconds), self.own_dense.estimate(seconds)
+        return {"sent": sent, "uncompressed": uncompressed, "waiting": self.own.waiting(seconds)}
 
     def total(self, way: Way) -> int:
         """Return the bytes that crossed in a direction."""
@@ -82,7 +86,10 @@ class Traffic:
         rows = [(kind, self.sent[kind, "down"], self.sent[kind, "up"]) for kind in kinds]
         sent, dense = ({way: count(way) for way in WAYS} for count in (self.total, self.total_dense))
         if added is not None:
-            rows.append(("Flower's own", added["sent"]["down"], added["sent"]["up"]))
+            waiting = added["waiting"]
+            own = {way: added["sent"][way] - waiting[way] for way in WAYS}
+            rows.append(("Flower's requests", own["down"], own["up"]))
+            rows.append(("Flower's polling", waiting["down"], waiting["up"]))
             sent = {way: sent[way] + added["sent"][way] for way in WAYS}
             dense = {way: dense[way] + added["uncompressed"][way] for way in WAYS}
         rows += [("all", sent["down"], sent["up"]), ("without fedreuse", dense["down"], dense["up"])]

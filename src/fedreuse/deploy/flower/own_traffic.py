@@ -63,20 +63,17 @@ class OwnTraffic:
         self.objects_up += objects_of(content)
 
     def estimate(self, seconds: Mapping[int, float]) -> dict[str, int]:
-        """Return the bytes up and down.
+        """Return the bytes up and down, with `waiting`.
 
         Args:
             seconds: Time for which each node took part; `idle_seconds` of it without a message.
         """
-        polls = sum(self.idle_seconds.get(node, 0.0) for node in seconds) / _POLL_SECONDS
-        beats = sum(seconds.values()) / _HEARTBEAT_SECONDS
+        waiting = self.waiting(seconds)
         up = (
             self.requests * (_UP + 13 + _UP + 100)
             + self.objects_down * (_UP + 87)
             + self.replies * (_UP + 227)
             + self.objects_up * (68 + _UP - 1 + 120 + _OBJECT)
-            + polls * (_UP + 13)
-            + beats * (_UP + 29)
             + len(seconds) * _START[0]
         )
         down = (
@@ -84,8 +81,13 @@ class OwnTraffic:
             + self.objects_down * (68 + _DOWN + 6 + _OBJECT)
             + self.replies * (_DOWN + 112)
             + self.objects_up * (66 + _DOWN + 1)
-            + polls * _DOWN
-            + beats * (_DOWN + 1)
             + len(seconds) * _START[1]
         )
-        return {"down": round(down), "up": round(up)}
+        return {"down": down + waiting["down"], "up": up + waiting["up"]}
+
+    def waiting(self, seconds: Mapping[int, float]) -> dict[str, int]:
+        """Return the bytes up and down of polling and heartbeats, which depend on time alone."""
+        polls = sum(self.idle_seconds.get(node, 0.0) for node in seconds) / _POLL_SECONDS
+        beats = sum(seconds.values()) / _HEARTBEAT_SECONDS
+        up = polls * (_UP + 13) + beats * (_UP + 29)
+        return {"down": round(polls * _DOWN + beats * (_DOWN + 1)), "up": round(up)}

@@ -5,21 +5,31 @@ Only `front_door`, `task_secrets` and `control_token`, which extend the programs
 
 from __future__ import annotations
 
+import sys
+from copy import copy
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flwr.app import Context, Error, Message, RecordDict
 
 from fedreuse.core.errors import ConfigError
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flwr.serverapp import Grid
+
 __all__ = [
+    "calling_app",
     "check_programs",
     "check_replies",
     "context_from_bytes",
     "context_to_bytes",
+    "is_on_wire",
     "message_from_bytes",
     "message_to_bytes",
+    "of_type",
     "remade",
     "serialized_bytes",
     "set_identity",
@@ -42,12 +52,40 @@ def remade(reply: Message, content: RecordDict | Error, message_id: str) -> Mess
     return made
 
 
+def calling_app() -> Callable[[Message, Context], Message] | None:
+    """Return the client app that handles the current message, found on the stack; None outside of one.
+
+    Flower hands a mod the function for one type of message only; the app has those for the others.
+    """
+    from flwr.clientapp import ClientApp
+
+    frame = sys._getframe(1)
+    while frame is not None:
+        if isinstance(app := frame.f_locals.get("self"), ClientApp):
+            return app
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def of_type(message: Message, message_type: str) -> Message:
+    """Return a message without content and with another type, and otherwise the same metadata."""
+    make, metadata = Message, copy(message.metadata)  # type: Any, Any
+    metadata.__dict__ = {**message.metadata.__dict__, "_message_type": message_type}
+    made: Message = make(RecordDict(), metadata=metadata)
+    return made
+
+
 def speaks_http() -> bool:
     """Return whether SuperNodes of this version of Flower speak HTTP, as since 1.41; earlier ones speak gRPC."""
     try:
         return find_spec("flwr.supernode.fleet_http_connection") is not None
     except ModuleNotFoundError:
         return False
+
+
+def is_on_wire(grid: Grid) -> bool:
+    """Return whether a grid reaches SuperNodes that speak HTTP, whose requests `own_traffic` knows."""
+    return speaks_http() and type(grid).__name__ == "HttpGrid"
 
 
 def check_programs() -> None:
