@@ -60,6 +60,7 @@ BENCH_COMMANDS = [
     "crowd",
     "amendments",
     "memory",
+    "large",
     "files",
     "deploy",
     "intervals",

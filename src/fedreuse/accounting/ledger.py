@@ -145,6 +145,19 @@ class Ledger:
             request = next(iter(outgoing.values()))
             self.rows += [_measured_row(request, measured) for measured in self.meter()]
 
+    def note_repeated(self, request: Envelope, repeated: Mapping[tuple[int, Direction], int]) -> None:
+        """Add rows of the bytes that crossed again, or in vain, because a long message was interrupted.
+
+        Args:
+            request: A request of the exchange.
+            repeated: Bytes by client and direction.
+        """
+        place, purpose = (request.round_number, request.exchange), _purpose(request)
+        for (client, direction), size in sorted(repeated.items()):
+            self.rows.append(
+                LedgerRow(*place, client, direction, "part", purpose, "abandoned", {}, 0, size, size, _NO_WORK, {})
+            )
+
     def take_alarms(self) -> list[str]:
         """Return the alarms since the last call."""
         taken, self.alarms = self.alarms, []

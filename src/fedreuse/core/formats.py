@@ -49,7 +49,7 @@ class Format:
 
 
 WIRE = Format("message", 1)
-FRAME = Format("frame", 1)
+FRAME = Format("frame", 2)
 JOURNAL = Format("journal", 2)
 RUN_DIRECTORY = Format("run directory", 2)
 CLIENT_STORE = Format("client store", 1)

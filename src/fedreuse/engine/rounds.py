@@ -208,12 +208,16 @@ def _ask(
 
 def _delivered(executor: Executor, outgoing: Mapping[int, Envelope], ledger: Ledger, port: ServerPort) -> list[Reply]:
     """Return the replies; if too few arrive, note the bytes that crossed before the error goes on."""
+    if not outgoing:
+        return []
     try:
-        return list(executor.exchange(outgoing)) if outgoing else []
+        return list(executor.exchange(outgoing))
     except TooFewReplies as few:
         ledger.note(outgoing, [replace(reply, status="abandoned") for reply in few.arrived], {})
         few.exchange = port.exchange
         raise
+    finally:
+        ledger.note_repeated(next(iter(outgoing.values())), executor.take_repeated())
 
 
 def _refused(round_number: int, reasons: Mapping[int, str]) -> RunError:

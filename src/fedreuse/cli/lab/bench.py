@@ -229,6 +229,32 @@ def memory_command(
     finish("memory", {"clients": clients, "network": network, "store": store}, rows, memory.tables, Shown(out, as_json))
 
 
+@bench_app.command("large", epilog="Example: fedreuse lab bench large --workload dense --millions 25")
+def large_command(
+    workload: Annotated[
+        list[str] | None,
+        typer.Option("--workload", help="dense, lean (default: both), transformer or lora; again for more."),
+    ] = None,
+    millions: Annotated[float, typer.Option("--millions", help="Weights of the network, in millions.", min=0.1)] = 100,
+    clients: Annotated[int, typer.Option("--clients", help="Clients of a round.", min=1)] = 10,
+    folder: Annotated[Path | None, typer.Option("--folder", help="A folder on a disk, for runs and data.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure memory by phase of server and client with a large model.
+
+    Server and client are processes of their own, with all states on disk.
+    """
+    from fedreuse.lab.bench import large
+
+    chosen = workload or ["dense", "lean"]
+    for name in chosen:
+        require(name in large.WORKLOADS, f"--workload must be one of {', '.join(large.WORKLOADS)}", name)
+    rows = large.run(chosen, millions, clients, folder, tell=_show_progress)
+    settings = {"workloads": chosen, "millions": millions, "clients": clients, "cores": 2}
+    finish("large", settings, rows, large.tables, Shown(out, as_json))
+
+
 @bench_app.command("files", epilog="Example: fedreuse lab bench files --clients 100000")
 def files_command(
     clients: Annotated[

@@ -20,6 +20,7 @@ from fedreuse.deploy.flower.flat_config import from_flat
 from fedreuse.deploy.flower.frame import Frame
 from fedreuse.deploy.flower.identity import prove
 from fedreuse.deploy.flower.message import content_of, frame_of
+from fedreuse.deploy.flower.parts import NodeParts, is_long
 from fedreuse.deploy.flower.roster import facts_of
 from fedreuse.engine.ports import EVALUATE, WhichModel, client_answer
 from fedreuse.engine.state.client_store import DiskStore
@@ -116,10 +117,16 @@ class Client:
 
     def answer(self, frame: Frame) -> Frame:
         """Answer one request; the client's state is on its disk before the reply is sent."""
-        schema, method = self._federation.schema, self._federation.method
-        request = Envelope.from_bytes(frame.body, schema)
-        trainer = self._federation.trainer.for_client(self.number, request.round_number)
         folder = run_folder(self._context, frame.run)
+        parts = NodeParts(folder, self.number)
+        if "wanted" in frame.facts:
+            return Frame(frame.run, self.number, {"from": frame.facts["wanted"][1]}, parts.part(frame))
+        if "part" in frame.facts:
+            with alone(folder / f"client-{self.number}.lock"):
+                return Frame(frame.run, self.number, {"have": parts.add(frame)})
+        schema, method = self._federation.schema, self._federation.method
+        request = Envelope.from_bytes(parts.take(frame) if "go" in frame.facts else frame.body, schema)
+        trainer = self._federation.trainer.for_client(self.number, request.round_number)
         self._set_evaluation_data(request, folder)
         store = DiskStore(folder, schema, frame.run)
         with alone(folder / f"client-{self.number}.lock"):
@@ -127,7 +134,10 @@ class Client:
             envelope, record = client_answer(method, request, known, trainer, self.number)
             if record is not known:
                 store.save(self.number, record)
-        return Frame(frame.run, self.number, {"work": asdict(trainer.work)}, envelope.to_bytes())
+        facts: dict[str, Any] = {"work": asdict(trainer.work)}
+        if not is_long(envelope.size()):
+            return Frame(frame.run, self.number, facts, envelope.to_bytes())
+        return Frame(frame.run, self.number, {**facts, "size": parts.keep(envelope)})
 
     def _set_evaluation_data(self, request: Envelope, folder: Path) -> None:
         """Set the node's own split for an evaluation (task at_home); its test split opens once per run and model."""

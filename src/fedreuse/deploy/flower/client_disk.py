@@ -48,7 +48,7 @@ def number_of(context: Context, request: Frame) -> Any:
                 "without partition-id, so that the roster decides, or correct the roster"
             )
         return own
-    if request.client == ANY_CLIENT and not request.body:
+    if request.client == ANY_CLIENT and not request.body and not request.is_part:
         return None  # a hello before the server has assigned a number
     kept = run_folder(context, request.run) / "client"
     if request.client != ANY_CLIENT:

@@ -1,6 +1,7 @@
 """Frames, the one field of bytes in a Flower message: run, client, a few facts, and a body (an envelope).
 
 Layout: magic `FD`, version (1 byte), header length (4, little-endian), header (msgpack: run, client, facts), body.
+The version is 2 for frames of a message in parts (see `parts.py`), else 1.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ ANY_CLIENT = -1
 """Client number of a request to any client; equal requests to many clients are then equal bytes."""
 _START = struct.Struct("<2sBI")
 _LONGEST_HEADER = 1 << 16
+_WHOLE_VERSION = 1
+"""Version of frames that carry a whole message, which earlier programs read, too."""
+_PART_FACTS = frozenset({"part", "have", "go", "size", "wanted", "from"})
 _DEEPEST = 3
 """Allowed levels of nesting in facts: one more than any fact uses."""
 _LIMITS = {"flops": 1 << 60, "seconds": 1e9}
@@ -46,10 +50,16 @@ class Frame:
     facts: Mapping[str, Any] = field(default_factory=dict)
     body: bytes = b""
 
+    @property
+    def is_part(self) -> bool:
+        """True if the frame belongs to a message in parts."""
+        return not _PART_FACTS.isdisjoint(self.facts)
+
     def to_bytes(self) -> bytes:
         """Return the encoded frame."""
         header = msgpack.packb([self.run, self.client, dict(self.facts)])
-        return b"".join([_START.pack(b"FD", FRAME_VERSION, len(header)), header, self.body])
+        version = FRAME_VERSION if self.is_part else _WHOLE_VERSION
+        return b"".join([_START.pack(b"FD", version, len(header)), header, self.body])
 
     @staticmethod
     def from_bytes(data: object) -> Frame:
@@ -59,8 +69,8 @@ class Frame:
         magic, version, header_bytes = _START.unpack_from(data)
         if magic != b"FD":
             raise WireError("not a frame: it does not start with FD")
-        if version != FRAME.version:
-            raise WireError(f"frame version {version}, this program reads version {FRAME_VERSION}")
+        if version not in (_WHOLE_VERSION, FRAME.version):
+            raise WireError(f"frame version {version}, this program reads version {FRAME_VERSION} and below")
         if header_bytes > min(_LONGEST_HEADER, len(data) - _START.size):
             raise WireError(f"the frame's header claims {header_bytes} bytes")
         end = _START.size + header_bytes

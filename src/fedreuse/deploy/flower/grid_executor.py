@@ -23,6 +23,7 @@ from fedreuse.deploy.flower.identity import KeyRoster
 from fedreuse.deploy.flower.mailbox import Mailbox
 from fedreuse.deploy.flower.message import content_of, open_reply
 from fedreuse.deploy.flower.options import Deployment
+from fedreuse.deploy.flower.parts import Interrupted, Outgoing, fetch, is_long, push
 from fedreuse.deploy.flower.post import collect
 from fedreuse.deploy.flower.roster import Roster, facts_of
 from fedreuse.deploy.meter.counters import MeterReader
@@ -33,6 +34,7 @@ from fedreuse.engine.ports import EVALUATE
 if TYPE_CHECKING:
     from flwr.serverapp import Grid
 
+    from fedreuse.accounting.ledger import Direction
     from fedreuse.core.local_trainer import Work
     from fedreuse.core.metrics import Metrics
     from fedreuse.core.model import Model
@@ -112,6 +114,8 @@ class GridExecutor(RunExecutor):
         dense_bytes, limit = site.schema.dense_bytes, clients.options.max_reply_bytes
         self._max_bytes = 3 * dense_bytes + _SLACK_BYTES if limit == "auto" else limit
         self._num_clients = len(site.population)
+        self._repeated: dict[tuple[int, Direction], int] = {}
+        self._outgoing: tuple[Envelope, Outgoing] | None = None
         facts = {
             client: facts_of(clients.config_id, site.schema, int(examples))
             for client, examples in enumerate(site.population.examples)
@@ -219,10 +223,63 @@ class GridExecutor(RunExecutor):
             self._log(f"round {number}: client {client} did not answer within {waited:g} s")
 
     def _written(self, request: Envelope, node: int) -> Message:
-        """Return a request to a node as a message."""
-        content = content_of(Frame(self.instance, body=request.to_bytes()))
-        ttl, group = self._options.timeout_seconds, str(request.round_number)
-        return Message(content, node, "train", ttl=ttl, group_id=group)
+        """Return a request to a node as a message; one of a long request follows its parts, which are sent now."""
+        if not is_long(request.size()):
+            return self._message(Frame(self.instance, body=request.to_bytes()), node, request.round_number)
+        if self._outgoing is None or self._outgoing[0] is not request:  # many clients may get the same one
+            self._outgoing = request, Outgoing(request)
+        outgoing = self._outgoing[1]
+        client = next(number for number, one in self._roster.nodes.items() if one == node)
+        try:
+            self._note(client, "down", push(outgoing, self._asking(client, node, request)))
+        except WireError as error:  # the node will answer that its request is not complete
+            self._note(client, "down", error.num_bytes if isinstance(error, Interrupted) else 0)
+            self._log(f"round {request.round_number}: client {client}: {error}")
+        return self._message(Frame(self.instance, facts={"go": outgoing.name}), node, request.round_number)
+
+    def _message(self, frame: Frame, node: int, number: int) -> Message:
+        ttl = self._options.timeout_seconds
+        return Message(content_of(frame), node, "train", ttl=ttl, group_id=str(number))
+
+    def _asking(self, client: int, node: int, request: Envelope) -> Callable[[dict[str, object], bytes], Frame | None]:
+        """Return a function that sends one node a frame and returns the frame of its reply; None if none came."""
+
+        def ask(facts: dict[str, object], body: bytes) -> Frame | None:
+            message = self._message(Frame(self.instance, facts=facts, body=body), node, request.round_number)
+            for _, reply in collect(self._grid, [message], self._options.timeout_seconds):
+                try:
+                    frame = open_reply(reply, node)
+                except WireError as error:
+                    self._log(f"round {request.round_number}: client {client}: a part failed: {refusal(error)}")
+                else:
+                    return frame if (frame.run, frame.client) == (self.instance, client) else None
+            return None
+
+        return ask
+
+    def _note(self, client: int, direction: Direction, num_bytes: int) -> None:
+        if num_bytes:
+            self._repeated[client, direction] = self._repeated.get((client, direction), 0) + num_bytes
+
+    def take_repeated(self) -> dict[tuple[int, Direction], int]:
+        """Return bytes of parts that were sent again or given up since the last call, by client and direction."""
+        taken, self._repeated = self._repeated, {}
+        return taken
+
+    def _body(self, frame: Frame, client: int, request: Envelope, node: int) -> bytes | memoryview:
+        """Return the bytes of a reply; those of a long one are fetched now."""
+        size = frame.facts.get("size")
+        if size is None:
+            return frame.body
+        if type(size) is not int or not is_long(size) or size > self._max_bytes:
+            raise WireError(f"a reply of {str(size)[:40]} bytes in parts, but at most {self._max_bytes:,} are accepted")
+        try:
+            body, repeated = fetch(request.exchange, size, self._asking(client, node, request))
+        except Interrupted as error:
+            self._note(client, "up", error.num_bytes)
+            raise
+        self._note(client, "up", repeated)
+        return body
 
     def _read(self, message: Message, client: int, request: Envelope, node: int) -> tuple[Envelope, Work]:
         """Return envelope and work of a reply; raise WireError if run, client, exchange, node or size are wrong."""
@@ -233,7 +290,8 @@ class GridExecutor(RunExecutor):
             raise WireError("it belongs to another run")
         if frame.client != client:
             raise WireError(f"it is in the name of client {frame.client}")
-        envelope = Envelope.from_bytes(frame.body, self._site.schema)
+        work = work_of(frame)
+        envelope = Envelope.from_bytes(self._body(frame, client, request, node), self._site.schema)
         if (envelope.round_number, envelope.exchange) != (request.round_number, request.exchange):
             raise WireError(f"it answers exchange {envelope.exchange} instead of exchange {request.exchange}")
-        return envelope, work_of(frame)
+        return envelope, work

@@ -19,7 +19,7 @@ from fedreuse.engine.faults import NoFaults
 from fedreuse.engine.state.client_store import MemoryStore
 
 if TYPE_CHECKING:
-    from fedreuse.accounting.ledger import Measured
+    from fedreuse.accounting.ledger import Direction, Measured
     from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.core.method import Method
     from fedreuse.core.model import Model
@@ -123,6 +123,10 @@ class Executor(Protocol):
         """Deliver requests and yield replies as they arrive."""
         ...
 
+    def take_repeated(self) -> Mapping[tuple[int, Direction], int]:
+        """Return bytes that crossed a network again or in vain since the last call, by client and direction."""
+        return {}
+
     def close(self) -> None:
         """Release the workers and other resources."""
         ...
@@ -178,6 +182,10 @@ class ExecutorWrapper(RunExecutor):
     def exchange(self, requests: Mapping[int, Envelope]) -> Iterator[Reply]:
         """Delegate to the inner executor."""
         return self._inner.exchange(requests)
+
+    def take_repeated(self) -> Mapping[tuple[int, Direction], int]:
+        """Delegate to the inner executor."""
+        return self._inner.take_repeated()
 
     def evaluate(self, model: Model, num_examples: int) -> Metrics:
         """Delegate to the inner executor."""

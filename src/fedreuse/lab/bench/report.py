@@ -29,6 +29,8 @@ HOMES: Mapping[str, str] = {
     "codecs-resnet18": "codecs",
     "scale": "scale",
     "memory": "memory",
+    "large": "large",
+    "large-transformer": "large",
     "files": "files",
     "intervals": "intervals",
     "amendments": "amendments",

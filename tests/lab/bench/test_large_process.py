@@ -1,0 +1,36 @@
+"""Phases: the innermost known function counts, and every phase has its peak."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from fedreuse.lab.bench import large_process
+from fedreuse.lab.bench.large_process import Phases, phase_of
+
+
+def test_the_innermost_known_function_of_the_package_counts() -> None:
+    seen = []
+    code = "def unpack(look):\n    aggregate(look)\ndef aggregate(look):\n    look()\n"
+    code += "def helper(look):\n    unpack(look)\n"
+    scope: dict[str, object] = {}
+    exec(compile(code, str(Path("fedreuse") / "x.py"), "exec"), scope)
+    scope["helper"](lambda: seen.append(phase_of(sys._getframe())))  # type: ignore[operator]
+    assert seen == ["aggregate"]
+    assert phase_of(None) == "other"
+
+
+def test_peaks_and_seconds_by_phase(monkeypatch) -> None:
+    phases = Phases()
+    monkeypatch.setattr(large_process, "phase_of", lambda frame: "hold")
+    with phases.watched():
+        held = np.ones(30_000_000, np.uint8)
+        while phases.peaks.get("hold", 0) < 25_000_000:  # until the sampler has seen it
+            time.sleep(0.001)
+    assert len(held) == 30_000_000
+    *_, total = phases.rows(model_bytes=10_000_000)
+    assert total["phase"] == "all"
+    assert total["peak_bytes"] == max(phases.peaks.values()) >= 25_000_000
