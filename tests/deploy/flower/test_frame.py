@@ -39,7 +39,7 @@ def test_whatever_comes_is_a_frame_or_refused(data: bytes) -> None:
         ("text", "not bytes"),
         (b"FD", "too short"),
         (b"XX\x01\x00\x00\x00\x00", "start with FD"),
-        (b"FD\x02\x00\x00\x00\x00", "version 2"),
+        (b"FD\x03\x00\x00\x00\x00", "version 3"),
         (b"FD\x01\xff\xff\xff\xff", "claims"),
         (b"FD\x01\x03\x00\x00\x00\x93\xa0", "claims"),
         (b"FD\x01\x01\x00\x00\x00\xc1", "malformed"),
