@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,21 @@ def test_metrics(invoke: Invoke, tmp_path: Path, superlink: str) -> None:
     text = invoke("health", superlink, "--store", tmp_path, "--metrics").stdout
     assert "\nfedreuse_node_superlink_reachable 1\n" in text
     assert "\nfedreuse_node_store_writable 1\n" in text
+
+
+def test_metrics_are_served(tmp_path: Path, superlink: str) -> None:
+    command = [sys.executable, "-c", "from fedreuse.cli import main; main()", "health", superlink]
+    with subprocess.Popen(
+        [*command, "--store", str(tmp_path), "--serve", "0"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[-1]
+        try:
+            for _ in range(2):
+                with urllib.request.urlopen(address) as answer:
+                    assert b"fedreuse_node_superlink_reachable 1" in answer.read()
+        finally:
+            process.terminate()
 
 
 def test_problems_are_named(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, superlink: str) -> None:

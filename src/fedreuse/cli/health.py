@@ -53,6 +53,10 @@ def health_command(
     metrics: Annotated[
         bool, typer.Option("--metrics", help="Print the text format of Prometheus, for a textfile collector.")
     ] = False,
+    serve: Annotated[
+        int | None,
+        typer.Option("--serve", help="Serve /metrics on this port of loopback until Ctrl-C.", min=0, max=65535),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Check a node: its connection, its state and its disk.
@@ -60,6 +64,9 @@ def health_command(
     It connects to the server, tries the folder of the state, and shows when the node answered last. Run it where
     `fedreuse supernode` runs, as the same user. The exit code is 1 if the node cannot take part.
     """
+    if serve is not None:
+        _serve(superlink, store, serve)
+        return
     health = examine_node(superlink, store)
     if metrics:
         say(_text(health).rstrip())
@@ -75,6 +82,16 @@ def health_command(
         show_pairs("node", pairs.items())
     if health.problem:
         raise RunError(f"this node cannot take part: {health.problem}")
+
+
+def _serve(superlink: str, store: Path, port: int) -> None:
+    """Answer each request with the health at that time."""
+    from fedreuse.store.metrics_page import metrics_page
+
+    examine_node(superlink, store)  # a wrong address is an error now
+    with metrics_page(port, lambda: _text(examine_node(superlink, store))) as page:
+        say(f"metrics at http://127.0.0.1:{page.server_port}/metrics")
+        page.serve_forever()
 
 
 def examine_node(superlink: str, store: Path) -> Health:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import zlib
 from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from flwr.app import Context, Message, RecordDict
+from flwr.app import ArrayRecord, Context, Message, RecordDict
 
 from fedreuse.compression.links.delta import HELD
 from fedreuse.compression.wire.envelope import Envelope
-from fedreuse.core.errors import FedreuseError, WireError
+from fedreuse.core.errors import FedreuseError, RunError, WireError
 from fedreuse.core.files import write_whole
 from fedreuse.core.model import Model
 from fedreuse.core.tensors import to_dense, zeros
 from fedreuse.deploy.existing_app.agreement import Agreement
 from fedreuse.deploy.existing_app.app_call import AppCall, AppClient, AppError
 from fedreuse.deploy.existing_app.app_trainer import OwnTraining
+from fedreuse.deploy.existing_app.array_layout import ArrayLayout, arrays_of
 from fedreuse.deploy.existing_app.decorator import MISSING, REFUSED, answered
-from fedreuse.deploy.existing_app.held_models import HeldModels
+from fedreuse.deploy.existing_app.held_models import HeldModels, digest_of
 from fedreuse.deploy.existing_app.joined_evaluation import EVALUATION, JOINS, evaluation_facts
+from fedreuse.deploy.existing_app.model_channel import as_first_sent
 from fedreuse.deploy.existing_app.small_records import pack_small, unpack_small
 from fedreuse.deploy.flower.client_disk import alone, load, run_folder
 from fedreuse.deploy.flower.frame import Frame
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fedreuse.core.schema import ModelSchema
+    from fedreuse.core.tensors import Tensors
 
 __all__ = ["AGREED", "FOREIGN", "MODEL", "ORDER", "RECORDS", "compression_mod"]
 
@@ -41,9 +45,16 @@ MODEL, RECORDS, AGREED, ORDER, FOREIGN = "model", "records", "agreed", "order", 
 """Facts of frames: the name of the record with the model, the other records, the length of the agreement that the body
 begins with, the order of the returned arrays, the clients whose state a folder holds instead of the node's own."""
 _FILE = "agreement.bin"
+_log = logging.getLogger("flwr")
 
 
-def compression_mod(message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
+def compression_mod(
+    message: Message,
+    context: Context,
+    call_next: Callable[[Message, Context], Message],
+    *,
+    initial: Callable[[], ArrayRecord] | None = None,
+) -> Message:
     """Answer a server app whose strategy is wrapped in `Lean` or `Compressed`, with the unchanged functions of the app.
 
     Residuals and models are stored on the node's disk: below `store` of the node config, else `FEDREUSE_HOME`, else
@@ -53,6 +64,8 @@ def compression_mod(message: Message, context: Context, call_next: Callable[[Mes
         message: The message.
         context: Flower's context.
         call_next: The rest of the client app.
+        initial: Makes the arrays that the server app starts from, with the same constructor and seed. If the digests
+            agree, they are not sent: `ClientApp(mods=[partial(compression_mod, initial=...)])`.
 
     Returns:
         The reply. A node that cannot take part replies with the reason, which the server app logs.
@@ -68,7 +81,7 @@ def compression_mod(message: Message, context: Context, call_next: Callable[[Mes
     if MODEL not in frame.facts:  # a request of FedReuseStrategy
         return Message(answered(OwnTraining(call_next), message, context), reply_to=message)
     try:
-        content = _answer(frame, message, context, call_next)
+        content = _answer(frame, message, context, call_next, initial)
     except AppError as error:
         return error.reply
     except FedreuseError as error:
@@ -77,7 +90,11 @@ def compression_mod(message: Message, context: Context, call_next: Callable[[Mes
 
 
 def _answer(
-    frame: Frame, message: Message, context: Context, call_next: Callable[[Message, Context], Message]
+    frame: Frame,
+    message: Message,
+    context: Context,
+    call_next: Callable[[Message, Context], Message],
+    initial: Callable[[], ArrayRecord] | None,
 ) -> RecordDict:
     folder = run_folder(context, frame.run)
     agreement, body = _agreement(frame, folder)
@@ -94,7 +111,8 @@ def _answer(
         before = AppCall(app, asked, context, agreement, where, str(name), unpack_small(packed))
     call: Any = AppCall(call_next, message, context, agreement, where, str(frame.facts[MODEL]), records, before)
     models, store = HeldModels(folder.parent / ".models", schema), DiskStore(folder, schema, frame.run)
-    method = replace(agreement.recipe.build(), client=AppClient(), initial=_initial(models, request, schema))
+    started = _initial(models, request, agreement, initial)
+    method = replace(agreement.recipe.build(), client=AppClient(), initial=started)
     with alone(folder / f"client-{client}.lock"):
         known = load(store, client)
         envelope, record = client_answer(method, request, known, call, client)
@@ -147,12 +165,28 @@ def _inflated(packed: bytes, most: int = 1 << 26) -> bytes:
     return data
 
 
-def _initial(models: HeldModels, request: Envelope, schema: ModelSchema) -> Model | None:
+def _initial(
+    models: HeldModels, request: Envelope, agreement: Agreement, make: Callable[[], ArrayRecord] | None
+) -> Model | None:
     """Return the model that the server hopes this node has: at first contact, the request names its digest."""
-    parcel = request.parcels.get("model")
+    schema, parcel = agreement.layout.schema, request.parcels.get("model")
     digest = None if parcel is None or request.ack else parcel.notes.get(HELD)
     weights = models.load(digest) if isinstance(digest, int) else None
+    if weights is None and isinstance(digest, int) and make is not None:
+        weights = _made(make, agreement)
+        if digest_of(weights) != digest:
+            _log.warning("the initial arrays that this node makes are not those of the server, which sends its own")
+            return None
+        models.save(weights)
     return None if weights is None else Model(weights, zeros(schema.buffers), zeros(schema.counters))
+
+
+def _made(make: Callable[[], ArrayRecord], agreement: Agreement) -> Tensors:
+    """Return the weights that the node makes itself, rounded as in a first contact."""
+    layout, made = agreement.layout, make()
+    if (found := ArrayLayout.of(made)).shapes != layout.shapes:
+        raise RunError(f"initial: arrays {found.shapes} were made, but the server starts from {layout.shapes}")
+    return as_first_sent(agreement.recipe, layout.model(layout.cast(arrays_of(made)))).weights
 
 
 def _keep_whole(models: HeldModels, request: Envelope, schema: ModelSchema) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
-from fedreuse.core.errors import ConfigError, FedreuseError, require
+from fedreuse.core.errors import FedreuseError, require
 from fedreuse.core.listener import Listener, ListenerConfig, listeners
+from fedreuse.store.metrics_page import metrics_page
 from fedreuse.store.prometheus_text import prometheus_text
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Prometheus"]
 
 _log = logging.getLogger("fedreuse")
-_CONTENT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @listeners.register("prometheus")
@@ -52,28 +51,8 @@ class _PrometheusListener(Listener):
     """Renders the text after each round, in the run's process; requests read the last text."""
 
     def __init__(self, port: int) -> None:
-        listener = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if self.path != "/metrics":
-                    self.send_error(404, "only /metrics")
-                    return
-                body = listener.text.encode()
-                self.send_response(200)
-                self.send_header("Content-Type", _CONTENT)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Keep requests out of the log."""
-
-        try:
-            self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        except OSError as error:
-            raise ConfigError(f"listeners: prometheus cannot listen on port {port} ({error}); choose another") from None
         self._text, self._lock = "", Lock()
+        self._server = metrics_page(port, lambda: self.text)
         self.port = self._server.server_port
         Thread(target=self._server.serve_forever, name="prometheus", daemon=True).start()
         _log.info("metrics at http://127.0.0.1:%d/metrics", self.port)
