@@ -7,7 +7,7 @@ from math import isnan
 import numpy as np
 import pytest
 
-from fedreuse.accounting.boundaries.boundary import Reference, boundary_of, measured, modelled
+from fedreuse.accounting.boundaries.boundary import Reference, boundary_of, evaluated, measured, modelled
 from fedreuse.accounting.boundaries.update_fields import REUSE_BYTES
 from fedreuse.accounting.ledger import EventRow, LedgerRow
 from fedreuse.accounting.traffic import Traffic, evaluation_bytes, savings, traffic
@@ -138,7 +138,7 @@ def test_rounds_without_clients_count_nothing() -> None:
 def test_every_boundary_has_its_name_and_meaning() -> None:
     assert all(bound.name == name and bound.meaning for name, bound in modelled().items())
     assert {name: result.boundary for name, result in savings(ROWS, EVENTS, REFERENCE).items()} == {
-        name: name for name in modelled()
+        name: name for name in modelled() | evaluated()
     }
     assert REUSE_BYTES == 16
 
@@ -191,7 +191,7 @@ SEEN = [
 
 
 def test_measured_boundaries_are_absent_without_a_meter() -> None:
-    assert list(savings(ROWS, EVENTS, REFERENCE)) == list(modelled())
+    assert list(savings(ROWS, EVENTS, REFERENCE)) == [*modelled(), *evaluated()]
     assert list(measured()) == ["transport", "interface"]
 
 

@@ -19,14 +19,20 @@ from fedreuse.core.listener import Listener
 from fedreuse.core.model import Model
 from fedreuse.core.randomness import stream
 from fedreuse.engine.faults import RandomFaults
+from fedreuse.lab.plans.claims import Contrast
+from fedreuse.lab.plans.observations import value_of
+from fedreuse.lab.plans.plan import Plan
 from fedreuse.learning.data import Data
 from fedreuse.learning.datasets.synthetic import Synthetic
 from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.splits import Opening
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.methods.ditto import Ditto
+from fedreuse.report.results import read_run
+from fedreuse.report.tables import comparison
 from fedreuse.runs.launch import run
 from fedreuse.store.directory import RunDirectory
+from fedreuse.studies.tuning.measures import Measure
 from fedreuse.testing.quadratic import QuadraticFederation, QuadraticTraining, Session, Setting
 from tests.federation import NOISY, assert_close, build, is_same, plain_problem, top_k
 from tests.references.ditto import ditto
@@ -367,3 +373,24 @@ def test_personal_models_pay_off_on_skewed_digits(tmp_path: Path) -> None:
     test = run(config, tmp_path / "run").summary["personal_test"]
     assert test["own"]["score"] > test["global"]["score"]
     assert test["fine_tuned"]["score"] > test["global"]["score"]
+
+
+@pytest.mark.slow
+def test_runs_are_judged_by_the_own_models(tmp_path: Path) -> None:
+    """Tables, plans and searches read the personal scores; files and the model's digest stay those of FedAvg."""
+    found = personal_run(tmp_path / "ditto")
+    result, test = read_run(found), found.summary["personal_test"]["own"]["score"]
+    scores = [row["personal_validation_score"] for row in found.metrics() if row["personal_validation_score"]]
+    assert (result.test_score, result.validation_score, result.is_personal) == (test, scores[-1], True)
+    assert found.summary["test_score"] != test
+    assert Measure("validation").of([found]) == scores[-1]
+    assert Measure("best_validation").of([found]) == max(scores)
+    assert value_of(Plan((Contrast("A", "B"),)))(result) == test
+    assert result.history.taken("validation_score")[1].tolist() == scores
+    assert "scores of the clients' own models" in comparison([result])[0].legend
+    assert "evaluation by clients: the dense model goes to 6 clients 6 times" in (found.path / "log.txt").read_text()
+    both, messages = (found.traffic()[name].both.sum() for name in ("with_evaluation", "messages"))
+    assert both - messages == sum(found.summary["evaluation"]["messages"].values())
+    plain = read_run(run(tiny(), tmp_path / "fedavg"))
+    assert not plain.is_personal
+    assert "with_evaluation" not in plain.savings

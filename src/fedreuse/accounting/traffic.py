@@ -3,7 +3,7 @@
 A saving compares with dense FedAvg for the same cohorts and the same replies: one dense model down per selected client
 and one dense update up per client that was not lost, as far as the boundary counts them. A lost reply is not a saving.
 A lost client whose tensors were nevertheless received, late or refused, is charged like any other. Messages for
-evaluation by clients are outside every boundary; `evaluation_bytes` counts them separately.
+evaluation by clients count under `with_evaluation` alone; `evaluation_bytes` counts them separately.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedreuse.accounting.boundaries.boundary import measured, modelled
+from fedreuse.accounting.boundaries.boundary import evaluated, measured, modelled
 from fedreuse.accounting.columns import counted
 
 if TYPE_CHECKING:
@@ -137,16 +137,20 @@ def _charged(
 ) -> Traffic:
     rounds = len(clients.selected)
     charged = {"down": [0] * rounds, "up": [0] * rounds}
+    evaluation = {"down": [0] * rounds, "up": [0] * rounds}
     for row, number in groups:
-        if row.purpose != "evaluation" and row.is_measured == boundary.is_measured:
-            charged[row.direction][row.round_number - 1] += number * boundary.charge(row)
+        if row.is_measured == boundary.is_measured:
+            place = evaluation if row.purpose == "evaluation" else charged
+            place[row.direction][row.round_number - 1] += number * boundary.charge(row)
     down, up = (np.array(charged[way], np.int64) for way in ("down", "up"))
+    more_down, more_up = (np.array(evaluation[way], np.int64) * boundary.counts_evaluation for way in ("down", "up"))
     up += clients.reused * boundary.per_reuse
     if boundary.has_dense_downlink:
         down += clients.selected * reference.dense_bytes
     dense_down, dense_up = boundary.reference(reference)
     return Traffic(
-        boundary.name, down, up, clients.selected * dense_down, clients.answered * dense_up,
+        boundary.name, down + more_down, up + more_up,
+        clients.selected * dense_down + more_down, clients.answered * dense_up + more_up,
         num_selected=int(clients.selected.sum()), num_lost=clients.num_lost,
     )  # fmt: skip
 
@@ -159,10 +163,12 @@ def _is_update(row: LedgerRow) -> bool:
 def savings(
     rows: Sequence[LedgerRow], events: Sequence[EventRow], reference: Reference, num_rounds: int | None = None
 ) -> Mapping[str, Traffic]:
-    """Return the traffic under every boundary; measured boundaries only if a meter counted them."""
+    """Return the traffic under every boundary: measured ones if a meter counted them, evaluation if there was any."""
     groups = counted(rows)
     levels = {level for row, _ in groups if row.is_measured for level in row.fields}
-    bounds = {**modelled(), **{name: bound for name, bound in measured().items() if name in levels}}
+    has_evaluation = any(row.purpose == "evaluation" for row, _ in groups)
+    bounds = {**modelled(), **(evaluated() if has_evaluation else {})}
+    bounds |= {name: bound for name, bound in measured().items() if name in levels}
     rounds = num_rounds or max((event.round_number for event in events), default=0)
     clients = _Clients.of(rows, events, rounds)
     return {name: _charged(bound, groups, clients, reference) for name, bound in bounds.items()}

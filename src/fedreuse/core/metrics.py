@@ -11,7 +11,7 @@ from fedreuse.core.errors import RunError
 if TYPE_CHECKING:
     from fedreuse.core.message import Value
 
-__all__ = ["Metrics", "Read", "State"]
+__all__ = ["Metrics", "Read", "State", "score_of"]
 
 State = int | float | tuple["State", ...]
 """The state of a metric over some examples: a number, or (nested) tuples of numbers. States are added."""
@@ -86,3 +86,18 @@ def _sum(first: State, second: State) -> State:
 
 def _form(state: State) -> object:
     return tuple(_form(inner) for inner in state) if isinstance(state, tuple) else 1
+
+
+def score_of(row: Mapping[str, Any]) -> float | None:
+    """Return the validation score by which a run is judged in a round: of the clients' own models, or of its model.
+
+    Args:
+        row: The scores of a round by column.
+
+    Example:
+        >>> from fedreuse.core.metrics import score_of
+        >>> score_of({"validation_score": 0.5}), score_of({"validation_score": 0.5, "personal_validation_score": 0.7})
+        (0.5, 0.7)
+    """
+    score: float | None = row["personal_validation_score" if "personal_validation_score" in row else "validation_score"]
+    return score

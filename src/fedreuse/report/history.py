@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedreuse.accounting.breakdown import breakdown
+from fedreuse.core.metrics import score_of
 
 if TYPE_CHECKING:
     from fedreuse.accounting.breakdown import Share
@@ -70,14 +72,18 @@ class History:
         return list(accumulate(row["simulated_seconds"] for row in self.metrics))
 
     def taken(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the rounds in which a metric was evaluated, and its values there."""
-        known = [(row["round"], row[name]) for row in self.metrics if row.get(name) is not None]
+        """Return the rounds in which a metric was evaluated, and its values there.
+
+        `validation_score` is that of the clients' own models where they have them.
+        """
+        read = score_of if name == "validation_score" else itemgetter(name)
+        known = [(row["round"], read(row)) for row in self.metrics if name in row and read(row) is not None]
         rounds, values = zip(*known, strict=True) if known else ((), ())
         return np.array(rounds, np.int64), np.array(values, np.float64)
 
     def first_at(self, target: float) -> int | None:
         """Return the index of the first row with a validation score at or above the target; None if there is none."""
-        scores = (row["validation_score"] for row in self.metrics)
+        scores = (score_of(row) for row in self.metrics)
         return next((at for at, score in enumerate(scores) if score is not None and score >= target), None)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fedreuse.accounting.outcomes import count_outcomes
 from fedreuse.accounting.saving import Saving
 from fedreuse.core.errors import RunDirectoryError
+from fedreuse.core.metrics import score_of
 from fedreuse.report.history import History
 from fedreuse.store.archive import name_of, opened
 from fedreuse.store.code_versions import several_versions
@@ -92,6 +93,12 @@ class Result:
     """Reason for leaving the run out of tables; empty if there is none."""
 
     @property
+    def is_personal(self) -> bool:
+        """True if scores are those of the clients' own models."""
+        has_own = (self.personal_test or {}).get("own") is not None
+        return has_own or any("personal_validation_score" in row for row in self.history.metrics[:1])
+
+    @property
     def is_sealed(self) -> bool:
         """True for a complete run whose test set was not evaluated; an undefined score (NaN) is not a sealed one."""
         return self.is_complete and self.test_score is None and self.config.get("test", "sealed") == "sealed"
@@ -139,7 +146,7 @@ def _parse(snapshot: Snapshot, variant: str | None, labels: Mapping[str, str]) -
         model_round=summary.get("model_round", len(metrics)),
         history=history,
         config=config,
-        test_score=summary.get("test_score"),
+        test_score=_test_score(summary),
         validation_score=_validation_score(config, metrics),
         savings={name: Saving.of(traffic) for name, traffic in history.traffic.items()},
         events=count_outcomes(events),
@@ -172,11 +179,21 @@ def validation_score(directory: RunDirectory) -> float | None:
 
 
 def _validation_score(config: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return the validation score of the model that the run keeps: the last one, or the best."""
-    scores: list[float] = [row["validation_score"] for row in metrics if row["validation_score"] is not None]
+    """Return the validation score of the model that the run keeps: the last one, or the best.
+
+    Where clients have their own models, it is that of these models.
+    """
+    scores: list[float] = [score for row in metrics if (score := score_of(row)) is not None]
     if not scores:
         return None
     return max(scores) if config.get("keep", {}).get("model") == "best" else scores[-1]
+
+
+def _test_score(summary: Mapping[str, Any]) -> float | None:
+    """Return the test score of the clients' own models if they were tested, else that of the run's model."""
+    own = (summary.get("personal_test") or {}).get("own")
+    score: float | None = summary.get("test_score") if own is None else own["score"]
+    return score
 
 
 def _last(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:

@@ -79,7 +79,7 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
             for name, variant in zip(names, variants, strict=True)
         ),
         "test: one evaluation at the end; validation: the last evaluation; reuse share: of all selected clients; "
-        "server, clients: state kept between rounds (all clients together)." + starred
+        "server, clients: state kept between rounds (all clients together)." + starred + _personal_note(variants)
         + (f"\n{opened}" if opened else "") + (_SIMULATED if timed else "") + (_EPSILON if private else ""),
     )  # fmt: skip
     traffic = _measured(variants, names, over)
@@ -101,6 +101,12 @@ def comparison(results: Sequence[Result], rank: str | None = None) -> list[Table
         "update up per client that was not lost.\n" + boundary_legend(),
     )
     return [outcome, saving, *traffic]
+
+
+def _personal_note(variants: Sequence[Variant]) -> str:
+    """Return a sentence that names the variants judged by the clients' own models; empty if there are none."""
+    names = [variant.name for variant in variants if any(result.is_personal for result in variant.results)]
+    return f"\n{', '.join(names)}: scores of the clients' own models, each on its client's examples." if names else ""
 
 
 def openings_line(results: Iterable[Result]) -> str:

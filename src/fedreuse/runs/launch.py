@@ -23,6 +23,7 @@ from fedreuse.runs.claim import check_ours, check_same, hold
 from fedreuse.runs.facts import write_facts
 from fedreuse.runs.federation import Federation, assemble
 from fedreuse.runs.live import LiveRun
+from fedreuse.runs.scores import evaluation_note
 from fedreuse.store.directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -145,6 +146,8 @@ def prepare(config: RunConfig, directory: RunDirectory, elsewhere: ExecutorConfi
         logging.getLogger("fedreuse").warning(UNPROTECTED)
     for note in federation.prepared.data.notes:
         directory.log(f"data: {note}")
+    if note := evaluation_note(federation):
+        directory.log(note)
     with LiveRun(federation, directory, schedule, secret).connected(elsewhere) as live:
         yield live
 

@@ -6,9 +6,10 @@ from functools import reduce
 from math import isinf, isnan
 from typing import TYPE_CHECKING, Any
 
+from fedreuse.accounting.dense import dense_reference
 from fedreuse.core.cohort import Cohort
 from fedreuse.core.errors import RunError
-from fedreuse.core.metrics import Metrics
+from fedreuse.core.metrics import Metrics, score_of
 from fedreuse.core.tensors import is_finite
 from fedreuse.engine.evaluation import Question, Spread, evaluate_clients
 from fedreuse.robustness.poisoning import success_rate
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
     from fedreuse.engine.executors.executor import RunExecutor
     from fedreuse.engine.ports import WhichModel
     from fedreuse.learning.data import Split
+    from fedreuse.runs.federation import Federation
     from fedreuse.runs.live import LiveRun
 
-__all__ = ["EarlyStopping", "Scores"]
+__all__ = ["EarlyStopping", "Scores", "evaluation_note"]
 
 _ROUNDING = 1e-6
 """Tolerance of a share, whose sums are rounded."""
@@ -50,7 +52,7 @@ class EarlyStopping:
 
     def note(self, row: dict[str, Any]) -> None:
         """Take a round's row into account."""
-        score = row["validation_score"]
+        score = score_of(row)
         if score is not None:
             self._first = score if isnan(self._first) else self._first
             lost, gained = self._best - score, self._best - self._first
@@ -199,6 +201,25 @@ class Scores:
             "personal_validation_worst_decile": None if spread is None else spread.worst_decile,
             **others,
         }
+
+
+def evaluation_note(federation: Federation) -> str:
+    """Return a sentence with the bytes of evaluation by clients that a run will send; empty if clients do not evaluate.
+
+    They depend on the number of evaluations alone: every client gets the dense model each time.
+    """
+    config, prepared = federation.config, federation.prepared
+    if not (config.method.is_personal or prepared.is_at_home):
+        return ""
+    rounds, dense = config.rounds, dense_reference(federation.schema)
+    validations = sum(rounds.is_evaluated(number) for number in range(1, rounds.count + 1)) * prepared.has_validation
+    times = validations + (0 if config.test == "sealed" else 3 if config.method.is_personal else 1)
+    sent = times * config.task.clients * dense.request_bytes
+    share = sent / (rounds.count * rounds.cohort * (dense.request_bytes + dense.reply_bytes))
+    return (
+        f"evaluation by clients: the dense model goes to {config.task.clients} clients {times} times, {sent:,} bytes, "
+        f"{share:.1%} of dense FedAvg's messages for training; raise rounds.evaluate_every to send less"
+    )
 
 
 def _spread_columns(spread: Spread | None) -> dict[str, float | None]:

@@ -57,6 +57,8 @@ def round_row(
     if live.ledger.lags:
         row["lag"] = live.ledger.lags.get(number)
     for name, traffic in savings(rows, events, live.reference, number).items():
+        if boundary_of(name).counts_evaluation:
+            continue  # the last evaluation follows the last round
         row[f"down_bytes ({name})"] = int(traffic.down[-1])
         row[f"up_bytes ({name})"] = int(traffic.up[-1])
         if not boundary_of(name).is_measured:

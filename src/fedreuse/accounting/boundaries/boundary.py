@@ -12,7 +12,7 @@ from fedreuse.core.registry import Registry
 if TYPE_CHECKING:
     from fedreuse.accounting.ledger import LedgerRow
 
-__all__ = ["Boundary", "Reference", "boundaries", "boundary_of", "first", "measured", "modelled"]
+__all__ = ["Boundary", "Reference", "boundaries", "boundary_of", "evaluated", "first", "measured", "modelled"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Boundary(ABC):
         per_reuse: Bytes charged on the uplink for each reused client.
         has_dense_downlink: Charge one dense model down per selected client instead of the messages.
         counts_every_message: All messages are charged, so the bytes of evaluation can be counted, too.
+        counts_evaluation: Messages of evaluation by clients are charged, and are the same for dense FedAvg; a run
+            without such messages does not have the boundary.
         is_serialized: Messages are charged with their serialized length.
         is_measured: The bytes come from a meter; without a meter the boundary is left out.
     """
@@ -47,6 +49,7 @@ class Boundary(ABC):
     per_reuse: ClassVar[int] = 0
     has_dense_downlink: ClassVar[bool] = False
     counts_every_message: ClassVar[bool] = False
+    counts_evaluation: ClassVar[bool] = False
     is_serialized: ClassVar[bool] = False
     is_measured: ClassVar[bool] = False
 
@@ -79,8 +82,13 @@ def first() -> Boundary:
 
 
 def modelled() -> dict[str, Boundary]:
-    """Return the boundaries computed from messages, by name, in the order of tables."""
-    return {name: bound for name, bound in _ordered().items() if not bound.is_measured}
+    """Return the boundaries computed from the messages of training, by name, in the order of tables."""
+    return {name: bound for name, bound in _ordered().items() if not (bound.is_measured or bound.counts_evaluation)}
+
+
+def evaluated() -> dict[str, Boundary]:
+    """Return the boundaries that count evaluation by clients, by name."""
+    return {name: bound for name, bound in _ordered().items() if bound.counts_evaluation}
 
 
 def measured() -> dict[str, Boundary]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedreuse.accounting.boundaries.boundary import measured, modelled
+from fedreuse.accounting.boundaries.boundary import evaluated, measured, modelled
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.registry import parse
 from fedreuse.lab.plans.claims import require_known
@@ -34,7 +34,7 @@ def plan_of(study: Study) -> Plan | None:
         return None
     plan: Plan = parse(Plan, study.plan, f"study {study.name}, plan")
     try:
-        require_known(plan.boundary, [*modelled(), *measured()], "boundary")
+        require_known(plan.boundary, [*modelled(), *evaluated(), *measured()], "boundary")
         seeds = sorted({planned.config.seed for planned in study.runs})
         is_share = all(planned.config.task.metric.is_share for planned in study.runs)
         plan.check(seeds, study.axes, is_share=is_share)

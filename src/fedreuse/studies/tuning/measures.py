@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fedreuse.accounting.boundaries.boundary import measured, modelled
 from fedreuse.core.errors import ConfigError, require, suggest
+from fedreuse.core.metrics import score_of
 from fedreuse.report.results import read_run, validation_score
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ class Measure:
     """Number of a run; the number of a trial is the mean over its runs.
 
     Args:
-        metric: `validation` (the score of the run's model), `best_validation` (of any round), `bytes` or `saving` (of
-            `boundary` and `direction`), `flops`, `simulated_seconds` (with `devices`), `bytes_to_target`,
-            `simulated_seconds_to_target`, `active_fraction` (share of selected clients that trained).
+        metric: `validation` (the score of the run's model, or of the clients' own models), `best_validation` (of any
+            round), `bytes` or `saving` (of `boundary` and `direction`), `flops`, `simulated_seconds` (with `devices`),
+            `bytes_to_target`, `simulated_seconds_to_target`, `active_fraction` (share of selected clients that
+            trained).
         boundary: Name of the boundary, which says which bytes are counted.
         direction: `up`, `down` or `both`.
         target: Validation score, for `..._to_target`; the measure is infinite if a run never reaches it.
@@ -96,7 +98,7 @@ class Measure:
 
     def _of_rounds(self, run: RunDirectory) -> float:
         rows = run.metrics()
-        scores = [-inf if row["validation_score"] is None else row["validation_score"] for row in rows]
+        scores = [-inf if (score := score_of(row)) is None else score for row in rows]
         if self.metric == "best_validation":
             return float(max(scores))
         assert self.target is not None

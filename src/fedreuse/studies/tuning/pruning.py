@@ -11,6 +11,7 @@ import optuna
 
 from fedreuse.core.events import Stop
 from fedreuse.core.listener import Listener
+from fedreuse.core.metrics import score_of
 
 if TYPE_CHECKING:
     from fedreuse.core.events import Evaluated, Started
@@ -66,8 +67,8 @@ class TrialListener(Listener):
     def add_rounds(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Add the scores of stored rounds."""
         for row in rows:
-            if row["validation_score"] is not None:
-                self._scores.note(self._run_id, row["round"], row["validation_score"])
+            if (score := score_of(row)) is not None:
+                self._scores.note(self._run_id, row["round"], score)
 
     def started(self, event: Started) -> Stop | None:
         """Add the stored rounds of a resumed run."""
@@ -76,7 +77,8 @@ class TrialListener(Listener):
 
     def evaluated(self, event: Evaluated) -> Stop | None:
         """Add a score."""
-        self._scores.note(self._run_id, event.round_number, event.scores["validation_score"])
+        if (score := score_of(event.scores)) is not None:
+            self._scores.note(self._run_id, event.round_number, score)
         return self._answer()
 
     def _answer(self) -> Stop | None:

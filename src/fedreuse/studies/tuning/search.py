@@ -21,6 +21,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import TrialState
 
 from fedreuse.core.errors import RunError
+from fedreuse.core.metrics import score_of
 from fedreuse.runs.launch import run
 from fedreuse.store.directory import RunDirectory
 from fedreuse.studies.side_by_side import RunJob, run_side_by_side
@@ -189,8 +190,8 @@ def _scores(runs: list[RunDirectory]) -> dict[int, float]:
     by_round: dict[int, list[float]] = {}
     for run_ in runs:
         for row in run_.metrics():
-            if row["validation_score"] is not None:
-                by_round.setdefault(row["round"], []).append(row["validation_score"])
+            if (score := score_of(row)) is not None:
+                by_round.setdefault(row["round"], []).append(score)
     return {number: fmean(scores) for number, scores in by_round.items() if len(scores) == len(runs)}
 
 
