@@ -4,8 +4,8 @@ python -m benchmarks.members --out docs/bench/members.json [METHOD...]
 
 A row per cell: `score` is the mean test accuracy over the seeds (a run that ends with an error counts as 0, and is in
 `ended`), `backdoor` the mean share of stamped test images that get the attacker's class; both in per cent. Without
-bounds, where most attacks destroy the model, the first two seeds are run. The score of a study with development seeds is
-the best validation accuracy, because its test split stays closed.
+bounds, where most attacks destroy the model, the first two seeds are run. A study with development seeds, whose test
+split stays closed, has the best validation accuracy as its score.
 """
 
 from __future__ import annotations
