@@ -215,7 +215,7 @@ def test_resume_where_nothing_began_is_refused_with_the_nearest_run(
 @pytest.mark.slow
 def test_one_round_and_paths_that_can_be_copied(invoke: Invoke, tiny: Path, tmp_path: Path) -> None:
     shown = invoke("run", tiny, "rounds.count=1", "--out", tmp_path / "a b")
-    assert ": 1 round into " in shown.stdout
+    assert ": 1 round of 3 clients into " in shown.stdout
     assert f"fedreuse show '{tmp_path / 'a b'}'" in shown.stdout
 
 

@@ -322,6 +322,16 @@ def test_overrides_are_read_as_yaml() -> None:
     assert config.rounds.patience is None
 
 
+def test_the_default_cohort_is_10_or_all_clients() -> None:
+    def cohort(clients: int, **rounds: int) -> int:
+        return load({"task": {"name": "digits", "clients": clients}, "rounds": rounds}).rounds.cohort
+
+    assert [cohort(clients) for clients in (3, 10, 40)] == [3, 10, 10]
+    assert cohort(40, count=2) == 10
+    assert cohort(6, clients_per_round=4) == 4
+    assert load({"task": {"name": "digits", "clients": 40}}, ["task.clients=3"]).rounds.cohort == 3
+
+
 def test_clients_per_round_is_an_alias_of_cohort() -> None:
     named = load({**plain(), "rounds": {"cohort": 4}})
     aliased = load({**plain(), "rounds": {"clients_per_round": 4}})

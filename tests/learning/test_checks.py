@@ -73,6 +73,15 @@ class Joined(TooFew):
         return self.layer(inputs.flatten(1)).sum(0, keepdim=True)
 
 
+class Undefined(TooFew):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return torch.log(-1 - self.layer(inputs.flatten(1)).abs())
+
+
+def undefined_loss(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return outputs.sum() * float("nan") + labels.sum()
+
+
 class Counts(TooFew):
     """Draws and changes its state in every pass, in training or not."""
 
@@ -106,6 +115,16 @@ CONFIG: dict[str, Any] = {"task": {"name": "digits", "clients": 4}, "rounds": {"
 def test_a_network_that_cannot_learn_is_refused_before_the_first_round(network: type, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         assemble(load({**CONFIG, "network": f"{__name__}:{network.__name__}"}))
+
+
+def test_undefined_numbers_before_any_step_are_no_matter_of_the_learning_rate() -> None:
+    with pytest.raises(
+        ConfigError, match="network: its outputs of two training examples, before any training, hold nan"
+    ):
+        assemble(load({**CONFIG, "network": {"name": f"{__name__}:Undefined", "scores": 10}}))
+    task = {**CONFIG["task"], "loss": f"{__name__}:undefined_loss"}
+    with pytest.raises(ConfigError, match=r"task\.loss: the loss of two training examples, .* is nan; correct"):
+        assemble(load({**CONFIG, "task": task}))
 
 
 def test_looking_changes_nothing() -> None:

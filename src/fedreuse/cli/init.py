@@ -63,7 +63,7 @@ def init_command(
     offered = [name for name in _names("datasets") if not _keys_of(name)]
     dataset = dataset or _ask("dataset", "digits", [*offered, "or the path of a file"])
     source = Path(dataset).expanduser()
-    roles = _roles(source, label, client) if source.is_file() or _is_saved(source) else None
+    roles = _roles(source, label, client) if source.exists() and dataset not in _names("datasets") else None
     if dataset in _names("datasets") and (keys := _keys_of(dataset)):
         raise UserError(
             f"dataset {dataset} has keys without a default ({', '.join(keys)}), so no file is written; see "
@@ -131,20 +131,14 @@ def _fill(dataset: str, method: str, rounds: int) -> str:
 
 def _roles(source: Path, label: str | None, client: str | None) -> tuple[str, str | None]:
     """Return the columns of label and client; those that no option names are asked for."""
-    columns: list[str] = []
-    if source.suffix in (".csv", ".tsv", ".parquet") or _is_saved(source):
-        from fedreuse.learning.files.preparation import read_raw
+    from fedreuse.learning.files.raw import is_raw_table, read_raw
 
-        columns = read_raw(source).column_names
+    is_table = is_raw_table(source, label or "label", client)
+    columns: list[str] = read_raw(source).table.column_names if is_table else []
     label = label or (_ask("label", "label" if "label" in columns else columns[-1], columns) if columns else "label")
     others = [name for name in columns if name != label]
     client = client or (_ask("client", _NONE, [*others, _NONE]) if columns else _NONE)
     return label, None if client == _NONE else client
-
-
-def _is_saved(source: Path) -> bool:
-    """Return True for a folder of one table that Hugging Face `datasets` saved."""
-    return (source / "state.json").is_file()
 
 
 def _fill_for_file(

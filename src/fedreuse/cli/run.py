@@ -88,7 +88,8 @@ def run_command(
     granted = [word for entry in allow or [] for word in ("--allow", entry)]
     again = command_line("run", config, *changes, *granted, "--out", place, "--resume")
     on_interrupt(context, f"the rounds so far are safe in {place}; continue with\n  {again}")
-    opening = "" if as_json else f"{planned.label}: {counted(planned.rounds.count, 'round')} into {place}"
+    size = f"{counted(planned.rounds.count, 'round')} of {counted(planned.rounds.cohort, 'client')}"
+    opening = "" if as_json else f"{planned.label}: {size} into {place}"
     with Watcher(stderr=as_json, opening=opening, echo=say) as watcher:
         directory = run(planned, place, resume=resume, listeners=[watcher])
     result = read_run(directory)

@@ -56,8 +56,8 @@ class Rounds:
 
     Args:
         count: Number of rounds, at least 1.
-        cohort: Number of clients selected in each round, at least 1 and at most `task.clients`. A file may call
-            it `clients_per_round`.
+        cohort: Number of clients selected in each round, at least 1 and at most `task.clients`; if it is not given,
+            10, or all clients of a task that has fewer. A file may call it `clients_per_round`.
         evaluate_every: Rounds between evaluations, at least 1; the first and the last round are always evaluated.
         patience: Evaluations without a better validation score after which the run stops, at least 1. None: no early
             stopping.
@@ -361,10 +361,19 @@ def load(
     if "axes" in plain:
         name = source if isinstance(source, str | Path) else "STUDY.yaml"
         raise ConfigError(f"{name} is a study (it has axes); start it with `fedreuse compare {name}`")
-    plain = with_overrides(plain, overrides)
+    plain = _with_cohort(with_overrides(plain, overrides))
     check_one_codec(plain)
     config: RunConfig = parse(RunConfig, plain, "")
     return config
+
+
+def _with_cohort(plain: dict[str, Any]) -> dict[str, Any]:
+    """Return the mapping with all clients as the cohort, if none is given and the task has fewer than the default."""
+    rounds = plain.get("rounds") or {}
+    if not isinstance(rounds, Mapping) or "cohort" in rounds or not isinstance(plain.get("task"), Mapping):
+        return plain
+    clients = parse_task(plain["task"], "task").clients
+    return plain if clients >= Rounds.cohort else {**plain, "rounds": {**rounds, "cohort": clients}}
 
 
 def _plain(source: object) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def check_network(trainer: Trainer) -> None:
             inputs, labels = trainer.batch(trainer.training.indices[:2], None)
             outputs = network.module(inputs)
             _check_outputs(outputs, trainer)
-            trainer.loss(outputs, labels)
+            _check_finite(inputs, outputs, trainer.loss(outputs, labels))
     except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as error:
         shape = tuple(trainer.examples_shape)
         raise ConfigError(
@@ -178,6 +178,21 @@ def _check_outputs(outputs: Any, trainer: Trainer) -> None:
             f"network: it gives {outputs.shape[1]} scores per example, but the data have {num_classes} classes; "
             "build its last layer from `num_classes`"
         )
+
+
+def _check_finite(inputs: torch.Tensor, outputs: torch.Tensor, loss: torch.Tensor) -> None:
+    """Check the numbers before any step: what is undefined here is no matter of the learning rate."""
+    for name, numbers in (
+        ("task: the inputs", inputs),
+        ("network: its outputs", outputs),
+        ("task.loss: the loss", loss),
+    ):
+        if isinstance(numbers, torch.Tensor) and not bool(numbers.isfinite().all()):
+            first = numbers[~numbers.isfinite()].flatten()[0].item()
+            raise ConfigError(
+                f"{name} of two training examples, before any training, {'is' if numbers.dim() == 0 else 'hold'} "
+                f"{first}; correct the definition (a logarithm or root of a negative number, a division by zero)"
+            )
 
 
 def _kind(thing: object) -> str:

@@ -222,7 +222,7 @@ def task_of(request: Request, place: Path) -> tuple[dict[str, Any], tuple[str, .
         f"The file names no clients: rows were divided unevenly among {_SIMULATED} simulated clients; --client COLUMN "
         "takes the real ones.",
     )  # fmt: skip
-    if _is_plain_table(source, request):
+    if _is_table(source, request):
         from fedreuse.learning.files.preparation import prepare_table
 
         prepared = prepare_table(source, place, request.label, request.client, request.labels)
@@ -236,22 +236,12 @@ def task_of(request: Request, place: Path) -> tuple[dict[str, Any], tuple[str, .
     return {"name": "files", "path": request.source, "missing": "drop", **given, **simulated}, (), notes
 
 
-def _is_plain_table(source: Path, request: Request) -> bool:
-    """Return True for one table, unless its only input column holds lists or images, which need no preparation."""
-    is_saved = (source / "state.json").is_file()  # by Hugging Face `datasets`
-    if not is_saved and source.suffix != ".parquet":
-        return source.suffix in (".csv", ".tsv")
-    import pyarrow as pa
-    import pyarrow.parquet
+def _is_table(source: Path, request: Request) -> bool:
+    if not source.exists():
+        return False  # a Python object
+    from fedreuse.learning.files.raw import is_raw_table  # pyarrow: slow to import
 
-    from fedreuse.learning.files.table import load_saved
-
-    try:
-        schema = load_saved(source)[""].data.schema if is_saved else pyarrow.parquet.read_schema(source)
-    except (pa.ArrowException, OSError):
-        return True  # the preparation reports the damage
-    inputs = [field for field in schema if field.name not in (request.label or "label", request.client)]
-    return len(inputs) != 1 or not (pa.types.is_nested(inputs[0].type) or pa.types.is_binary(inputs[0].type))
+    return is_raw_table(source, request.label or "label", request.client)
 
 
 def _named_task(request: Request) -> dict[str, Any]:

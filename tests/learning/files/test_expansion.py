@@ -13,7 +13,7 @@ from fedreuse.core.errors import ConfigError, DataError
 from fedreuse.learning.files import expansion
 from fedreuse.learning.files.arrays import ArraySource
 from fedreuse.learning.files.expansion import VARIABLE, allowed_bytes
-from fedreuse.learning.files.preparation import read_raw
+from fedreuse.learning.files.raw import read_raw
 from fedreuse.learning.files.source import ColumnNames
 from fedreuse.learning.files.table import table_of
 
@@ -67,7 +67,7 @@ def test_bombs_are_refused_with_the_variable_that_allows_them(tmp_path: Path, mo
     monkeypatch.setenv(VARIABLE, "100000")
     assert ArraySource(arrays, names).form()[0] == (8,)
     assert sum(len(chunk) for chunk in table_of([table], names, None).chunks()) == 500_000
-    assert len(read_raw(table)) == 500_000
+    assert len(read_raw(table).table) == 500_000
 
 
 def test_repeated_texts_are_counted_as_they_are_unpacked(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
 from fedreuse.core.errors import DataError
-from fedreuse.learning.files.preparation import PREPARATION_FILE, TABLE_FILE, Prepared, prepare_table, read_raw
+from fedreuse.learning.files.preparation import PREPARATION_FILE, TABLE_FILE, Prepared, prepare_table
 from fedreuse.learning.task import parse_task
 
 
@@ -112,13 +113,6 @@ def test_no_test_row_is_a_copy_of_a_training_row(tmp_path: Path) -> None:
     parse_task(coarse.task, "task").prepare(1)
 
 
-def test_semicolons_and_byte_order_marks(tmp_path: Path) -> None:
-    (tmp_path / "v.csv").write_text("\ufeffage;dose;y\n1;2,5;a\n3;;b\n", encoding="utf-8")
-    table = read_raw(tmp_path / "v.csv")
-    assert table.column_names == ["age", "dose", "y"]
-    assert table.column("dose").to_pylist() == ["2,5", None]
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -139,19 +133,58 @@ def test_tables_that_cannot_be_used(tmp_path: Path, changes: dict[str, Any], wor
     assert not (tmp_path / "out").exists()
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for name, content in (("a.parquet", b"PAR1"), ("b.csv", b""), ("c.csv", b"a,b\n1\n")):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(DataError, match=rf"{name}: .*damaged, truncated or of another format"):
-            read_raw(tmp_path / name)
-    (tmp_path / "d.csv").write_text("a,b\n")
-    with pytest.raises(DataError, match="header but no rows"):
-        read_raw(tmp_path / "d.csv")
-    (tmp_path / "e.csv").write_text("a,a\n1,2\n")
-    with pytest.raises(DataError, match="occur twice, such as 'a'"):
-        read_raw(tmp_path / "e.csv")
-
-
 def test_label_and_client_are_two_columns(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="both the label and the client"):
         prepare_table(visits(tmp_path / "v.parquet"), tmp_path / "out", "ward", "ward")
+
+
+def in_splits(folder: Path, **rows: slice) -> Path:
+    """The table of visits as one CSV file per split."""
+    whole = pa.parquet.read_table(visits(folder.parent / "whole.parquet"))
+    folder.mkdir()
+    for name, part in rows.items():
+        pa.csv.write_csv(whole.take(pa.array(np.arange(120)[part])), folder / f"{name}.csv")
+    return folder
+
+
+def test_given_splits_are_kept_and_statistics_are_those_of_training_rows(tmp_path: Path) -> None:
+    source = in_splits(tmp_path / "v", train=slice(0, 90), validation=slice(90, 105), test=slice(105, 120))
+    rows = (source / "test.csv").read_text().replace("other", "new ward")
+    (source / "test.csv").write_text(rows)
+    found = prepare_table(source, tmp_path / "out", "outcome", "hospital")
+    split = pa.parquet.read_table(tmp_path / "out" / TABLE_FILE).column("split").to_pylist()
+    assert split == ["train"] * 90 + ["validation"] * 15 + ["test"] * 15
+    assert found.facts["test_rows"] == 15
+    assert found.facts["splits"] == "given"
+    assert "all are 0 in 8 test rows with another value" in str(found.decisions[0])
+    ready = parse_task(found.task, "task").prepare(1)
+    assert (len(ready.training.indices), len(ready.test)) == (90, 15)
+    assert ready.official_validation is not None
+    assert len(ready.official_validation.labels) == 15
+
+
+def test_a_test_split_is_drawn_where_none_is_given(tmp_path: Path) -> None:
+    source = in_splits(tmp_path / "v", train=slice(0, 90), dev=slice(90, 120))
+    found = prepare_table(source, tmp_path / "out", "outcome", "hospital")
+    split = np.array(pa.parquet.read_table(tmp_path / "out" / TABLE_FILE).column("split").to_pylist())
+    assert np.count_nonzero(split[:90] == "test") == 18  # a fifth of each client's 30 rows
+    assert (split[90:] == "validation").all()
+    assert found.facts["test_share"] == 0.2
+
+
+def test_copies_across_given_splits_move_to_the_earlier_split(tmp_path: Path) -> None:
+    source = in_splits(tmp_path / "v", train=slice(0, 60), validation=slice(54, 90), test=slice(87, 120))
+    found = prepare_table(source, tmp_path / "out", "outcome", "hospital")
+    split = pa.parquet.read_table(tmp_path / "out" / TABLE_FILE).column("split").to_pylist()
+    assert split == ["train"] * 66 + ["validation"] * 33 + ["test"] * 30
+    assert str(found.decisions[-1]).startswith("9 test or validation rows are exact copies")
+    parse_task(found.task, "task").prepare(1)  # `duplicates: refuse` would raise
+
+
+def test_clients_without_rows_for_training_are_dropped(tmp_path: Path) -> None:
+    source = in_splits(tmp_path / "v", train=slice(0, 90), test=slice(90, 120))
+    text = (source / "train.csv").read_text()
+    (source / "train.csv").write_text(text.replace("west", "north"))
+    found = prepare_table(source, tmp_path / "out", "outcome", "hospital")
+    assert list(found.rows) == ["east", "north"]
+    assert "1 clients have fewer than 5 rows (west)" in " ".join(map(str, found.decisions))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from fedreuse.learning.files.source import ColumnNames, Source
 
-__all__ = ["CLIENTS", "SPLITS", "Located", "files_below", "locate"]
+__all__ = ["CLIENTS", "SPLITS", "Located", "files_below", "locate", "splits_in"]
 
 SPLITS = {
     "train": "train", "training": "train", "validation": "validation", "valid": "validation", "val": "validation",
@@ -88,7 +88,7 @@ class _Walk:
             yield Located(self._file(path), split, client)
         elif (path / "dataset_dict.json").exists() or (path / "state.json").exists():  # of Hugging Face `datasets`
             yield from self._saved(path, split, client)
-        elif (splits := _splits_in(path)) or (path / CLIENTS).is_dir():
+        elif (splits := splits_in(path)) or (path / CLIENTS).is_dir():
             yield from self._clients(path / CLIENTS)
             for name, inner in splits.items():
                 yield from self.below(inner, name, client)
@@ -134,7 +134,7 @@ class _Walk:
         return table_of(files, self.names, self.shape)
 
 
-def _splits_in(folder: Path) -> dict[str, Path]:
+def splits_in(folder: Path) -> dict[str, Path]:
     """Return the files and folders that are named like a split."""
     splits: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):

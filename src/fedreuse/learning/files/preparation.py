@@ -16,24 +16,24 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
-from fedreuse.core.bounded import TooLarge, check_table
 from fedreuse.core.errors import DataError, suggest
 from fedreuse.core.files import write_whole
 from fedreuse.core.streams import first_numbers
 from fedreuse.learning.files.column_rules import Decision, as_numbers, as_texts, inputs_of
-from fedreuse.learning.files.expansion import allowed_bytes, too_large
-from fedreuse.learning.files.table import load_saved
+from fedreuse.learning.files.raw import Raw, read_raw
 from fedreuse.learning.partitions.client_index import ClientIndex
 from fedreuse.learning.splits import hold_out
 
-__all__ = ["PREPARATION_FILE", "TABLE_FILE", "LabelType", "Prepared", "prepare_table", "read_raw"]
+__all__ = ["PREPARATION_FILE", "TABLE_FILE", "LabelType", "Prepared", "prepare_table"]
 
 PREPARATION_FILE, TABLE_FILE = "preparation.json", "table.parquet"
 LabelType = Literal["classes", "numbers"]
 _TEST, _SEED = 0.2, 0
+_TRAIN, _VALIDATION, _HELD_OUT = range(3)
+_SPLITS = np.array(["train", "validation", "test"])
+"""Names of the splits by their codes; a row that has copies in several splits goes to the first of them."""
 _MOST_NUMBER_CLASSES = 20
 """Whole numbers with more different values than this are numbers to predict."""
 _MOST_CLASSES = 1000
@@ -63,53 +63,14 @@ class Prepared:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-def read_raw(path: Path) -> pa.Table:
-    """Read a CSV (separated by comma, semicolon, tabulator or bar) or Parquet file, or a saved Hugging Face table.
-
-    Raises:
-        DataError: The file cannot be read, has no rows, or has two columns of one name.
-    """
-    try:
-        if path.is_dir():
-            table = load_saved(path)[""].with_format("arrow")[:]
-        else:
-            table = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path)
-    except TooLarge as error:
-        raise too_large(str(path), error) from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        first = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise DataError(f"{path}: {first}; the file is damaged, truncated or of another format") from None
-    twice = sorted({name for name in table.column_names if table.column_names.count(name) > 1})
-    if twice:
-        raise DataError(f"{path}: {len(twice)} column names occur twice, such as '{twice[0]}'; rename one of them")
-    if not len(table):
-        raise DataError(f"{path}: the table has a header but no rows; give a file with examples")
-    return table
-
-
-def _read_parquet(path: Path) -> pa.Table:
-    check_table(pyarrow.parquet.read_metadata(path), allowed_bytes([path]))
-    return pyarrow.parquet.read_table(path)
-
-
-def _read_csv(path: Path) -> pa.Table:
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        header = file.readline()
-    separator = max(",;\t|", key=header.count)
-    return pyarrow.csv.read_csv(
-        path,
-        parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(strings_can_be_null=True),  # an empty cell is a missing value
-    )
-
-
 def prepare_table(
     source: Path, out: Path, label: str | None, client: str | None = None, labels: LabelType | None = None
 ) -> Prepared:
     """Clean a table, write it with its decisions to a folder, and return the task that reads it.
 
     Args:
-        source: A CSV or Parquet file with a header, or a folder of one table that Hugging Face `datasets` saved.
+        source: A CSV or Parquet file with a header, or a folder with splits that `read_raw` reads; a test split that it
+            has is kept.
         out: Folder for `table.parquet` and `preparation.json`, which is made if it does not exist.
         label: Column to predict; None: `label`.
         client: Column of the client; None: the table names none.
@@ -119,7 +80,8 @@ def prepare_table(
         DataError: The file cannot be read, a column is missing, there is one class or one client only, the label is an
             identifier, or no input is left. The message names the column and a remedy.
     """
-    table = read_raw(source)
+    raw = read_raw(source)
+    table = raw.table
     if label is None and "label" not in table.column_names:
         known = ", ".join(table.column_names)
         raise DataError(f"{source}: there is no column 'label', the default; name the label (--label), one of: {known}")
@@ -129,26 +91,28 @@ def prepare_table(
             raise DataError(f"{source}: there is no {role} column '{name}'; {suggest(name, table.column_names)}")
     if label == client:
         raise DataError(f"{source}: '{label}' cannot be both the label and the client; name two columns")
-    decisions: list[Decision] = []
+    decisions = [Decision("", f"part '{name}' is no split", "its rows dropped") for name in raw.left_out]
     is_kept = _with_label(table, label, source, decisions)
+    splits = _given(raw)
     if client is not None:
-        is_kept &= _with_client(table, client, is_kept, source, decisions)
-    table = table.filter(pa.array(is_kept))
+        is_kept &= _with_client(table, client, is_kept, splits == _TRAIN, source, decisions)
+    table, splits = table.filter(pa.array(is_kept)), splits[is_kept]
     targets = _targets(table.column(label), label, labels, source)
     owners, names = (np.zeros(len(table), np.int64), ["all"]) if client is None else _owners(table, client)
-    is_test = _drawn(owners, len(names), targets.strata)
+    if is_drawn := _HELD_OUT not in splits:
+        splits = _drawn(owners, len(names), targets.strata, splits)
     inputs: dict[str, np.ndarray] = {}
     for name in table.column_names:
         if name not in (label, client):
-            columns, found = inputs_of(name, table.column(name), ~is_test)
+            columns, found = inputs_of(name, table.column(name), splits == _TRAIN)
             inputs |= columns
             decisions += found
     if not inputs:
         reasons = "; ".join(map(str, decisions)) or "there are no other columns"
         raise DataError(f"{source}: no column is left as an input: {reasons}")
-    is_test, duplicates = _without_crossing(inputs, targets, owners, is_test, decisions)
-    values = targets.stored(~is_test, decisions, label)
-    content = _content(inputs, values, label, {} if client is None else {client: np.array(names)[owners]}, is_test)
+    splits, duplicates = _without_crossing(inputs, targets, owners, splits, decisions)
+    values = targets.stored(splits == _TRAIN, decisions, label)
+    content = _content(inputs, values, label, {} if client is None else {client: np.array(names)[owners]}, splits)
     split = content.column_names[-1]
     task = {
         "name": "files",
@@ -165,9 +129,8 @@ def prepare_table(
         "source_sha256": _digest(source),
         "rows_read": len(is_kept),
         "rows": len(table),
-        "test_rows": int(np.count_nonzero(is_test)),
-        "test_share": _TEST,
-        "seed": _SEED,
+        "test_rows": int(np.count_nonzero(splits == _HELD_OUT)),
+        **({"test_share": _TEST, "seed": _SEED} if is_drawn else {"splits": "given"}),
     }
     num_classes = len(targets.classes) or 1
     prepared = Prepared(
@@ -193,23 +156,32 @@ def _with_label(table: pa.Table, label: str, source: Path, decisions: list[Decis
     return is_kept
 
 
+def _given(raw: Raw) -> np.ndarray:
+    """Return the code of each row's split; rows without one are for training."""
+    if raw.splits is None:
+        return np.full(len(raw.table), _TRAIN)
+    codes: np.ndarray = np.argmax(raw.splits[:, None] == _SPLITS, axis=1)
+    return codes
+
+
 def _with_client(
-    table: pa.Table, client: str, is_kept: np.ndarray, source: Path, decisions: list[Decision]
+    table: pa.Table, client: str, is_kept: np.ndarray, is_training: np.ndarray, source: Path, decisions: list[Decision]
 ) -> np.ndarray:
-    """Return the rows of clients with enough rows."""
+    """Return the rows of clients with enough rows for training."""
     codes, names = as_texts(table.column(client))
     if not (codes >= 0).any():
         raise DataError(f"{source}: column '{client}' is empty in all {len(table):,} rows; name another client column")
     if count := int(np.count_nonzero(is_kept & (codes < 0))):
         decisions.append(Decision(client, f"{count:,} rows have no client", "rows dropped", {"rows": count}))
-    sizes = np.bincount(codes[is_kept & (codes >= 0)], minlength=len(names))
-    small = np.flatnonzero((sizes > 0) & (sizes < _FEWEST_ROWS))
+    sizes = np.bincount(codes[is_kept & is_training & (codes >= 0)], minlength=len(names))
+    small = np.intersect1d(codes[is_kept & (codes >= 0)], np.flatnonzero(sizes < _FEWEST_ROWS))
     large = int(np.count_nonzero(sizes >= _FEWEST_ROWS))
     if large < 2:
         few = "one client" if large == 1 else "no client"
         raise DataError(
             f"{source}: column '{client}' has {len(names):,} different values, and {few} with at least {_FEWEST_ROWS} "
-            "rows; a federation has two or more: name the column of the hospital, device or user that owns a row"
+            "rows; a federation has two or more: name the column of the hospital, device or user that owns a row, or "
+            "none for simulated clients"
         )
     if len(small):
         shown = ", ".join(names[code] for code in small[:5]) + (", ..." if len(small) > 5 else "")
@@ -273,47 +245,54 @@ def _targets(column: Any, label: str, wanted: LabelType | None, source: Path) ->
     return _Targets(codes, tuple(texts))
 
 
-def _drawn(owners: np.ndarray, num_clients: int, strata: np.ndarray) -> np.ndarray:
-    """Draw the test rows: a fifth of every client's, in the proportions of the labels."""
-    index = ClientIndex.from_owners(owners, num_clients)
-    chosen = hold_out(index, strata, _TEST, partial(first_numbers, _SEED, "test split"))[1].indices
-    is_test = np.zeros(len(owners), bool)
-    is_test[chosen] = True
-    return is_test
+def _drawn(owners: np.ndarray, num_clients: int, strata: np.ndarray, splits: np.ndarray) -> np.ndarray:
+    """Draw the test rows: a fifth of every client's rows for training, in the proportions of the labels."""
+    rows = np.flatnonzero(splits == _TRAIN)
+    index = ClientIndex.from_owners(owners[rows], num_clients)
+    chosen = hold_out(index, strata[rows], _TEST, partial(first_numbers, _SEED, "test split"))[1].indices
+    drawn = splits.copy()
+    drawn[rows[chosen]] = _HELD_OUT
+    return drawn
 
 
 def _without_crossing(
-    inputs: dict[str, np.ndarray], targets: _Targets, owners: np.ndarray, is_test: np.ndarray, decisions: list[Decision]
+    inputs: dict[str, np.ndarray], targets: _Targets, owners: np.ndarray, splits: np.ndarray, decisions: list[Decision]
 ) -> tuple[np.ndarray, str]:
     """Move test rows with an exact copy at the same client to training, so that no test row was trained on.
 
     If that would take more than half of the test rows, the columns are so coarse that equal rows are different cases,
-    and they are kept as independent examples.
+    and they are kept as independent examples. Rows for validation are treated as those for testing.
     """
     columns = np.stack([*inputs.values(), targets.values.astype(np.float32), owners.astype(np.float32)], axis=1)
     digests = np.frombuffer(b"".join(blake2b(row, digest_size=16).digest() for row in columns), np.uint64)
     _, copies = np.unique(digests.reshape(-1, 2), axis=0, return_inverse=True)
     copies = copies.reshape(-1)
-    is_trained = np.bincount(copies, ~is_test) > 0
-    is_crossing = is_test & is_trained[copies]
-    if not (count := int(np.count_nonzero(is_crossing))):
-        return is_test, "refuse"
+    first = np.full(len(columns), _HELD_OUT)
+    np.minimum.at(first, copies, splits)
+    moved = first[copies]
+    if not (count := int(np.count_nonzero(moved != splits))):
+        return splits, "refuse"
     copied = "row is an exact copy" if count == 1 else "rows are exact copies"
     problem = f"{count:,} test {copied} of a training row of the same client"
-    if count > np.count_nonzero(is_test) / 2:
+    if _VALIDATION in splits:
+        problem = f"{count:,} test or validation {copied} of a row of the same client in another split"
+    is_test = splits == _HELD_OUT
+    if np.count_nonzero((moved != splits) & is_test) > np.count_nonzero(is_test) / 2:
         decisions.append(Decision("", problem, "kept as independent examples: there are few different rows"))
-        return is_test, "keep"
-    decisions.append(Decision("", problem, "moved to training", {"rows": count}))
-    return is_test & ~is_crossing, "refuse"
+        return splits, "keep"
+    decisions.append(
+        Decision("", problem, "moved to that split" if _VALIDATION in splits else "moved to training", {"rows": count})
+    )
+    return moved, "refuse"
 
 
 def _content(
-    inputs: dict[str, np.ndarray], values: np.ndarray, label: str, clients: dict[str, np.ndarray], is_test: np.ndarray
+    inputs: dict[str, np.ndarray], values: np.ndarray, label: str, clients: dict[str, np.ndarray], splits: np.ndarray
 ) -> pa.Table:
     split = "split"
     while split in (*inputs, label, *clients):
         split += "_"
-    columns = {**inputs, label: values, **clients, split: np.where(is_test, "test", "train")}
+    columns = {**inputs, label: values, **clients, split: _SPLITS[splits]}
     return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
