@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import webbrowser
 from pathlib import Path
 
@@ -32,14 +33,34 @@ def test_a_page_is_printed_by_a_short_or_full_name(invoke: Invoke) -> None:
 
 
 def test_a_page_opens_in_the_browser_or_is_printed_where_there_is_none(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("FEDREUSE_HOME", str(tmp_path))
     opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda place: opened.append(place) or len(opened) == 1)
-    first = invoke("docs", "your-data", "--open")
-    assert (first.stdout, opened[0][:8]) == ("", "file:///")
-    assert opened[0].endswith("your-data.md")
-    second = invoke("docs", "your-data", "--open")
-    assert "no browser was found" in second.stderr
-    assert second.stdout.startswith("# Your own data")
-    assert invoke("docs", "--open").exit_code == 2
+    monkeypatch.setattr(webbrowser, "open", lambda place: opened.append(place) or len(opened) < 3)
+    assert invoke("docs", "your-data", "--open").stdout == ""
+    assert opened[0] == (tmp_path / "pages/tutorials/your-data.html").as_uri()
+    assert invoke("docs", "--open").stdout == ""
+    assert opened[1] == (tmp_path / "pages/index.html").as_uri()
+    without = invoke("docs", "your-data", "--open")
+    assert "no browser was found" in without.stderr
+    assert without.stdout.startswith("# Your own data")
+
+
+def test_pages_in_the_browser_are_formatted_and_their_links_lead_to_pages(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FEDREUSE_HOME", str(tmp_path))
+    monkeypatch.setattr(webbrowser, "open", lambda _: True)
+    invoke("docs", "--open")
+    page = (tmp_path / "pages/tutorials/your-data.html").read_text(encoding="utf-8")
+    assert "<h1>Your own data</h1>" in page
+    assert "<table>" in (tmp_path / "pages/reference/glossary.html").read_text(encoding="utf-8")
+    card = (tmp_path / "pages/methods/lean.html").read_text(encoding="utf-8")
+    assert "paper:" not in card.partition("<h1>")[0]
+    written = list((tmp_path / "pages").rglob("*.html"))
+    assert len(written) > 80
+    for file in written:
+        links = re.findall(r'href="([^":#]+\.(?:html|md))', file.read_text(encoding="utf-8"))
+        assert links
+        assert [link for link in links if not (file.parent / link).exists()] == []

@@ -59,4 +59,9 @@ def main(grid: Grid, context: Context) -> None:
 
 if __name__ == "__main__":
     os.environ["FEDREUSE_HOME"] = sys.argv[1]
-    run_simulation(server, client, NODES, backend_config={"init_args": {"address": "local"}, "client_resources": {"num_cpus": 1, "num_gpus": 0.0}})
+    run_simulation(
+        server,
+        client,
+        NODES,
+        backend_config={"init_args": {"address": "local"}, "client_resources": {"num_cpus": 1, "num_gpus": 0.0}},
+    )
