@@ -463,8 +463,8 @@ def _outcome(
     ]
     if missing := len(study.runs) - len(complete):
         sentences.append(f"{missing} of {len(study.runs)} runs are not complete; the same command continues them.")
-    report = place / REPORT_FILE
-    _write(report, render(page_of([place], f"Trial on {study.runs[0].config.to_plain()['task'].get('path', 'data')}")))
+    report, name = place / REPORT_FILE, read_json(place / PLAN_FILE)["request"]["source"]
+    _write(report, render(page_of([place], f"Trial on {name}")))
     return Trial(
         place, tuple(found), (*sentences, *notes, *remarks), decisions, tuple(results), report, plan
     )  # fmt: skip
