@@ -61,9 +61,14 @@ class Namespace:
 
         return _in_thread(inside)
 
+    @property
+    def path(self) -> str:
+        """Path of the namespace for other programs, such as `ip link set netns`, while this process keeps it."""
+        return f"/proc/{os.getpid()}/fd/{self._descriptor}"
+
     def command(self, command: Sequence[str]) -> list[str]:
         """Return a command that runs inside, while this process keeps the namespace."""
-        return ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self._descriptor}", "--", *command]
+        return ["nsenter", f"--net={self.path}", "--", *command]
 
     def interface(self, name: str, address: str) -> int:
         """Make a packet interface (TUN) in a /30 network; return its descriptor, which reads and writes IP packets."""
