@@ -188,21 +188,22 @@ def runs_table(results: Sequence[Result]) -> Table:
     """Return a table with one row per run."""
     private = any(result.epsilon is not None for result in results)
     timed = any(result.simulated_seconds is not None for result in results)
+    lossy = any(result.lost_share for result in results)
     rows = tuple(
         (
             result.directory.name, f"{result.variant} on {result.dataset}", str(result.seed),
             f"{result.rounds}/{result.planned_rounds}" + ("" if result.is_complete else " *"),
             tested(result), score(result.validation_score, result.metric),
             _share(saving_of("messages", "both")(result), 2),
-            _share(result.lost_share, 1),
+            *([_share(result.lost_share, 1)] if lossy else []),
             *([_number(result.simulated_seconds, 1)] if timed else []),
             *([_number(result.epsilon, 2)] if private else []),
         )
         for result in results
     )  # fmt: skip
     headers = (
-        "run", "what", "seed", "rounds", "test", "validation", "saved\nboth ways", "lost\nclients",
-        *(["simulated\ntime, s"] if timed else []), *(["epsilon"] if private else []),
+        "run", "what", "seed", "rounds", "test", "validation", "saved\nboth ways",
+        *(["lost\nclients"] if lossy else []), *(["simulated\ntime, s"] if timed else []), *(["epsilon"] if private else []),
     )  # fmt: skip
     unfinished = any(not result.is_complete for result in results)
     legend = "* not complete; continue with `fedreuse run CONFIG --out RUN --resume`, or the same `fedreuse compare`."
