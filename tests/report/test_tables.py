@@ -93,11 +93,14 @@ def test_the_savings_of_one_run(result: Result) -> None:
 
 def test_runs_side_by_side(result: Result) -> None:
     table = runs_table([result, replace(result, is_complete=False, rounds=1, test_score=None, savings={})])
-    assert table.rows[0] == ("run", "Top-K on digits", "1", "2/2", "90.00 %", "60.00 %", "53.33 %", "0.0 %")
+    assert table.rows[0] == ("run", "Top-K on digits", "1", "2/2", "90.00 %", "60.00 %", "53.33 %")
     assert table.rows[1][3:5] == ("1/2 *", "-")
     assert "--resume" in table.legend
     assert runs_table([result]).legend == ""
-    assert "both ways" in table.headers[-2]
+    assert "both ways" in table.headers[-1]
+    lossy = runs_table([result, replace(result, lost_share=0.25)])
+    assert [row[-1] for row in lossy.rows] == ["0.0 %", "25.0 %"]
+    assert lossy.headers[-1] == "lost\nclients"
 
 
 def test_the_best_come_first_with_every_saving_in_every_direction(result: Result) -> None:

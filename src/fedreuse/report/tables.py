@@ -203,7 +203,8 @@ def runs_table(results: Sequence[Result]) -> Table:
     )  # fmt: skip
     headers = (
         "run", "what", "seed", "rounds", "test", "validation", "saved\nboth ways",
-        *(["lost\nclients"] if lossy else []), *(["simulated\ntime, s"] if timed else []), *(["epsilon"] if private else []),
+        *(["lost\nclients"] if lossy else []), *(["simulated\ntime, s"] if timed else []),
+        *(["epsilon"] if private else []),
     )  # fmt: skip
     unfinished = any(not result.is_complete for result in results)
     legend = "* not complete; continue with `fedreuse run CONFIG --out RUN --resume`, or the same `fedreuse compare`."
