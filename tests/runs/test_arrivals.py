@@ -1,4 +1,4 @@
-"""Replay of asynchronous runs: the same bits from the stored order, refusals, and an order that does not fit."""
+"""Replay of asynchronous runs: the same bits from the stored order and refusals."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from fedreuse.core.errors import ConfigError, RunError
-from fedreuse.runs.arrivals import End, ReplayExecutor, ends_of, replay_arrivals
+from fedreuse.core.errors import ConfigError
+from fedreuse.engine.executors.stored_order import End
+from fedreuse.runs.arrivals import ends_of, replay_arrivals
 from fedreuse.runs.launch import run
 from fedreuse.store.directory import RunDirectory
 from tests.tiny import tiny
@@ -38,17 +39,6 @@ def test_what_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
     run(tiny(), tmp_path / "run")
     with pytest.raises(ConfigError, match=r"the method waits for its cohorts, .* `fedreuse run`"):
         replay_arrivals(tmp_path / "run", tmp_path / "again")
-
-
-def test_an_order_that_does_not_fit_is_an_error() -> None:
-    class Nobody:
-        def exchange(self, requests: object) -> list[Any]:
-            return []
-
-    with pytest.raises(RunError, match=r"^the stored order of arrivals names client 3, which has no request under way"):
-        ReplayExecutor(Nobody(), [End(3, "reply")]).next_reply({1: 1})  # type: ignore[arg-type]
-    with pytest.raises(RunError, match=r"names no further end; the run is incomplete"):
-        ReplayExecutor(Nobody(), []).next_reply({1: 1})  # type: ignore[arg-type]
 
 
 def test_the_order_is_that_of_the_events(tmp_path: Path) -> None:

@@ -6,19 +6,17 @@ it. Everything else follows from configuration and seed, so that a replay ends w
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.config.run_config import load
-from fedreuse.core.errors import ConfigError, RunError
-from fedreuse.core.local_trainer import Work
-from fedreuse.engine.executors.executor import ExecutorConfig, ExecutorWrapper, Reply
+from fedreuse.core.errors import ConfigError
+from fedreuse.engine.executors.executor import ExecutorConfig
 from fedreuse.engine.executors.serial import SerialExecutor
+from fedreuse.engine.executors.stored_order import End, StoredOrder
 from fedreuse.engine.ports import FORGOT, RESYNC
 from fedreuse.learning.at_home import is_at_home
 from fedreuse.runs.launch import run
@@ -27,16 +25,9 @@ from fedreuse.store.directory import RunDirectory
 if TYPE_CHECKING:
     import numpy as np
 
-    from fedreuse.engine.executors.executor import RunExecutor, Site
+    from fedreuse.engine.executors.executor import Site
 
-__all__ = ["End", "Replay", "ReplayExecutor", "ends_of", "replay_arrivals"]
-
-
-class End(NamedTuple):
-    """The end of one request: its client, and `reply`, `lost`, or the kind of a reply without content."""
-
-    client: int
-    kind: str
+__all__ = ["Replay", "ends_of", "replay_arrivals"]
 
 
 @dataclass(frozen=True)
@@ -124,48 +115,9 @@ class _Replayed(ExecutorConfig):
 
     ends: Sequence[End]
 
-    def start(self, site: Site) -> ReplayExecutor:
+    def start(self, site: Site) -> StoredOrder:
         """Return an executor of clients in this process."""
-        return ReplayExecutor(SerialExecutor(site), self.ends)
-
-
-class ReplayExecutor(ExecutorWrapper):
-    """Open executor whose replies arrive in a given order.
-
-    Args:
-        inner: Executor that computes the replies.
-        ends: The ends of all requests, in order.
-    """
-
-    def __init__(self, inner: RunExecutor, ends: Iterable[End]) -> None:
-        """Start before the first request."""
-        super().__init__(inner)
-        self._ends = deque(ends)
-        self._requests: dict[int, Envelope] = {}
-        self._replies: dict[int, Reply] = {}
-
-    def post(self, requests: Mapping[int, Envelope]) -> None:
-        """Compute the replies to requests."""
-        self._requests.update(requests)
-        self._replies.update((reply.client, reply) for reply in self._inner.exchange(requests))
-
-    def next_reply(self, under_way: Mapping[int, int]) -> tuple[int, Reply | None]:
-        """Return the next end in the stored order.
-
-        Raises:
-            RunError: The order has no further end, or one of a client without a request.
-        """
-        if not self._ends or self._ends[0].client not in under_way:
-            found = f"client {self._ends[0].client}, which has no request under way" if self._ends else "no further end"
-            raise RunError(
-                f"the stored order of arrivals names {found}; the run is incomplete, was changed, or is of another "
-                "version of fedreuse"
-            )
-        client, kind = self._ends.popleft()
-        request, reply = self._requests.pop(client), self._replies.pop(client)
-        if kind in (FORGOT, RESYNC):
-            reply = Reply(client, Envelope(kind, request.round_number, request.exchange), Work())
-        return client, None if kind == "lost" else reply
+        return StoredOrder(SerialExecutor(site), self.ends)
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:

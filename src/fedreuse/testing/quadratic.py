@@ -37,6 +37,7 @@ from fedreuse.engine.evaluation import Question, evaluate_clients, start_evaluat
 from fedreuse.engine.executors.executor import (
     ExecutorConfig,
     ExecutorWrapper,
+    OpenExecutor,
     Reply,
     RunExecutor,
     Site,
@@ -420,7 +421,11 @@ class Session:
         return other
 
     def _start(self) -> RunExecutor:
-        return _Watched(self.setting.executor.start(self._site()), self.crossings)
+        started = self.setting.executor.start(self._site())
+        if isinstance(started, OpenExecutor):
+            self._clock = None  # it decides the order of arrivals itself
+            return started
+        return _Watched(started, self.crossings)
 
     def _site(self) -> Site:
         federation, setting = self.federation, self.setting

@@ -25,6 +25,10 @@ def _parse_links(value: object, where: str) -> tuple[Link, ...]:
     return tuple(parse_link(spec, f"{where}.{place}") for place, spec in enumerate(value))
 
 
+def _default() -> tuple[Link, ...]:
+    return (parse_link("error_feedback", "links"),)
+
+
 @registry.register("by_client")
 @dataclass(frozen=True)
 class ByClient(Link):
@@ -32,7 +36,7 @@ class ByClient(Link):
 
     Args:
         links: The links.
-        of: The place in `links` of each client's link, from 0; one entry per client.
+        of: The place in `links` of each client's link, from 0; one entry per client. Empty: all use the first link.
 
     Raises:
         ConfigError: If there is no link, an entry of `of` names none, or a link shares a state among clients.
@@ -40,8 +44,8 @@ class ByClient(Link):
     Example: `uplink: {update: {name: by_client, links: [error_feedback, {name: plain, codec: dense}], of: [0, 0, 1]}}`.
     """
 
-    links: tuple[Link, ...] = field(metadata={"parse": _parse_links})
-    of: tuple[int, ...]
+    links: tuple[Link, ...] = field(default_factory=_default, metadata={"parse": _parse_links})
+    of: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that every client has a link."""
@@ -76,6 +80,8 @@ class ByClient(Link):
         Raises:
             ConfigError: If the client has none.
         """
+        if not self.of:
+            return self.links[0]
         if not 0 <= client < len(self.of):
             raise ConfigError(f"by_client.of has {len(self.of)} entries, none for client {client}; add one per client")
         return self.links[self.of[client]]

@@ -27,6 +27,7 @@ from fedreuse.engine.state.client_store import DiskStore
 from fedreuse.engine.state.state_file import read_state, write_state
 from fedreuse.engine.state.tensor_store import TensorStore
 from fedreuse.testing.cases import Case, Said, read_messages
+from fedreuse.testing.conformance.any_order import DEAD, AnyOrder, ThisOrder
 from fedreuse.testing.conformance.sessions import (
     ROUNDS,
     STRICT,
@@ -280,6 +281,19 @@ def _refusal(config: MethodConfig, codec: Codec) -> str | None:
     return None
 
 
+def _real_arrivals_are_repeated_from_their_order(case: Case) -> None:
+    """Check asynchronous methods with replies in any order, losses and a dead client: the order decides all bits."""
+    if not case.build().server.is_asynchronous:
+        return
+    for seed in range(3):
+        order = AnyOrder(seed)
+        session = play(case, Setting(executor=order))
+        ends = [(row.exchange, row.client) for row in session.ledger.rows if row.direction == "up"]
+        assert len(ends) == len(set(ends)), "a reply counts twice"
+        assert all(client != DEAD for _, client in ends), "a client that never answers has a reply"
+        assert_equal(session, play(case, Setting(executor=ThisOrder(order.ends))))
+
+
 METHOD_CHECKS: dict[str, Callable[[Case], None]] = {
     "strict equals fast": _strict_equals_fast,
     "the order of replies does not matter": _the_order_of_replies_does_not_matter,
@@ -296,6 +310,7 @@ METHOD_CHECKS: dict[str, Callable[[Case], None]] = {
     "states are values": _states_are_values,
     "non-finite numbers are refused": _non_finite_numbers_are_refused,
     "an unexpected reply is a lost reply": _an_unexpected_reply_is_a_lost_reply,
+    "real arrivals are repeated from their order": _real_arrivals_are_repeated_from_their_order,
     "a codec never makes another method": _a_codec_never_makes_another_method,
 }
 
