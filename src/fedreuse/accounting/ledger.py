@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fedreuse.core.local_trainer import Work
 
 if TYPE_CHECKING:
+    from fedreuse.accounting.durable_rows import DurableRows
     from fedreuse.compression.wire.envelope import Envelope
     from fedreuse.core.message import Events
     from fedreuse.engine.executors.executor import Reply
@@ -97,8 +98,8 @@ class Ledger:
     """The rows and events of a run in order.
 
     Attributes:
-        rows: Envelopes and measurements.
-        events: Outcomes of the selected clients.
+        rows: Envelopes and measurements; those of a run's stored rounds are read from its journal.
+        events: Outcomes of the selected clients, in the same way.
         counts: Sums of the counts that a method records.
         lags: By round, the mean distance between the server's model and those that its clients hold after the request,
             where the downlink keeps them.
@@ -107,8 +108,8 @@ class Ledger:
         alarms: Messages about steps that one client dominates, since they were last taken.
     """
 
-    rows: list[LedgerRow] = field(default_factory=list)
-    events: list[EventRow] = field(default_factory=list)
+    rows: list[LedgerRow] | DurableRows[LedgerRow] = field(default_factory=list)
+    events: list[EventRow] | DurableRows[EventRow] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     lags: dict[int, float] = field(default_factory=dict)
     meter: Callable[[], Iterable[Measured]] | None = None
@@ -143,7 +144,7 @@ class Ledger:
             self.rows.append(row if round_number is None else replace(row, round_number=round_number))
         if self.meter is not None and outgoing:
             request = next(iter(outgoing.values()))
-            self.rows += [_measured_row(request, measured) for measured in self.meter()]
+            self.rows.extend(_measured_row(request, measured) for measured in self.meter())
 
     def note_repeated(self, request: Envelope, repeated: Mapping[tuple[int, Direction], int]) -> None:
         """Add rows of the bytes that crossed again, or in vain, because a long message was interrupted.
@@ -165,10 +166,10 @@ class Ledger:
 
     def close(self, round_number: int, events: Events) -> None:
         """Add the events and counts of a completed round."""
-        self.events += [
+        self.events.extend(
             EventRow(round_number, event.client, event.outcome, event.reason, event.age, event.score)
             for event in events.clients
-        ]
+        )
         for name, number in events.counts.items():
             self.counts[name] = self.counts.get(name, 0) + number
 

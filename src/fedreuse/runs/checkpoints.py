@@ -9,6 +9,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from fedreuse.accounting.columns import fold_events, fold_rows
+from fedreuse.accounting.durable_rows import DurableRows
 from fedreuse.accounting.ledger import EventRow, Ledger, row_from_plain
 from fedreuse.core.errors import RunDirectoryError
 from fedreuse.core.files import write_whole
@@ -76,7 +77,21 @@ class Checkpoints:
         self._checkpointer = Checkpointer(self._federation.schema, held, self._tensors if is_on_disk else None)
         self._directory.write_metrics(self.metrics())
         self._saved = self._closed_size(ledger)
+        num_rows, num_events = self._saved
+        self._settle(ledger, list(ledger.rows)[num_rows:], list(ledger.events)[num_events:])
         return record, store, ledger
+
+    def _settle(self, ledger: Ledger, rows: list[LedgerRow], events: list[EventRow]) -> None:
+        """Leave the rows of closed rounds to the journal; `rows` and `events` are those of an open round."""
+        ledger.rows, ledger.events = DurableRows(self._saved[0], self._rows), DurableRows(self._saved[1], self._events)
+        ledger.rows.extend(rows)
+        ledger.events.extend(events)
+
+    def _rows(self) -> list[LedgerRow]:
+        return [row_from_plain(row) for row in self._journal.rows("ledger")]
+
+    def _events(self) -> list[EventRow]:
+        return [EventRow(**row) for row in self._journal.rows("events")]
 
     def _closed_size(self, ledger: Ledger) -> tuple[int, int]:
         """Return the numbers of ledger rows and events, without those of an open round."""
@@ -98,8 +113,7 @@ class Checkpoints:
         record = restore_server(blobs, schema, where, self._tensors)
         store = self._open_store(restore_clients(blobs, schema, where))
         self._check_restored(record, store)
-        ledger.rows = [row_from_plain(row) for row in self._journal.rows("ledger")]
-        ledger.events = [EventRow(**row) for row in self._journal.rows("events")]
+        ledger.rows, ledger.events = self._rows(), self._events()
         ledger.counts = (self._journal.rows("counts") or [{}])[-1]
         return record, store
 
@@ -161,6 +175,7 @@ class Checkpoints:
         self._directory.append_metrics(metrics)
         if metrics:
             self._saved = len(ledger.rows), len(ledger.events)
+            self._settle(ledger, [], [])
         return record
 
     def write_final_rows(self, rows: Sequence[LedgerRow]) -> None:

@@ -123,6 +123,7 @@ class LiveRun:
         row = round_row(self, number, size, scores, began, simulated)
         self._unsaved.append(row)
         self._stopping.note(row)
+        rows, events = self.ledger.rows[size[0] :], self.ledger.events[size[1] :]
         # a kept model first: once the checkpoint is durable, the round does not run again
         self.checkpoints.keep_model(number, self.model, self._best_round == number)
         if self._is_checkpoint_due:
@@ -137,7 +138,6 @@ class LiveRun:
         measured = {name: score for name, score in scores.items() if score is not None}
         if measured:
             audience.tell(Evaluated(number, measured))
-        rows, events = self.ledger.rows[size[0] :], self.ledger.events[size[1] :]
         audience.tell(RoundDone(row, count_outcomes(events), total_work(rows)))
 
     def converse(self) -> None:

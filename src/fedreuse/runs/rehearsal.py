@@ -27,7 +27,7 @@ from fedreuse.engine.state.records import ServerRecord
 from fedreuse.methods.averaging import AveragingServer
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     import numpy as np
 
@@ -152,7 +152,7 @@ def maps_by_client(state: object) -> list[IntMap[Any]]:
     return [entries for name in by_client for entries in maps_by_client(getattr(state, name))]
 
 
-def _crossed(rows: list[LedgerRow], visits: Collection[tuple[int, int]]) -> Crossed:
+def _crossed(rows: Sequence[LedgerRow], visits: Collection[tuple[int, int]]) -> Crossed:
     """Return the mean over visits, each a round and a client."""
     total = {visit: {"down": 0, "up": 0} for visit in visits}
     for row in rows:

@@ -128,7 +128,7 @@ class Scores:
         if opening.result is None:
             opening.record({**self._test_at_server(model, opening.split), **self._test_at_clients(opening.split)})
         elif self._is_personal:
-            self._live.ledger.rows += self._live.checkpoints.read_final_rows()
+            self._live.ledger.rows.extend(self._live.checkpoints.read_final_rows())
         assert opening.result is not None
         return opening.result
 

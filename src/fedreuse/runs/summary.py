@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -78,7 +78,9 @@ def summarise(
         model_round: The round of that model, if not the last.
     """
     test = _SEALED if test is None else test
-    config, ledger = live.federation.config, live.ledger
+    # stored rows are read once, not once for each of their sums
+    ledger = replace(live.ledger, rows=list(live.ledger.rows), events=list(live.ledger.events))
+    config = live.federation.config
     metrics, resources = (live.directory.journal.rows(kind) for kind in ("metrics", ROWS))
     return {
         "run_id": config.run_id,

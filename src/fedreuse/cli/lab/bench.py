@@ -252,7 +252,8 @@ def large_command(
         require(name in large.WORKLOADS, f"--workload must be one of {', '.join(large.WORKLOADS)}", name)
     rows = large.run(chosen, millions, clients, folder, tell=_show_progress)
     settings = {"workloads": chosen, "millions": millions, "clients": clients, "cores": 2}
-    finish("large", settings, rows, large.tables, Shown(out, as_json))
+    name = "large" if set(chosen) <= {"dense", "lean"} else "large-transformer"
+    finish(name, settings, rows, large.tables, Shown(out, as_json))
 
 
 @bench_app.command("files", epilog="Example: fedreuse lab bench files --clients 100000")

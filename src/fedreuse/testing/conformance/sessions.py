@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -114,7 +115,7 @@ def _check_arrivals(session: Session) -> None:
     assert [(event.round_number, event.client, event.age) for event in fresh] == arrived
 
 
-def _facts(rows: list[LedgerRow]) -> list[LedgerRow]:
+def _facts(rows: Sequence[LedgerRow]) -> list[LedgerRow]:
     return [replace(row, work=replace(row.work, seconds=0.0)) for row in rows]
 
 
