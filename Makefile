@@ -84,7 +84,7 @@ tamper: $(STAMP)  ## random damage, whole files from elsewhere and forgeries, wi
 	$(BIN)/python -m tests.runs.tampering
 
 KILLS ?= 200
-kill: $(STAMP)  ## kill -9 servers and workers at random moments (KILLS times), five methods, three executors: the same bits
+kill: $(STAMP)  ## kill -9 servers and workers at random moments (KILLS times), ten methods, three executors: the same bits
 	$(BIN)/python -m tests.runs.kill --kills $(KILLS)
 
 FUZZ_RUNS ?= 200000

@@ -32,6 +32,7 @@ from fedreuse.studies.tuning.space_record import SPACE_FILE, read_space
 __all__ = [
     "age_alone",
     "apps",
+    "clock",
     "coding",
     "decisions",
     "expected_fresh",
@@ -40,6 +41,7 @@ __all__ = [
     "idle",
     "members",
     "models",
+    "nodes",
     "paper",
     "sums",
     "tuning",
@@ -424,6 +426,32 @@ def convergence(name: str) -> list[Table]:
     """Every method on quadratics, and `lean` with two lossy links, from `fedreuse lab convergence`."""
     seen = bench.read(stored.BENCH / f"{name}.json")
     return [convergence_table(seen.rows), lean_table(seen.settings["large"])]
+
+
+def clock(name: str) -> list[Table]:
+    """Processor time of the clock, from `python -m benchmarks.clock`."""
+    seen = json.loads((stored.BENCH / f"{name}.json").read_text(encoding="utf-8"))
+    rows = tuple((row["method"], f"{row['share']:.2f}") for row in seen["rows"])
+    return [Table("Cost of the clock", ("method", "share, %"), rows, "Share of the processor time of all rounds.")]
+
+
+def nodes(name: str) -> list[Table]:
+    """Six real nodes on uneven lines, from `python -m benchmarks.pace`."""
+    seen = json.loads((stored.BENCH / f"{name}.json").read_text(encoding="utf-8"))
+    rows = tuple(
+        (
+            row["method"], str(row["replies"]), str(row["lost"]), str(row["twice"] + row["unasked"]),
+            f"{row['seconds']:.0f}", f"{row['seconds'] / row['replies']:.1f}", f"{row['megabytes']:.2f}",
+            {True: "same bits", False: "OTHER BITS", None: "-"}[row["replayed"]],
+        )
+        for row in seen["rows"]
+    )  # fmt: skip
+    headers = ("method", "replies", "lost", "counted twice", "seconds", "seconds a reply", "MB", "replayed")
+    legend = (
+        f"Lines: {', '.join(seen['lines'])}. One node is paused for {seen['pause_seconds']:g} s, another is killed; a "
+        f"reply is lost after {seen['timeout_seconds']:g} s. Seconds of one run on a busy machine of two cores."
+    )
+    return [Table("Six nodes", headers, rows, legend)]
 
 
 def members(name: str) -> list[Table]:

@@ -9,6 +9,7 @@ of a study      frontier, seeds, summary (with work and memory), methods, crosse
 of a plan       claims, effects (2 x 2), way SCORE (medians up to a validation score), predicted
 on development  development OTHER..., arrival SCORE, swings ROUND
 of deployments  transport, target SCORE
+of devices      pace SCORE (simulated seconds and bytes up to a score); of docs/bench: nodes, clock
 of several      tasks OTHER..., goals OTHER..., paper OTHER..., gap OTHER..., idle OTHER..., decisions OTHER...
 others          gate, tuning; of docs/bench: apps, members, coding, sums, models DATASET, wire, convergence, bench
 """
@@ -32,7 +33,20 @@ _JOINED = ("tasks", "goals", "paper", "gap", "idle", "decisions", "development")
 """Kinds whose arguments are names of other studies."""
 _TESTED = ("frontier", "tasks", "summary", "methods", "crossed", "costs", "transport", "paper")
 """Kinds that show test scores; their legend counts the evaluations of the test set."""
-_SEEN = ("apps", "members", "coding", "sums", "models", "wire", "convergence", "bench", "gate", "tuning")
+_SEEN = (
+    "apps",
+    "members",
+    "coding",
+    "sums",
+    "clock",
+    "models",
+    "nodes",
+    "wire",
+    "convergence",
+    "bench",
+    "gate",
+    "tuning",
+)
 """Kinds that read no runs."""
 _LABELS = {
     "everybody trains": "all clients train",
@@ -111,7 +125,7 @@ def _bench(name: str) -> Sequence[Table]:
 
 _OF_STUDIES = (
     "frontier", "tasks", "boundaries", "summary", "claims", "effects", "seeds", "way", "development", "arrival",
-    "swings", "goals", "predicted", "methods", "crossed", "costs", "transport", "target",
+    "swings", "goals", "predicted", "methods", "crossed", "costs", "transport", "target", "pace",
 )  # fmt: skip
 _OTHERS = (
     "paper",
@@ -124,7 +138,9 @@ _OTHERS = (
     "members",
     "coding",
     "sums",
+    "clock",
     "models",
+    "nodes",
     "wire",
     "convergence",
 )

@@ -6,8 +6,9 @@ Every table names its columns here: a column or boundary that the code gains lat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import exp, log
 from statistics import fmean
 
 import numpy as np
@@ -20,7 +21,7 @@ from fedreuse.report.crossed import crossed as by_axes
 from fedreuse.report.paired import Pairs, paired_differences
 from fedreuse.report.results import Result
 from fedreuse.report.statistics.intervals import t_interval
-from fedreuse.report.statistics.targets import horizon, to_target
+from fedreuse.report.statistics.targets import Arrival, horizon, to_target
 from fedreuse.report.tables import Table
 from fedreuse.report.target_costs import Reached, arrivals, reached
 from fedreuse.report.units import unit_of
@@ -29,7 +30,7 @@ from fedreuse.report.variants import crossed as bytes_of
 
 __all__ = [
     "arrival", "boundaries", "claims", "costs", "crossed", "development", "effects", "frontier", "goals",
-    "methods", "predicted", "seeds", "summary", "swings", "target", "tasks", "transport", "way",
+    "methods", "pace", "predicted", "seeds", "summary", "swings", "target", "tasks", "transport", "way",
 ]  # fmt: skip
 
 Column = tuple[str, Callable[[Result], float | None], str]
@@ -304,6 +305,45 @@ def _of_plan(name: str) -> list[tuple[str, ...]]:
             ratios = (f"{mine['rounds'] / dense['rounds']:.2f}", f"{dense['bytes'] / mine['bytes']:.1f}")
             rows.append((results[0].dataset, variant.name, f"{100 * score:g}", *facts, *ratios))
     return rows
+
+
+def pace(name: str, score: str) -> list[Table]:
+    """Simulated seconds and bytes up to a validation score, and their ratios to dense FedAvg and `lean` by seed."""
+    spent = {
+        variant.name: {run.seed: arrivals(run, float(score), "messages", "both") for run in variant.results}
+        for variant in by_variant(runs_of(name))
+    }
+    rows = []
+    for label, by_seed in spent.items():
+        there = {seed: costs for seed, costs in by_seed.items() if costs["rounds"].is_reached}
+        means = [fmean(costs[cost].cost for costs in there.values()) if there else None for cost in _PACE]
+        cells = ["-" if mean is None else f"{mean:,.1f}" for mean in (means[0], means[1] and means[1] / 1e6)]
+        ratios = [_ratio(there, spent[other], cost) for other, cost in _BESIDE]
+        rows.append((label, f"{len(there)} of {len(by_seed)}", *cells, *ratios))
+    headers = ("variant", "reached", "seconds", "MB", "seconds / dense", "seconds / lean", "bytes / lean")
+    legend = (
+        "Simulated seconds and bytes of all messages at the first evaluation at or above the score: means over the "
+        "seeds that reach it. Ratios: geometric mean of the ratios by seed, with its 95 % interval."
+    )
+    return [Table(f"Up to a validation score of {100 * float(score):g} %", headers, tuple(rows), legend)]
+
+
+_PACE = ("simulated_seconds", "bytes")
+_BESIDE = (("dense FedAvg", _PACE[0]), ("lean", _PACE[0]), ("lean", _PACE[1]))
+
+
+def _ratio(there: Mapping[int, Mapping[str, Arrival]], others: Mapping[int, Mapping[str, Arrival]], cost: str) -> str:
+    """Return the geometric mean of the ratios by seed, and its interval."""
+    logs = [
+        log(costs[cost].cost / others[seed][cost].cost)
+        for seed, costs in there.items()
+        if seed in others and others[seed][cost].is_reached
+    ]
+    if not logs:
+        return "-"
+    within = t_interval(logs)
+    ends = "" if within is None or not any(logs) else f" ({exp(within.low):.3g} to {exp(within.high):.3g})"
+    return f"{exp(fmean(logs)):.3g}{ends}"
 
 
 def _medians(variant: Variant, score: float, boundary: str) -> dict[str, float]:

@@ -32,7 +32,9 @@ SMALL = {
     "narrow_lines",
     "lean-coding",
     "wire-fashion_mnist",
+    "clock",
     "last-models",
+    "pace",
     "private-digits",
 }
 """Studies that are read in no time: ordinary tests compare their tables and values, the long tests compare all."""

@@ -26,12 +26,18 @@ from fedreuse.store.directory import RunDirectory
 from tests.runs.damage import DG, EF, TOP_K
 from tests.tiny import results, tiny
 
+_LINES = {"name": "profile", "up": {"low": 1e4, "high": 2e5}, "down": "1mbit", "compute": "1mflops"}
 METHODS: dict[str, dict[str, Any]] = {
     "fedavg": {"method": "fedavg"},
     "dg_fedreuse": {"method": DG, "uplink": TOP_K},
     "error feedback": {"uplink": EF, "client_store": "disk"},
     "scaffold": {"method": "scaffold"},
     "ditto": {"method": "ditto"},
+    "fedbuff": {"method": {"name": "fedbuff", "buffer": 2}, "devices": _LINES},
+    "ca2fl": {"method": {"name": "ca2fl", "buffer": 2}, "devices": _LINES},
+    "fedasync": {"method": "fedasync", "devices": _LINES},
+    "fedreuse_async": {"method": {"name": "fedreuse_async", "buffer": 2}, "devices": _LINES},
+    "lean, buffer": {"method": {"name": "lean", "budget": 0.9, "buffer": 2}, "devices": _LINES},
 }
 EXECUTORS: dict[str, dict[str, Any]] = {
     "serial": {"name": "serial"},
