@@ -122,6 +122,8 @@ CASES = [
     Case("lean", {"budget": 1.0}),
     Case("lean", {"budget": 0.9, "buffer": 2}),
     Case("lean", {"budget": 0.9, "server_memory": "shared"}),
+    Case("lean", {"budget": 0.9, "server_memory": "none"}),
+    Case("fedavg", uplink=FEEDBACK, downlink={"name": "from_initial", "codec": TOP_K}),
     Case("fedavg", uplink=FEEDBACK, downlink={"name": "delta", "codec": ECUQ}),
     Case("fedavg", uplink=PACKED),
     Case("fedavg", uplink=PACKED, buffers="as_weights"),

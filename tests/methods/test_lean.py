@@ -18,6 +18,7 @@ from fedreuse.compression.codecs.codec import Codec
 from fedreuse.compression.codecs.dense import Dense
 from fedreuse.compression.codecs.narrow import Narrow
 from fedreuse.compression.links.broadcast import Broadcast
+from fedreuse.compression.links.from_initial import FromInitial
 from fedreuse.config.recipe import Recipe
 from fedreuse.config.run_config import RunConfig, load
 from fedreuse.core.errors import ConfigError
@@ -552,3 +553,31 @@ def test_a_line_of_56_kbit_takes_part_as_fast_as_the_others(tmp_path: Path) -> N
     shares = {share.client: share for share in predict(config).lines}
     assert shares[3].reply_bytes < shares[0].reply_bytes / 30
     assert shares[3].seconds <= 1.1 * shares[0].seconds
+
+
+def test_the_memory_follows_from_the_number_of_clients() -> None:
+    def memory(clients: int, rounds: int = 60, **more: Any) -> str:
+        return Lean(0.02).memory(Scope(SCOPE.schema, clients, 10, rounds, **more))
+
+    assert memory(1000) == "per_client"
+    assert memory(1001) == "none"  # 600 requests
+    assert memory(1001, 201) == "shared"  # 2,010 requests, more than two for each
+    assert memory(1001, shares_initial=False) == "shared"
+    assert Lean(0.02, buffer=2).memory(Scope(SCOPE.schema, 10**6, 10, 60)) == "per_client"
+    found = Lean(0.02).resolve(Scope(SCOPE.schema, 100_000, 10, 60))
+    assert isinstance(found.downlink["model"], FromInitial)
+    assert found.because.startswith("server_memory: none (auto); one vector per client would take ")
+    with pytest.raises(ConfigError, match="which clients do not create here"):
+        Lean(0.02, server_memory="none").resolve(Scope(SCOPE.schema, 50, 10, 60, shares_initial=False))
+
+
+def test_without_memory_a_request_has_the_mean_allowance() -> None:
+    one, none = (Lean(0.02, server_memory=memory).resolve(SCOPE) for memory in ("per_client", "none"))
+    assert one.uplink == none.uplink
+    ordinary, first, mean = (
+        codec_of(one.downlink["model"]).bytes,
+        first_of(one.downlink["model"]),
+        codec_of(none.downlink["model"]).bytes,
+    )
+    # 590 requests carry differences, 45 of them first ones
+    assert abs(545 * ordinary + 45 * first - 590 * mean) < 590 * 8

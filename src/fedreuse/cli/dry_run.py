@@ -99,6 +99,8 @@ def tell_costs(
     for kind, costs in zip(planned, predictions, strict=True):
         _show_too_slow(kind, costs)
         _show_lines(kind, costs)
+        if costs.because:
+            show_lines(f"{kind.name}: {costs.because}")
     _show_totals(totals)
 
 

@@ -395,13 +395,15 @@ class Scope:
 class Resolved:
     """The method and links that a method chooses for one federation.
 
-    `sizes` are the largest request and reply of each client in bytes, where they differ; else empty.
+    `sizes` are the largest request and reply of each client in bytes, where they differ; else empty. `because` says in
+    words what was chosen for this federation and why; it is shown by dry runs.
     """
 
     method: MethodConfig
     uplink: Mapping[str, Link]
     downlink: Mapping[str, Link]
     sizes: tuple[tuple[int, int], ...] = ()
+    because: str = field(default="", compare=False)
 
 
 class MethodConfig(ABC):

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["Population", "Weighting"]
+__all__ = ["MOST_HELD", "Population", "Weighting"]
+
+MOST_HELD = 1000
+"""Largest number of clients of which a server keeps one vector each, unless it is told to."""
 
 Weighting = Literal["ratio", "ht"]
 

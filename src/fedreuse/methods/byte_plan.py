@@ -21,6 +21,7 @@ from fedreuse.compression.links.broadcast import Broadcast
 from fedreuse.compression.links.by_client import ByClient
 from fedreuse.compression.links.delta import Delta
 from fedreuse.compression.links.error_feedback import ErrorFeedback
+from fedreuse.compression.links.from_initial import FromInitial
 from fedreuse.compression.links.plain import Plain
 from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.compression.wire.header import describe_parcel
@@ -75,11 +76,15 @@ class BytePlan:
     Args:
         scope: The federation.
         is_shared: True if all clients receive the same broadcasts.
+        is_stateless: True if every request is a difference to the initial model.
         values: Small values that every reply carries.
     """
 
-    def __init__(self, scope: Scope, *, is_shared: bool, values: Mapping[str, Value] | None = None) -> None:
+    def __init__(
+        self, scope: Scope, *, is_shared: bool, is_stateless: bool = False, values: Mapping[str, Value] | None = None
+    ) -> None:
         """Count the messages of the run."""
+        self._is_stateless = is_stateless
         self._scope, self._schema, self._is_shared = scope, scope.schema, is_shared
         self._values = dict(values or {})
         self._dense = dense_reference(scope.schema)
@@ -97,8 +102,9 @@ class BytePlan:
         self._later = self._requests - self._whole - self._free
         self._carrying = self._broadcasts() if is_shared else self._later
         """Differences that are sent: one in each later request, or each broadcast to all clients that may need it."""
-        late = scope.clients - scope.cohort if scope.shares_initial and not is_shared else 0
-        lost = ceil(_LOST * scope.clients) if scope.shares_initial and not is_shared else 0
+        has_firsts = scope.shares_initial and not is_shared and not is_stateless
+        late = scope.clients - scope.cohort if has_firsts else 0
+        lost = ceil(_LOST * scope.clients) if has_firsts else 0
         self._first = min(late + lost, self._later)
         """First differences after round 1: to clients that are asked late, and to some that lose their state."""
 
@@ -218,6 +224,8 @@ class BytePlan:
         codec = self._fitting("down", allowed.request)
         if self._is_shared:
             return Broadcast(codec)
+        if self._is_stateless:
+            return FromInitial(codec)
         first = self._fitting("down", allowed.first) if allowed.first > allowed.request else None
         return Delta(codec, start="initial", first=first)
 

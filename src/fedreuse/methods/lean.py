@@ -10,6 +10,10 @@ F, M  = cost of the first contacts, and number of other requests: round 1 carrie
 
 up    error_feedback(fit(u, C(u)))                     down    delta(fit(d, C(d)), start: initial, first: fit(e, C(e)))
 
+`server_memory: auto` is `per_client` for at most 1,000 clients; else `none` if clients are asked at most twice on
+average; else `shared`. With `none` the downlink is from_initial(fit(d, C(d))): differences to the initial
+model, as a client gets that is asked for the first time.
+
 With `server_memory: shared` the downlink is broadcast(fit(b, C(b))), and a request carries every broadcast that its
 client missed. The broadcast of round t is sent at most once to each client that takes part from round t on:
 
@@ -34,6 +38,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.method import Resolved
+from fedreuse.core.population import MOST_HELD
 from fedreuse.methods.alias import Alias, alias
 from fedreuse.methods.aliases import FedAvg, FedAvgM
 from fedreuse.methods.buffered import Buffered
@@ -48,6 +53,9 @@ if TYPE_CHECKING:
     from fedreuse.methods.server_steps.server_step import ServerStep
 
 __all__ = ["Lean"]
+
+_FEW = 2
+"""Requests per client up to which differences to the initial model are as good as to what a client holds."""
 
 
 @alias("lean")
@@ -64,7 +72,10 @@ class Lean(Alias):
             bytes. 0 evaluates the last model, as FedAvg does.
         server_memory: `per_client`: the server stores the model that each client holds, one vector per client.
             `shared`: it stores one vector and the last broadcasts, for any number of clients; a client that was absent
-            receives all broadcasts that it missed, so broadcasts are smaller by about clients / cohort.
+            receives all broadcasts that it missed, so broadcasts are smaller by about clients / cohort. `none`: it
+            stores nothing, and every request is a difference to the initial model; for clients that are asked once or
+            twice. `auto`: `per_client` up to 1,000 clients, else `none` for at most two requests per client, else
+            `shared`.
         buffer: Replies per step of an asynchronous server, at least 1 and at most `rounds.cohort`; updates are
             discounted by their staleness as in `fedbuff`. None: every round waits for its cohort.
         by_line: True: the messages of each client are as long as its line (`devices`) can carry in a time that is the
@@ -80,7 +91,7 @@ class Lean(Alias):
     budget: float = 0.02
     momentum: float = 0.0
     moving_average: float = 0.7
-    server_memory: Literal["per_client", "shared"] = "per_client"
+    server_memory: Literal["auto", "per_client", "shared", "none"] = "auto"
     buffer: int | None = None
     by_line: bool = False
 
@@ -90,13 +101,13 @@ class Lean(Alias):
             require(0 <= getattr(self, name) < 1, f"method.{name} must be in [0, 1)", getattr(self, name))
         require(self.buffer is None or self.buffer >= 1, "method.buffer must be at least 1", self.buffer)
         require(
-            self.buffer is None or self.server_memory == "per_client",
+            self.buffer is None or self.server_memory in ("auto", "per_client"),
             "method.server_memory must be per_client with method.buffer: the budget of shared broadcasts counts on "
             "cohorts",
             self.server_memory,
         )
         require(
-            not self.by_line or self.server_memory == "per_client",
+            not self.by_line or self.server_memory in ("auto", "per_client"),
             "method.server_memory must be per_client with method.by_line: shared broadcasts are the same for all lines",
             self.server_memory,
         )
@@ -138,8 +149,30 @@ class Lean(Alias):
         uplink, downlink = plan.uplink(allowed), plan.downlink(allowed)
         sizes = () if isinstance(allowed, Allowances) else tuple((one.request, one.reply) for one in allowed)
         # Averaging and damping are for lossy links; without them the method must be exactly FedAvg.
-        return Resolved(self.expand() if uplink or downlink else self._fedavg, uplink, downlink, sizes)
+        because = self._because(scope) if downlink else ""
+        return Resolved(self.expand() if uplink or downlink else self._fedavg, uplink, downlink, sizes, because)
+
+    def memory(self, scope: Scope) -> Literal["per_client", "shared", "none"]:
+        """Return the memory at the server that a federation gets."""
+        if self.server_memory == "none" and not scope.shares_initial:
+            raise ConfigError(
+                "method.server_memory: none sends differences to the initial model, which clients do not create here; "
+                "set server_memory: shared"
+            )
+        if self.server_memory != "auto":
+            return self.server_memory
+        if scope.clients <= MOST_HELD or self.buffer is not None or self.by_line:
+            return "per_client"
+        return "none" if scope.shares_initial and scope.num_requests <= _FEW * scope.clients else "shared"
+
+    def _because(self, scope: Scope) -> str:
+        """Say which memory the server has, and why."""
+        memory, size = self.memory(scope), scope.clients * scope.schema.weights.dense_bytes
+        visits = scope.num_requests / scope.clients
+        why = f"one vector per client would take {size / 1e6:,.1f} MB; a client is asked {visits:.3g} times on average"
+        return f"server_memory: {memory}{' (auto)' if self.server_memory == 'auto' else ''}; {why}"
 
     def _plan(self, scope: Scope) -> BytePlan:
-        values = {"slope": 0.5} if self.buffer is None else {}
-        return BytePlan(replace(scope, buffer=self.buffer), is_shared=self.server_memory == "shared", values=values)
+        values, memory = {"slope": 0.5} if self.buffer is None else {}, self.memory(scope)
+        scope = replace(scope, buffer=self.buffer)
+        return BytePlan(scope, is_shared=memory == "shared", is_stateless=memory == "none", values=values)

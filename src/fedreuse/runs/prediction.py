@@ -85,6 +85,7 @@ class Prediction:
         simulated_seconds: Simulated time of all rounds; None without devices.
         too_slow: Seconds that each client needs which never answers within `rounds.deadline`, by client.
         lines: Messages of every client, where the method divides bytes by line.
+        because: Choices that the method made for this federation, in words.
         idle: The same with as few trainings as possible; None if scores decide nothing.
     """
 
@@ -104,6 +105,7 @@ class Prediction:
     simulated_seconds: float | None = None
     too_slow: Mapping[int, float] = field(default_factory=dict)
     lines: tuple[LineShare, ...] = ()
+    because: str = ""
     idle: Prediction | None = None
 
     @property
@@ -153,17 +155,17 @@ def predict(config: RunConfig) -> Prediction:
     per_example = _validation_seconds(federation)
     resolution = config.method.resolve(config.scope(federation.schema))
     sizes = () if resolution is None else resolution.sizes
-    lines = _line_shares(federation, sizes, rehearsal)
+    lines, because = _line_shares(federation, sizes, rehearsal), "" if resolution is None else resolution.because
     if method.needs.asynchronous:
         asked, seconds = _at_their_own_pace(federation, cohorts, rehearsal, sizes)
         costs = _costs(federation, asked, method.attendance(asked, is_busy=True), rehearsal, per_example, sizes)
-        return replace(costs, simulated_seconds=seconds, too_slow={}, lines=lines)
+        return replace(costs, simulated_seconds=seconds, too_slow={}, lines=lines, because=because)
     busy, idle = (
         _costs(federation, cohorts, method.attendance(cohorts, is_busy=is_busy), rehearsal, per_example, sizes)
         for is_busy in (True, False)
     )
-    busy = replace(busy, lines=lines)
-    return busy if busy == replace(idle, lines=lines) else replace(busy, idle=idle)
+    busy, idle = (replace(costs, lines=lines, because=because) for costs in (busy, idle))
+    return busy if busy == idle else replace(busy, idle=idle)
 
 
 def _line_shares(federation: Federation, sizes: Sizes, rehearsal: Rehearsal) -> tuple[LineShare, ...]:

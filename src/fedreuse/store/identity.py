@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from fedreuse.core.population import MOST_HELD
+
 __all__ = ["run_id_of"]
 
 _NOT_IDENTITY = ("executor", "server_store", "checkpoint_every", "listeners", "test", "keep", "development_seeds")
@@ -32,6 +34,9 @@ def run_id_of(plain: Mapping[str, Any]) -> str:
         # one by one is what runs stored before the key existed did
         decisive["local"] = {key: part for key, part in plain["local"].items() if (key, part) != ("together", 1)}
     decisive["method"] = _first_names(decisive["method"])
+    is_small = isinstance(plain.get("task"), Mapping) and plain["task"].get("clients", MOST_HELD + 1) <= MOST_HELD
+    if is_small and isinstance(decisive["method"], Mapping) and decisive["method"].get("server_memory") == "auto":
+        decisive["method"]["server_memory"] = "per_client"  # which it is, and was before there was a choice
     model = plain.get("keep", {}).get("model", "last")
     if model != "last":
         decisive["keep"] = {"model": model}
