@@ -40,6 +40,7 @@ __all__ = [
     "gate",
     "idle",
     "members",
+    "memories",
     "models",
     "nodes",
     "paper",
@@ -322,6 +323,19 @@ def sums(name: str) -> list[Table]:
     )
     headers = ("broadcasts missed", "bytes, one after another", "bytes of their sum", "ratio")
     return [Table("Missed broadcasts", headers, rows, f"After {last} broadcasts.")]
+
+
+def memories(name: str) -> list[Table]:
+    """State at the server by number of clients and kind of memory, as `--dry-run --json` predicts it."""
+    expected = json.loads((stored.BENCH / f"{name}-dry-run.json").read_text(encoding="utf-8"))["variants"]
+    by_kind: dict[str, list[str]] = {}
+    for one in expected:
+        kind = one["name"].rpartition(", ")[2]
+        by_kind.setdefault(kind, []).append(f"{1e-6 * one['server_memory_bytes']:,.1f}")
+    counts = list(dict.fromkeys(one["clients"] for one in expected))
+    headers = ("server_memory", *(f"{count:,} clients, MB" for count in counts))
+    legend = "State of method and links at the server after the last round; each client is asked once on average."
+    return [Table("Memory of the server", headers, tuple((kind, *sizes) for kind, sizes in by_kind.items()), legend)]
 
 
 def models(name: str, dataset: str) -> list[Table]:

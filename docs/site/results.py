@@ -11,7 +11,8 @@ on development  development OTHER..., arrival SCORE, swings ROUND
 of deployments  transport, target SCORE
 of devices      pace SCORE (simulated seconds and bytes up to a score); of docs/bench: nodes, clock
 of several      tasks OTHER..., goals OTHER..., paper OTHER..., gap OTHER..., idle OTHER..., decisions OTHER...
-others          gate, tuning; of docs/bench: apps, members, coding, sums, models DATASET, wire, convergence, bench
+others          gate, tuning; of docs/bench: apps, members, coding, sums, memories, models DATASET, wire, convergence,
+                bench
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ _SEEN = (
     "coding",
     "sums",
     "clock",
+    "memories",
     "models",
     "nodes",
     "wire",
@@ -139,6 +141,7 @@ _OTHERS = (
     "coding",
     "sums",
     "clock",
+    "memories",
     "models",
     "nodes",
     "wire",

@@ -33,10 +33,11 @@ def run_id_of(plain: Mapping[str, Any]) -> str:
     if isinstance(plain.get("local"), Mapping):
         # one by one is what runs stored before the key existed did
         decisive["local"] = {key: part for key, part in plain["local"].items() if (key, part) != ("together", 1)}
-    decisive["method"] = _first_names(decisive["method"])
+    method = _first_names(decisive["method"])
     is_small = isinstance(plain.get("task"), Mapping) and plain["task"].get("clients", MOST_HELD + 1) <= MOST_HELD
-    if is_small and isinstance(decisive["method"], Mapping) and decisive["method"].get("server_memory") == "auto":
-        decisive["method"]["server_memory"] = "per_client"  # which it is, and was before there was a choice
+    if is_small and isinstance(method, Mapping) and method.get("server_memory") == "auto":
+        method = {**method, "server_memory": "per_client"}  # which it is, and was before there was a choice
+    decisive["method"] = method
     model = plain.get("keep", {}).get("model", "last")
     if model != "last":
         decisive["keep"] = {"model": model}
