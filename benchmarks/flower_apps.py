@@ -107,7 +107,8 @@ def measure(name: str, rounds: int, budget: float | None, folder: Path, is_resid
         row["peak_memory"] = dict.fromkeys(_PROGRAMS.values(), 0)
         while not result.exists():  # `has_ended` starts a process, and is asked rarely
             _note_memory(federation, row["peak_memory"])
-            if time.monotonic() > began + 60 and int(time.monotonic()) % 30 == 0 and federation.has_ended():
+            is_time = time.monotonic() > began + 60 and int(time.monotonic()) % 30 == 0
+            if is_time and federation.has_ended() and not result.exists():
                 raise SystemExit(f"{name}: the run failed; see {federation.folder / 'superlink.log'}")
             time.sleep(1)
         while not federation.has_ended():

@@ -56,7 +56,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["batchnorm", "lora", "numpy"])
+@pytest.mark.parametrize("name", ["batchnorm", "numpy"])
 def test_it_learns_and_sends_less(name: str, load: Any, tmp_path: Path) -> None:
     torch.set_num_threads(1)  # as everywhere in the suite: threads that wait for each other are slower than one
     (source, settings), sizes = APPS[name], {}
