@@ -389,7 +389,7 @@ def apps(name: str) -> list[Table]:
         pairs = [(own["bytes"][way], row["bytes"][way]) for way in ("up", "down")]
         lines.append(
             (
-                f"`{row['app']}`{' (resident)' if row.get('is_resident') else ''}", str(row["rounds"]),
+                f"`{row['app']}`" + "".join(f", {word}" for word in _words(row)), str(row["rounds"]),
                 f"{row['budget']:g}",
                 *(f"{old / 1e6:.1f} → {new / 1e6:.2f} (1/{old / new:.1f})" for old, new in pairs),
                 " / ".join(f"{_share(row['ledger'], way):.1%}" for way in ("up", "down")),
@@ -419,6 +419,10 @@ def apps(name: str) -> list[Table]:
         "Flower's SuperNodes. One run each, on a shared and busy machine."
     )
     return [Table("Flower apps before and after", headers, tuple(lines), legend)]
+
+
+def _words(row: Mapping[str, Any]) -> list[str]:
+    return (["resident"] if row.get("is_resident") else []) + ([row["note"]] if "note" in row else [])
 
 
 def _waiting(ledger: Mapping[str, Any]) -> str:
