@@ -44,6 +44,7 @@ __all__ = [
     "models",
     "nodes",
     "paper",
+    "parts",
     "sums",
     "tuning",
     "wire",
@@ -474,7 +475,8 @@ def nodes(name: str) -> list[Table]:
 
 def members(name: str) -> list[Table]:
     """Attack, bounds and method, from `python -m benchmarks.members`."""
-    cells: list[Mapping[str, Any]] = json.loads((stored.BENCH / f"{name}.json").read_text())["cells"]
+    plain: Mapping[str, Any] = json.loads((stored.BENCH / f"{name}.json").read_text())
+    cells: list[Mapping[str, Any]] = plain["cells"]
     columns = list(dict.fromkeys((cell["method"], cell["bounds"]) for cell in cells))
     shown = {(cell["attack"], cell["method"], cell["bounds"]): _cell(cell) for cell in cells}
     rows = tuple(
@@ -482,12 +484,30 @@ def members(name: str) -> list[Table]:
         for attack in dict.fromkeys(cell["attack"] for cell in cells)
     )
     headers = ("attack", *(f"{method}, bounds {bounds}" for method, bounds in columns))
+    seeds = {bounds: max(cell["seeds"] for cell in cells if cell["bounds"] == bounds) for _, bounds in columns}
     legend = (
-        "Test accuracy (%), mean over seeds, of `configs/robust/members.yaml` (digits, ten clients, 25 rounds). "
-        "In parentheses: the success of the backdoor. A run that ends with an error counts as 0. Seeds: "
-        f"{', '.join(sorted({str(cell['seeds']) for cell in cells}))}."
+        f"Accuracy (%), mean over seeds ({', '.join(f'bounds {key}: {count}' for key, count in seeds.items())}), of "
+        f"`configs/robust/{plain['study']}`. In parentheses: the success of the backdoor. A run that ends with an "
+        "error counts as 0."
     )
     return [Table("Attack, bounds and method", headers, rows, legend)]
+
+
+def parts(name: str) -> list[Table]:
+    """`lean` without one of its parts, from `python -m benchmarks.lean_parts`."""
+    found: list[Mapping[str, Any]] = json.loads((stored.BENCH / f"{name}.json").read_text())["rows"]
+    rows = tuple(
+        (row["task"], row["variant"], f"{row['score']:.2f}", f"{100 * row['share']:.2f}",
+         f"{100 * row['arrives']:.0f}" if "arrives" in row else "-")
+        for row in found
+    )  # fmt: skip
+    headers = ("task", "variant", "validation accuracy %", "bytes, % of dense", "first differences deliver, %")
+    legend = (
+        "Mean over development seeds 1 and 2: 6,000 examples, 50 clients, 10 per round, best validation score of a "
+        "run. one size: first differences have the bytes of every other one. They deliver 1 - |w - h| / |w - w_1| of "
+        "the server's move so far."
+    )
+    return [Table("Parts of lean", headers, rows, legend)]
 
 
 def _cell(cell: Mapping[str, Any]) -> str:

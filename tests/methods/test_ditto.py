@@ -28,6 +28,7 @@ from fedreuse.learning.partitions import ClientIndex
 from fedreuse.learning.splits import Opening
 from fedreuse.learning.trainer import Trainer, initial_network
 from fedreuse.methods.ditto import Ditto
+from fedreuse.report.answer import answer, answers
 from fedreuse.report.results import read_run
 from fedreuse.report.tables import comparison
 from fedreuse.runs.launch import run
@@ -388,6 +389,7 @@ def test_runs_are_judged_by_the_own_models(tmp_path: Path) -> None:
     assert value_of(Plan((Contrast("A", "B"),)))(result) == test
     assert result.history.taken("validation_score")[1].tolist() == scores
     assert "scores of the clients' own models" in comparison([result])[0].legend
+    assert "ccuracy of own models" in answer(answers([result])[0])
     assert "evaluation by clients: the dense model goes to 6 clients 6 times" in (found.path / "log.txt").read_text()
     both, messages = (found.traffic()[name].both.sum() for name in ("with_evaluation", "messages"))
     assert both - messages == sum(found.summary["evaluation"]["messages"].values())

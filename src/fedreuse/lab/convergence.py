@@ -45,6 +45,9 @@ EXPECTED = {
     **dict.fromkeys(("scaffold", "scallion", "scafcom", "proxskip", "gradskip"), _CONTROL),
     **dict.fromkeys(("fed_ef", "stc_up", "stc_updown"), _FEEDBACK),
     **dict.fromkeys(("ef21", "ef21_sgdm", "econtrol", "clag", "laq", "lbgm"), _ESTIMATES),
+    **dict.fromkeys(("buffered", "fedbuff", "fedasync"), "FedAvg's neighbourhood, larger by the staleness of replies"),
+    "ca2fl": "FedBuff's neighbourhood without the noise of sampling; staleness and drift remain",
+    "fedreuse_async": "neighbourhood: stale and reused updates are old",
     "ditto": "global model as FedAvg; the personal models are its result",
     "dg_fedreuse": "neighbourhood: reused updates are old",
     "fedluar": "neighbourhood: recycled layers repeat an old direction",
@@ -115,7 +118,7 @@ def convergence_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """Return rows of `method_rows`, as plain data, as a table."""
     lines = tuple(
         (f"`{row['method']}`", str(row["steps"]), str(row["cohort"]), *(_short(row[at]) for at in ("middle", "last")),
-         row["verdict"], row["expected"])
+         row["verdict"], EXPECTED.get(row["method"], row["expected"]))
         for row in rows
     )  # fmt: skip
     headers = ("method", "K", "clients per round", "middle", "last", "ends in", "theory expects")

@@ -56,6 +56,7 @@ class Answer:
         num_seeds: Number of runs behind `score`.
         reference: Name of the reference; None if bytes are compared with dense FedAvg as computed.
         rounds: Rounds of the variant and of the reference, if they differ.
+        is_personal: True if `score` is that of the clients' own models.
     """
 
     variant: str
@@ -69,6 +70,7 @@ class Answer:
     num_seeds: int
     reference: str | None
     rounds: tuple[str, str] | None = None
+    is_personal: bool = False
 
     @property
     def saved(self) -> float | None:
@@ -124,6 +126,7 @@ def _answer(variant: Variant, baseline: Variant | None, split: str) -> Answer:
         len(variant.results),
         None if baseline is None else baseline.name,
         None if baseline is None or _rounds(variant) == _rounds(baseline) else (_rounds(variant), _rounds(baseline)),
+        any(result.is_personal for result in variant.results),
     )
 
 
@@ -184,7 +187,7 @@ def _score_sentence(found: Answer) -> str:
         return f"It has no {found.split} {found.metric}."
     name = found.metric.replace("_", " ")
     head = f"{name[0].upper()}{name[1:]}" if found.split == "test" else f"Validation {name}"
-    shown = f"{head} {score_text(found.score, found)}"
+    shown = f"{head}{' of own models' if found.is_personal else ''} {score_text(found.score, found)}"
     if found.reference_score is None or found.reference is None:
         return f"{shown} ({_seeds(found.num_seeds)})."
     shown += f" instead of {score_text(found.reference_score, found)}"
