@@ -47,6 +47,8 @@ _UP = 0.25
 """Share of the budget for the uplink."""
 _VALUES: tuple[tuple[float, Kind | None], ...] = ((0.035, "int4"), (0.12, "int8"), (0.35, "fp16"), (1.0, None))
 """(largest share of the dense bytes, number format of the values) in increasing order."""
+_FIRST_VALUES: tuple[tuple[float, Kind | None], ...] = ((0.045, "int4"), (0.2, "int8"), (0.35, "fp16"), (1.0, None))
+"""The same for first differences, of which many coordinates are zero: short values reach further."""
 _FIRST_SHARE, _FIRST_MOST = 0.1, 4.0
 """First differences: share of the downlink that they may add, and their largest multiple of an ordinary one."""
 _LOST = 0.1
@@ -226,19 +228,20 @@ class BytePlan:
             return Broadcast(codec)
         if self._is_stateless:
             return FromInitial(codec)
-        first = self._fitting("down", allowed.first) if allowed.first > allowed.request else None
+        is_longer = allowed.first > allowed.request
+        first = self._fitting("down", allowed.first, _FIRST_VALUES) if is_longer else None
         return Delta(codec, start="initial", first=first)
 
     def _statistics(self) -> dict[str, Link]:
         return {"buffers": Plain(Narrow(Dense(), "bf16"))} if len(self._schema.buffers) else {}
 
-    def _fitting(self, way: Way, allowed: int) -> Fit:
+    def _fitting(self, way: Way, allowed: int, formats: Sequence[tuple[float, Kind | None]] = _VALUES) -> Fit:
         """Return the codec of the weights, which get the allowance minus header, statistics and counters."""
         size = self._schema.weights.dense_bytes
-        for _, kind in reversed(_VALUES):
+        for _, kind in reversed(formats):
             body = max(1, allowed - self._around(way, kind, allowed))
             # The format for this share of the dense bytes, or a shorter one if the least message does not fit in it.
-            is_for = kind == next(kind for most, kind in _VALUES if body <= most * size or most == 1)
+            is_for = kind == next(kind for most, kind in formats if body <= most * size or most == 1)
             if kind == "int4" or (is_for and self._least_body(way, kind) <= body):
                 break
         return Fit(Packed(_sparse(kind, min(1.0, 5 * body / size)), least=0), body)
