@@ -108,6 +108,14 @@ def test_coordinates_that_few_clients_move_are_cut_in_sparse_replies() -> None:
     assert made[0].groups["update"].values.tolist() == [0, 0, 0, 0.5]
 
 
+def test_of_many_clients_earlier_replies_are_no_reference() -> None:
+    honest = {client: part(w0=1.0) for client in range(4)}
+    made, seen, _ = bounded({**honest, 4: part(w3=1.0)}, Seen(), knows_all=False)
+    assert made[4].groups["update"] is not None
+    assert norm(made[4]) == 1
+    assert not seen.rows
+
+
 def test_old_norms_are_forgotten() -> None:
     before = Seen({"update": dict.fromkeys(range(bounds.RECENT), 1.0)})
     _, seen, _ = bounded({100: reply(1, 0, 0, 0)}, before)

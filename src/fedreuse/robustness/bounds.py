@@ -10,7 +10,8 @@ A minority of the clients cannot move a median beyond the values of the others. 
 answered last, not over one exchange: a method that asks few clients, such as DG-FedReuse, may ask mostly attackers. If
 an exchange has fewer than FEWEST_ROWS replies, the spread is that of the last replies of these clients. `sums` is for
 replies without all coordinates (Top-K, `lean`), which differ too much from each other to be compared one by one: a
-coordinate that only a few clients move, such as those of a backdoor, is zero in the sums of the others.
+coordinate that only a few clients move, such as those of a backdoor, is zero in the sums of the others. Both are for
+up to RECENT clients: of more, earlier replies are few and old, and comparing with them cost points of accuracy.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class BoundedServer(ServerHalf[BoundedState]):
         seen, flagged = state.seen, set[int]()
         requests = next(conversation)
         while True:
-            replies, seen, now = bounded((yield requests), seen)
+            replies, seen, now = bounded((yield requests), seen, knows_all=len(cohort.population) <= RECENT)
             flagged |= now
             try:
                 requests = conversation.send(replies)
@@ -124,12 +125,13 @@ class BoundedServer(ServerHalf[BoundedState]):
                 return BoundedState(inner, seen), _marked(events, flagged)
 
 
-def bounded(replies: Replies, seen: Seen) -> tuple[dict[int, Message], Seen, set[int]]:
+def bounded(replies: Replies, seen: Seen, *, knows_all: bool = True) -> tuple[dict[int, Message], Seen, set[int]]:
     """Return bounded replies, what was seen of the clients, and the clients whose norms were far above a bound.
 
     Args:
         replies: The decoded replies of one exchange.
         seen: What earlier exchanges left.
+        knows_all: True if no more than RECENT clients take part, so that earlier replies stand for all of them.
     """
     made, norms, rows, flagged = dict(replies), dict(seen.norms), dict(seen.rows), set[int]()
     for group in sorted({group for reply in replies.values() for group in reply.groups}):
@@ -146,7 +148,7 @@ def bounded(replies: Replies, seen: Seen) -> tuple[dict[int, Message], Seen, set
         shorter = {
             client: scale(one, most / lengths[client]) if client in long else one for client, one in tensors.items()
         }
-        fitted, rows[group] = _fitted(shorter, rows.get(group, {}))
+        fitted, rows[group] = _fitted(shorter, rows.get(group, {}), knows_all)
         for client, one in fitted.items():
             if one is not tensors[client]:
                 made[client] = replace(made[client], groups={**made[client].groups, group: one})
@@ -165,15 +167,18 @@ def _newest(before: Mapping[int, T], now: Mapping[int, T]) -> dict[int, T]:
 Rows = Mapping[int, Tensors]
 
 
-def _fitted(tensors: Rows, before: Rows) -> tuple[Rows, Rows]:
+def _fitted(tensors: Rows, before: Rows, knows_all: bool) -> tuple[Rows, Rows]:
     """Return tensors whose coordinates are near those of other clients, and the rows to compare later ones with."""
     schemas = {one.schema for one in (*tensors.values(), *before.values())}
     if len(schemas) > 1:  # parts of tensors, which have no common coordinates
         return tensors, {}
-    if any(one.index is not None for one in tensors.values()):
-        return _within_sums(tensors, before)
-    if len(tensors) >= FEWEST_ROWS:
+    is_sparse = any(one.index is not None for one in tensors.values())
+    if len(tensors) >= FEWEST_ROWS and not is_sparse:
         return _within_spread(tensors, tensors), {}
+    if not knows_all:
+        return tensors, {}
+    if is_sparse:
+        return _within_sums(tensors, before)
     rows = _newest(before, tensors)
     return (_within_spread(tensors, rows) if len(rows) >= FEWEST_ROWS else tensors), rows
 
