@@ -11,12 +11,8 @@ on development  development OTHER..., arrival SCORE, swings ROUND
 of deployments  transport, target SCORE
 of devices      pace SCORE (simulated seconds and bytes up to a score); of docs/bench: nodes, clock
 of several      tasks OTHER..., goals OTHER..., paper OTHER..., gap OTHER..., idle OTHER..., decisions OTHER...
-<<<<<<< HEAD
-others          gate, tuning; of docs/bench: apps, members, coding, sums, memories, models DATASET, wire, convergence,
-=======
-others          gate, tuning; of docs/bench: apps, members, parts, coding, sums, models DATASET, wire, convergence,
->>>>>>> 6cfd9db2 (Sentences say that a score is of own models; expectations of asynchronous methods)
-                bench
+others          gate, tuning; of docs/bench: apps, members, parts, coding, sums, memories, models DATASET, wire,
+                convergence, bench
 """
 
 from __future__ import annotations
@@ -38,10 +34,10 @@ _JOINED = ("tasks", "goals", "paper", "gap", "idle", "decisions", "development")
 """Kinds whose arguments are names of other studies."""
 _TESTED = ("frontier", "tasks", "summary", "methods", "crossed", "costs", "transport", "paper")
 """Kinds that show test scores; their legend counts the evaluations of the test set."""
-<<<<<<< HEAD
 _SEEN = (
     "apps",
     "members",
+    "parts",
     "coding",
     "sums",
     "clock",
@@ -54,9 +50,6 @@ _SEEN = (
     "gate",
     "tuning",
 )
-=======
-_SEEN = ("apps", "members", "parts", "coding", "sums", "models", "wire", "convergence", "bench", "gate", "tuning")
->>>>>>> 6cfd9db2 (Sentences say that a score is of own models; expectations of asynchronous methods)
 """Kinds that read no runs."""
 _LABELS = {
     "everybody trains": "all clients train",
