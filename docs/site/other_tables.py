@@ -38,6 +38,7 @@ __all__ = [
     "expected_fresh",
     "gap",
     "gate",
+    "hosts",
     "idle",
     "members",
     "memories",
@@ -512,3 +513,28 @@ def parts(name: str) -> list[Table]:
 
 def _cell(cell: Mapping[str, Any]) -> str:
     return f"{cell['score']:.1f}" + (f" ({cell['backdoor']:.0f})" if "backdoor" in cell else "")
+
+
+def hosts(name: str) -> list[Table]:
+    """A study on Ray over isolated hosts, from `python -m benchmarks.hosts`."""
+    results = bench.read(stored.BENCH / f"{name}.json")
+    faults = {"whole": "none", "cut": "line of a host cut", "restarted": "head killed and restarted"}
+    lines = []
+    for row in results.rows:
+        first, *others = (f"{count / 1e6:.1f}" for count in row["received"].values())
+        bits = "equal" if row["equal"] else "different"
+        lines.append(
+            (
+                str(row["hosts"]), faults[row["case"]], row["sent"], bits, f"{row['seconds']:.0f}",
+                f"{row['requests'] / 1e6:.1f}", ", ".join(others), first,
+            )
+        )  # fmt: skip
+    headers = ("hosts", "fault", "requests of\none client go to", "bits", "seconds", "requests\nto clients, MB",
+               "received by\nother hosts, MB", "received by\nthe first, MB")  # fmt: skip
+    legend = (
+        f"A study of two runs (dense FedAvg and lean, {results.settings['rounds']} rounds of 12 clients) on hosts with "
+        "one Ray CPU and a line of 100 Mbit/s each; bits: models, ledgers, events and scores, against the serial "
+        "executor. requests: what all clients get, by the ledgers. received: everything on a line, with data, replies, "
+        "client states and Ray's own messages. One run each; all hosts share two cores, so that seconds say little."
+    )
+    return [Table("A study over several hosts", headers, tuple(lines), legend)]

@@ -8,7 +8,7 @@ with `+`, and `#2` behind a column means the second of that name. `make tables` 
 of a study      frontier, seeds, summary (with work and memory), methods, crossed, costs, boundaries VARIANT...
 of a plan       claims, effects (2 x 2), way SCORE (medians up to a validation score), predicted
 on development  development OTHER..., arrival SCORE, swings ROUND
-of deployments  transport, target SCORE
+of deployments  transport, target SCORE; of docs/bench: hosts
 of devices      pace SCORE (simulated seconds and bytes up to a score); of docs/bench: nodes, clock
 of several      tasks OTHER..., goals OTHER..., paper OTHER..., gap OTHER..., idle OTHER..., decisions OTHER...
 others          gate, tuning; of docs/bench: apps, members, parts, coding, sums, memories, models DATASET, wire,
@@ -46,6 +46,7 @@ _SEEN = (
     "nodes",
     "wire",
     "convergence",
+    "hosts",
     "bench",
     "gate",
     "tuning",
@@ -148,6 +149,7 @@ _OTHERS = (
     "nodes",
     "wire",
     "convergence",
+    "hosts",
 )
 _KINDS: dict[str, Callable[..., Sequence[Table]]] = {
     **{kind: getattr(study_tables, kind) for kind in _OF_STUDIES},

@@ -15,6 +15,7 @@ from fedreuse.engine.executors.shared_memory import (
     Area,
     FilePlace,
     Outbox,
+    Pieces,
     Sent,
     attach,
     lay_out_arrays,
@@ -101,3 +102,21 @@ def test_many_bytes_travel_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     area = layout.to_area()  # 64 bytes: a file, too
     assert open_arrays(attach(area), places)["a"].tolist() == [0, 1, 2, 3, 4]
     os.close(area.descriptor)
+
+
+def test_arrays_of_one_envelope_lie_apart_and_can_be_sent_alone():
+    common = dense_block(np.arange(100, dtype=np.float32))
+    own = [dense_block(np.full(size, size, np.float64)) for size in (3, 50)]
+    envelopes = [envelope(number, Parcel((common, block))) for number, block in enumerate(own)]
+    layout, places = lay_out_envelopes(envelopes)
+    assert layout.shared == 448  # 400 bytes, in units of 64
+    assert [place.own for place in places] == [(448, 512), (512, 960)]  # 24 and 400 bytes
+    for place, whole in zip(places, envelopes, strict=True):
+        pieces = Pieces({0: layout.to_array(0, layout.shared), place.own[0]: layout.to_array(*place.own)})
+        assert place.open(pieces).to_bytes() == whole.to_bytes()
+    twice, (first, second) = lay_out_envelopes([envelopes[0], envelopes[0]])
+    assert twice.shared == twice.size
+    assert first is second
+    assert first.own == (512, 512)
+    alone, (only,) = lay_out_envelopes([envelopes[1]])
+    assert (alone.shared, only.own) == (alone.size, (alone.size, alone.size))

@@ -1,7 +1,8 @@
 """Clients on Ray actors, on this machine or on a cluster; results are bit-identical to the serial executor.
 
-Ray schedules actors, transports data and models (once per node, in its object store) and detects lost actors. A lost
-actor is replaced as soon as resources allow; its job is repeated by the next idle actor.
+Ray schedules actors, transports data and models (once per node, in its object store) and detects lost actors. Arrays
+for one client alone travel with its job. A lost actor is replaced as soon as resources allow; its job is repeated by
+the next idle actor.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from fedreuse.core.cpu import cpu, usable_cores
 from fedreuse.core.errors import ConfigError, FedreuseError, RunError, require
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
-from fedreuse.engine.executors.shared_memory import lay_out_arrays, lay_out_envelopes, open_arrays
-from fedreuse.engine.executors.worker import Failure, Worker
+from fedreuse.engine.executors.shared_memory import Pieces, lay_out_arrays, lay_out_envelopes, open_arrays
+from fedreuse.engine.executors.worker import ClientsJob, Failure, Worker
 from fedreuse.engine.executors.worker_pool import WorkerPoolExecutor
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ class ActorPool:
 
     @contextmanager
     def place(self, envelopes: Sequence[Envelope]) -> Iterator[tuple[list[EnvelopePlace], Any]]:
-        """Put envelopes into the object store, which sends them at most once to each node."""
+        """Put what several envelopes share into the object store, which sends it at most once to each node."""
         layout, places = lay_out_envelopes(envelopes)
-        yield places, self._ray.put(layout.to_array())
+        yield places, (layout, self._ray.put(layout.to_array(0, layout.shared)))
 
     def idle(self) -> list[int]:
         """Return the workers that are ready and have no job."""
@@ -107,8 +108,13 @@ class ActorPool:
         return [number for number in range(len(self._actors)) if number not in occupied]
 
     def give(self, worker: int, job: Job, area: Any) -> None:
-        """Give a worker a job."""
-        self._busy[self._actors[worker].do.remote(job, area)] = worker
+        """Give a worker a job, with the arrays that only its clients get."""
+        layout, shared = area
+        requests = [member.request for member in job.members] if isinstance(job, ClientsJob) else [job.model]
+        own = {
+            start: layout.to_array(start, end) for start, end in (request.own for request in requests) if end > start
+        }
+        self._busy[self._actors[worker].do.remote(job, shared, own)] = worker
 
     def wait(self) -> Iterator[tuple[int, Outcome | None]]:
         """Wait for answers, deaths (None) or a worker that became ready."""
@@ -182,9 +188,9 @@ class Actor:
         instructions: list[str] = cpu()["instruction_set"]
         return self._failure or instructions
 
-    def do(self, job: Job, area: np.ndarray) -> Outcome:
+    def do(self, job: Job, shared: np.ndarray, own: Mapping[int, np.ndarray]) -> Outcome:
         """Do a job whose arrays Ray has transported to this node."""
-        return self._worker.do(job, area)
+        return self._worker.do(job, Pieces({0: shared, **own}))
 
 
 def _import_ray() -> Any:

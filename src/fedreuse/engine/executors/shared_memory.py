@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +17,28 @@ from fedreuse.compression.wire.parcel import Parcel
 from fedreuse.core.spool import is_large, open_spool, write_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import BinaryIO
 
-__all__ = ["Area", "ArrayPlace", "EnvelopePlace", "FilePlace", "Layout", "Outbox", "Place", "Sent", "View", "attach",
+__all__ = ["Area", "ArrayPlace", "EnvelopePlace", "FilePlace", "Layout", "Outbox", "Pieces", "Place", "Sent", "View",
+           "attach",
            "lay_out_arrays", "lay_out_envelopes", "open_arrays"]  # fmt: skip
 
-View = mmap.mmap | np.ndarray
+
+class Pieces:
+    """Pieces of an area that were sent apart, by the offset of their first byte; others are missing."""
+
+    def __init__(self, pieces: Mapping[int, np.ndarray]) -> None:
+        """Take the pieces."""
+        self._pieces = pieces
+
+    def at(self, offset: int) -> tuple[np.ndarray, int]:
+        """Return the piece with an offset, and the offset in it."""
+        first = max(start for start in self._pieces if start <= offset)
+        return self._pieces[first], offset - first
+
+
+View = mmap.mmap | np.ndarray | Pieces
 """Memory that contains arrays."""
 _ALIGNMENT = 64  # bytes: a cache line, and enough for every vector instruction
 
@@ -71,6 +87,8 @@ class EnvelopePlace:
 
     header: Mapping[str, Any]
     parcels: Mapping[str, _ParcelPlace | None]
+    own: tuple[int, int] = (0, 0)
+    """Start and end of the arrays that no other envelope has."""
 
     def open(self, view: View) -> Envelope:
         """Return the envelope; its arrays are views of the area."""
@@ -85,6 +103,8 @@ class Layout:
     arrays: list[np.ndarray] = field(default_factory=list)
     places: dict[int, ArrayPlace] = field(default_factory=dict)
     size: int = 0
+    shared: int = 0
+    """Size of the arrays that several envelopes have; they come first."""
 
     def put(self, array: np.ndarray) -> ArrayPlace:
         """Add an array, if it is new, and return its position."""
@@ -107,11 +127,15 @@ class Layout:
             self._write(view)
         return Area(os.getpid(), descriptor, max(1, self.size))
 
-    def to_array(self) -> np.ndarray:
-        """Copy the arrays into one array of bytes, for transports that carry arrays themselves."""
-        whole = np.empty(max(1, self.size), np.uint8)
-        self._write(whole)
-        return whole
+    def to_array(self, start: int = 0, end: int | None = None) -> np.ndarray:
+        """Copy the arrays of a range into one array of bytes, for transports that carry arrays themselves."""
+        end = self.size if end is None else end
+        part = np.empty(max(1, end - start), np.uint8)
+        for array in self.arrays:
+            place = self.places[id(array)]
+            if start <= place.offset < end:
+                _array(part, replace(place, offset=place.offset - start))[...] = array
+        return part
 
     def _write(self, view: View) -> None:
         for array in self.arrays:
@@ -125,9 +149,18 @@ def lay_out_arrays(arrays: Mapping[str, np.ndarray], may_map: bool = False) -> t
 
 
 def lay_out_envelopes(envelopes: Sequence[Envelope]) -> tuple[Layout, list[EnvelopePlace]]:
-    """Lay out the arrays of envelopes; a parcel or array that several envelopes share is stored once."""
+    """Lay out the arrays of envelopes; a parcel or array that several envelopes share is stored once.
+
+    Arrays that several envelopes have come first; those of one envelope alone lie together.
+    """
     layout = Layout()
     parcels: dict[int, _ParcelPlace] = {}
+    users = Counter(key for envelope in envelopes for key in {id(array) for array in _arrays(envelope)})
+    for envelope in envelopes:
+        for array in _arrays(envelope):
+            if users[id(array)] > 1 or len(envelopes) == 1:
+                layout.put(array)
+    layout.shared = layout.size
 
     def put(parcel: Parcel) -> _ParcelPlace:
         if id(parcel) not in parcels:
@@ -141,11 +174,21 @@ def lay_out_envelopes(envelopes: Sequence[Envelope]) -> tuple[Layout, list[Envel
     places: dict[int, EnvelopePlace] = {}
     for envelope in envelopes:
         if id(envelope) not in places:
-            places[id(envelope)] = EnvelopePlace(
-                {name: getattr(envelope, name) for name in names} | {"values": dict(envelope.values)},
-                {group: None if parcel is None else put(parcel) for group, parcel in envelope.parcels.items()},
-            )
+            start = layout.size
+            placed = {group: None if parcel is None else put(parcel) for group, parcel in envelope.parcels.items()}
+            header = {name: getattr(envelope, name) for name in names} | {"values": dict(envelope.values)}
+            places[id(envelope)] = EnvelopePlace(header, placed, (start, layout.size))
     return layout, [places[id(envelope)] for envelope in envelopes]
+
+
+def _arrays(envelope: Envelope) -> Iterator[np.ndarray]:
+    """Yield the arrays of an envelope."""
+    parcels = [parcel for parcel in envelope.parcels.values() if parcel is not None]
+    while parcels:
+        parcel = parcels.pop()
+        parcels.extend(parcel.more)
+        for block in parcel.blocks:
+            yield from block.fields
 
 
 @dataclass(frozen=True)
@@ -223,4 +266,7 @@ def _array(view: View, place: ArrayPlace) -> np.ndarray:
     count = int(np.prod(place.shape, dtype=np.int64))
     if not count:
         return np.empty(place.shape, place.dtype)
-    return np.frombuffer(view, np.dtype(place.dtype), count, place.offset).reshape(place.shape)
+    offset = place.offset
+    if isinstance(view, Pieces):
+        view, offset = view.at(offset)
+    return np.frombuffer(view, np.dtype(place.dtype), count, offset).reshape(place.shape)
