@@ -61,6 +61,7 @@ BENCH_COMMANDS = [
     "amendments",
     "memory",
     "large",
+    "needs",
     "files",
     "deploy",
     "intervals",

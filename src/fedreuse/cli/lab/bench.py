@@ -256,6 +256,23 @@ def large_command(
     finish(name, settings, rows, large.tables, Shown(out, as_json))
 
 
+@bench_app.command("needs", epilog="Example: fedreuse lab bench needs --clients 100000 --millions 100")
+def needs_command(
+    clients: Annotated[int, typer.Option("--clients", help="Number of clients.", min=100)] = 100_000,
+    millions: Annotated[float, typer.Option("--millions", help="Weights of the model, in millions.", min=0.1)] = 100,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute what server and clients hold between rounds, by method.
+
+    Nothing is trained at full size: the numbers are those of --dry-run, scaled to the model.
+    """
+    from fedreuse.lab.bench import needs
+
+    rows = needs.run(clients, millions, tell=_show_progress)
+    finish("needs", {"clients": clients, "millions": millions, "cores": 1}, rows, needs.tables, Shown(out, as_json))
+
+
 @bench_app.command("files", epilog="Example: fedreuse lab bench files --clients 100000")
 def files_command(
     clients: Annotated[

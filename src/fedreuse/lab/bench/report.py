@@ -30,6 +30,7 @@ HOMES: Mapping[str, str] = {
     "scale": "scale",
     "memory": "memory",
     "large": "large",
+    "needs": "needs",
     "large-transformer": "large",
     "files": "files",
     "intervals": "intervals",
