@@ -1,4 +1,4 @@
-"""What server and clients hold between rounds, by method, for a population and a model of any size.
+"""Bytes that server and clients hold between rounds, by method, for a population and a model of any size.
 
 The numbers are those of `--dry-run` for the same population and a small network, times the ratio of the weights: all
 states are tensors of the model's shape. Running it at full size would need what it computes.
