@@ -57,6 +57,25 @@ def test_cifar100_fine_labels_are_taken(home: Path, shrink: Shrink) -> None:
     assert (data.num_classes, data.is_augmented) == (100, True)
 
 
+def test_cifar100_in_another_order_is_other_data(tmp_path: Path, shrink: Shrink) -> None:
+    shrink("cifar100", train=200, test=100)
+    write_cifar100(tmp_path / "one")
+    write_cifar100(tmp_path / "other")
+    train = tmp_path / "other" / "train.bin"
+    train.write_bytes(np.frombuffer(train.read_bytes(), np.uint8).reshape(200, -1)[::-1].tobytes())
+    one, other = (Cifar100(str(tmp_path / name)).load(None) for name in ("one", "other"))
+    assert sorted(one.train.labels.tolist()) == sorted(other.train.labels.tolist())
+    assert one.digest != other.digest
+
+
+def test_a_partly_missing_archive_is_named(tmp_path: Path, shrink: Shrink) -> None:
+    shrink("cifar100", train=200, test=100)
+    write_cifar100(tmp_path / "mine")
+    (tmp_path / "mine" / "test.bin").unlink()
+    with pytest.raises(DataError, match=r"cifar100: not found: test\.bin missing from .*mine; get it with"):
+        Cifar100(str(tmp_path / "mine")).load(None)
+
+
 @pytest.mark.parametrize(
     ("dataset", "layout", "files"),
     [
