@@ -108,7 +108,7 @@ class Host:
         """Start a command in the host."""
         settings = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "OMP_NUM_THREADS": "1",
                     # it watches the memory of this whole machine, and would kill actors for what others use
-                    "RAY_memory_monitor_refresh_ms": "0"}  # fmt: skip
+                    "RAY_memory_monitor_refresh_ms": "0", "RAY_raylet_start_wait_time_s": "300"}  # fmt: skip
         entered = ["nsenter", "-t", str(self._pid), "-n", "-p", "-m", "--wdns=/tmp", "--", *command]
         return subprocess.Popen(
             entered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
