@@ -183,7 +183,6 @@ def test_runs_resume_with_the_same_bits(tmp_path: Path) -> None:
         ({"method": {"name": "buffered", "buffer": 0}}, "method.buffer must be at least 1"),
         ({"method": {"name": "buffered", "staleness": -1}}, "method.staleness must not be negative"),
         ({"rounds": {"wait_for": 2}}, "rounds.wait_for is 2, but method buffered is asynchronous"),
-        ({"attack": {"name": "alie", "bad": 0.4}}, "colludes"),
         ({"method": {"name": "docofl", "inner": {"name": "buffered", "buffer": 2}}}, "method.inner is asynchronous"),
         ({"method": {"name": "buffered", "buffer": 2, "aggregate": {"name": "private_mean"}}}, "is refused"),
     ],
