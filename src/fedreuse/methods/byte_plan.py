@@ -47,7 +47,7 @@ _UP = 0.25
 """Share of the budget for the uplink."""
 _VALUES: tuple[tuple[float, Kind | None], ...] = ((0.035, "int4"), (0.12, "int8"), (0.35, "fp16"), (1.0, None))
 """(largest share of the dense bytes, number format of the values) in increasing order."""
-_FIRST_VALUES: tuple[tuple[float, Kind | None], ...] = ((0.045, "int4"), (0.2, "int8"), (0.35, "fp16"), (1.0, None))
+_FIRST_VALUES: tuple[tuple[float, Kind | None], ...] = ((0.045, "int4"), (0.12, "int8"), (0.35, "fp16"), (1.0, None))
 """The same for first differences, of which many coordinates are zero: short values reach further."""
 _FIRST_SHARE, _FIRST_MOST = 0.1, 4.0
 """First differences: share of the downlink that they may add, and their largest multiple of an ordinary one."""
@@ -156,19 +156,28 @@ class BytePlan:
                 f"({scope.rounds} rounds, {scope.cohort} of {scope.clients} clients in each, "
                 f"{scope.schema.dense_bytes:,} bytes of model), to 1, got {budget!r}"
             )
-        request, reply = self._dense.request_bytes, self._dense.reply_bytes
+        request = self._dense.request_bytes
         least_up, least_down = self._least
         # The uplink first: a quarter of the budget, at least the smallest message; the downlink gets the rest.
         wanted = max(_UP * budget * self._both, least_up)
         # Dense requests cost the same in every round, round 1 included, which is free otherwise.
         if budget * self._both - request >= wanted or budget == 1:
+            reply = self._dense_reply(request)
             return Allowances(min(reply, int(budget * self._both - request)), request, request)
+        reply = self._dense_reply(least_down)
         total = budget * self._requests * self._both - self._fixed
         if not self._carrying:  # a single round: nothing but replies costs
             return Allowances(min(reply, int(total / self._requests)), least_down, least_down)
         down = min(max((total - wanted * self._requests) / self._carrying, least_down), request - 1)
         ordinary, first = self._divided(down)
         return Allowances(min(reply, int((total - down * self._carrying) / self._requests)), ordinary, first)
+
+    def _dense_reply(self, request: int) -> int:
+        """Return the bytes of a dense reply, which has the small values beside it unless requests are dense, too."""
+        if request >= self._dense.request_bytes or not self._values:
+            return self._dense.reply_bytes
+        with_values, without = (Envelope("update", 1, 1, values=values).size() for values in (self._values, {}))
+        return self._dense.reply_bytes + with_values - without
 
     def _divided(self, mean: float) -> tuple[int, int]:
         """Return the bytes of an ordinary and of a first difference, whose mean over the run is given.
@@ -195,8 +204,9 @@ class BytePlan:
         # requests of round 1 carry no weights
         later = None if visits is None else [n - line.is_first for n, line in zip(visits, lines, strict=True)]
         rounds = self._scope.rounds
-        up, down = ([dense.reply_bytes] * len(lines), [dense.request_bytes] * len(lines))
-        if allowed.reply < dense.reply_bytes:
+        whole = self._dense_reply(allowed.request)
+        up, down = ([whole] * len(lines), [dense.request_bytes] * len(lines))
+        if allowed.reply < whole:
             messages = Messages(self._requests, visits, rounds)
             total, most = allowed.reply * self._requests, dense.reply_bytes - 1
             up = list(longest_messages([line.up for line in lines], messages, total, self._least[0], most)[0])
@@ -209,7 +219,8 @@ class BytePlan:
 
     def uplink(self, allowed: Allowances | Sequence[Allowances]) -> dict[str, Link]:
         """Return the links of replies, one or one per client; none if they are dense."""
-        if _all_of(allowed)[0].reply >= self._dense.reply_bytes:
+        first = _all_of(allowed)[0]
+        if first.reply >= self._dense_reply(first.request):
             return {}
         return {"update": _linked(allowed, self._reply_link), **self._statistics()}
 
