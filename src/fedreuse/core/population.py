@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_HELD", "Population", "Weighting"]
 
 MOST_HELD = 1000
-"""Largest number of clients of which a server keeps one vector each, unless it is told to."""
+"""Largest number of clients for which a server keeps one vector each by default."""
 
 Weighting = Literal["ratio", "ht"]
 

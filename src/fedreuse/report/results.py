@@ -181,7 +181,7 @@ def validation_score(directory: RunDirectory) -> float | None:
 def _validation_score(config: Mapping[str, Any], metrics: Sequence[Mapping[str, Any]]) -> float | None:
     """Return the validation score of the model that the run keeps: the last one, or the best.
 
-    Where clients have their own models, it is that of these models.
+    For personal methods it is the score of the clients' own models.
     """
     scores: list[float] = [score for row in metrics if (score := score_of(row)) is not None]
     if not scores:
