@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import BinaryIO
 
-__all__ = ["is_large", "is_mapped", "map_file", "open_spool", "spooled", "spooled_state", "write_pieces"]
+__all__ = ["buffer_of", "is_large", "is_mapped", "map_file", "open_spool", "spooled", "spooled_state", "write_pieces"]
 
 _LARGE_BYTES = int(os.environ.get("FEDREUSE_LARGE_BYTES", 64 << 20))
 """Arrays and messages of at least this size are spooled; smaller ones stay in memory."""
@@ -108,7 +108,12 @@ def spooled_state(state: Any) -> Any:
 
 def is_mapped(array: np.ndarray) -> bool:
     """Return whether an array is a view of a mapped file."""
+    return isinstance(buffer_of(array), mmap.mmap)
+
+
+def buffer_of(array: np.ndarray) -> Any:
+    """Return the object whose memory an array is a view of, through views of views; None if it has its own."""
     base: Any = array
     while isinstance(base, np.ndarray | memoryview):
         base = base.base if isinstance(base, np.ndarray) else base.obj
-    return isinstance(base, mmap.mmap)
+    return base

@@ -85,6 +85,8 @@ def is_possible(case: Case) -> bool:
     if case.method == "fedluar" and case.options.get("blocks", 1) == 1:
         return False  # the quadratics have one layer: a run that always recycles it is refused
     is_other = needs.asynchronous or case.config.is_personal  # refused, see below
+    if case.method in ("evofed", "decomfl", "fedkseed") or case.options.get("server_memory") == "none":
+        return False  # they build on an initial model that clients make: refused, see below
     return not (needs.gradients or needs.corrections or needs.steps or is_other)
 
 

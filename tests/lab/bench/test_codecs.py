@@ -30,9 +30,10 @@ def test_a_model_that_is_large_enough_has_the_codecs_of_lean() -> None:
     schema = bench.initial_network(large.network, (1, 28, 28), 10, 0).schema
     known = bench._lean(schema)
     assert list(known) == ["lean 0.02, up", "lean 0.02, down"]
-    # 2 % of two dense models of 1.69 MB are 67,500 bytes for a request and a reply together
+    # 2 % of two dense models of 1.69 MB are 67,500 bytes for a request and a reply together: a quarter of them for a
+    # reply, and nine tenths of the rest for a request that is not the first; round 1 leaves a little more
     assert [codec.bytes > 0 for codec in known.values()] == [True, True]
-    assert 66_000 < sum(codec.bytes for codec in known.values()) < 67_600
+    assert 61_000 < sum(codec.bytes for codec in known.values()) < 63_500
     assert not bench._lean(bench.initial_network(tiny.network, (1, 8, 8), 10, 0).schema)
 
 

@@ -7,13 +7,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from fedreuse.compression.wire.block import ABSENT, DENSE, Block, Notes, absent_block, dense_block, to_little_endian
 from fedreuse.compression.wire.modes.packed import PACKED, decode_packed
 from fedreuse.compression.wire.modes.rows import rows_block
 from fedreuse.core.schema import Schema
-from fedreuse.core.spool import is_large
+from fedreuse.core.spool import buffer_of, is_large
 from fedreuse.core.tensors import Tensors
 
 if TYPE_CHECKING:
@@ -132,11 +131,19 @@ def _join(values: list[np.ndarray], part: Schema) -> np.ndarray:
 
 def _adjoining(values: list[np.ndarray]) -> np.ndarray | None:
     """Return arrays that follow each other in one read-only buffer as one view of it; None if they do not."""
-    first, at = values[0], values[0].__array_interface__["data"][0]
+    first, buffer = values[0], buffer_of(values[0])
+    at = start = _address(first)
     for array in values:
-        is_next = array.base is first.base and array.__array_interface__["data"][0] == at
-        if first.base is None or array.flags.writeable or array.dtype != first.dtype or not is_next:
+        is_next = buffer_of(array) is buffer and _address(array) == at
+        if buffer is None or array.flags.writeable or array.dtype != first.dtype or not is_next:
             return None
         at += array.nbytes
-    whole: np.ndarray = as_strided(first, (sum(map(len, values)),), first.strides, writeable=False)
+    offset = start - _address(np.frombuffer(buffer, np.uint8))
+    whole = np.frombuffer(buffer, first.dtype, sum(map(len, values)), offset)
+    whole.flags.writeable = False
     return whole
+
+
+def _address(array: np.ndarray) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

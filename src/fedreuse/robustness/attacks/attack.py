@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from fedreuse.core.errors import require
 from fedreuse.core.model import BUFFER_GROUPS
+from fedreuse.core.numbers import pack_numbers, unpack_numbers
 from fedreuse.core.randomness import stream
 from fedreuse.core.registry import Registry
+from fedreuse.core.schema import Schema, TensorSpec
+from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.core.values import value
 
 if TYPE_CHECKING:
@@ -19,9 +22,8 @@ if TYPE_CHECKING:
     from fedreuse.core.local_trainer import LocalTrainer
     from fedreuse.core.message import Message
     from fedreuse.core.method import ClientHalf
-    from fedreuse.core.tensors import Tensors
 
-__all__ = ["Attack", "BadMemory", "attacks", "with_updates"]
+__all__ = ["Attack", "BadMemory", "attacks", "tensors_of", "with_updates"]
 
 
 @value
@@ -110,6 +112,16 @@ attacks: Registry[Attack] = Registry("attacks", "fedreuse.robustness.attacks", b
 
 
 def with_updates(reply: Message, change: Callable[[Tensors], Tensors]) -> Message:
-    """Return a reply in which every group except running statistics and counters is changed."""
+    """Return a reply in which every group except running statistics and counters is changed, and so are its numbers."""
     groups = {group: tensors if group in BUFFER_GROUPS else change(tensors) for group, tensors in reply.groups.items()}
-    return replace(reply, groups=groups)
+    values = {
+        name: pack_numbers(to_dense(change(tensors_of(value))).values) if isinstance(value, bytes) else value
+        for name, value in reply.values.items()
+    }
+    return replace(reply, groups=groups, values=values)
+
+
+def tensors_of(numbers: bytes) -> Tensors:
+    """Return the numbers of a reply as one tensor."""
+    values = unpack_numbers(numbers)
+    return Tensors(Schema((TensorSpec("numbers", values.shape),)), values)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedreuse.core.method import ClientHalf, ServerHalf
+from fedreuse.core.numbers import pack_numbers
 from fedreuse.core.tensors import Tensors, to_dense
 from fedreuse.core.values import value
-from fedreuse.robustness.attacks.attack import BadMemory
+from fedreuse.robustness.attacks.attack import BadMemory, tensors_of
 
 if TYPE_CHECKING:
     from fedreuse.core.cohort import Cohort
@@ -128,7 +129,8 @@ class HostileServer(ServerHalf[Any]):
         requests = next(conversation)
         while True:
             replies = yield requests
-            updates = {client: reply.groups[_GROUP] for client, reply in replies.items() if _GROUP in reply.groups}
+            given = {client: _update_of(reply) for client, reply in replies.items()}
+            updates = {client: update for client, update in given.items() if update is not None}
             honest = {client: update for client, update in updates.items() if client not in self.bad}
             if self.is_asynchronous:
                 others = {client: update for client, update in known.items() if client not in honest}
@@ -158,7 +160,21 @@ class HostileServer(ServerHalf[Any]):
 
     @staticmethod
     def _replaced(reply: Message, row: np.ndarray) -> Message:
-        schema = reply.groups[_GROUP].schema
-        if schema.size != len(row):
+        update = _update_of(reply)
+        if update is None or update.schema.size != len(row):
             return reply
+        if _GROUP not in reply.groups:
+            values = {
+                name: pack_numbers(row) if isinstance(kept, bytes) else kept for name, kept in reply.values.items()
+            }
+            return replace(reply, values=values)
+        schema = update.schema
         return replace(reply, groups={**reply.groups, _GROUP: Tensors(schema, row.astype(schema.dtype))})
+
+
+def _update_of(reply: Message) -> Tensors | None:
+    """Return the update of a reply: its group, or the numbers of a method that sends numbers only."""
+    numbers = [given for given in reply.values.values() if isinstance(given, bytes)]
+    if _GROUP in reply.groups or len(numbers) != 1:
+        return reply.groups.get(_GROUP)
+    return tensors_of(numbers[0])
