@@ -15,7 +15,7 @@ from fedreuse.core.extras import EXTRAS, INCLUDED, MissingPackage, missing_packa
 
 ROOT = Path(__file__).parents[2]
 OFFERED = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-NAMES = {"scikit-learn": "sklearn", "pillow": "PIL", "mlflow-skinny": "mlflow"}
+NAMES = {"scikit-learn": "sklearn", "pillow": "PIL", "mlflow-skinny": "mlflow", "markdown-it-py": "markdown_it"}
 """Import names of the packages that are imported under another name than they are installed by."""
 
 

@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "cli": ("typer", "click", "rich"),
+    "cli": ("typer", "click", "rich", "markdown_it"),
     "report": ("pyarrow", "pandas", "matplotlib", "scipy", "statsmodels", "plotly", "jinja2"),
     "sim": ("torch", "sklearn", "PIL", "pooch"),
     "lab": (),
