@@ -21,6 +21,7 @@ from fedreuse.core.tensors import (
     is_finite,
     pick,
     scale,
+    squares,
     sub,
     to_arrays,
     to_dense,
@@ -174,3 +175,12 @@ def test_sums_in_blocks_have_the_bits_of_one_sum(size: int, monkeypatch: pytest.
     away = left.values - right.values
     assert distance(left, right) == sqrt(float(np.sum(away.astype(np.float64) * away)))
     assert is_equal(weighted_sum(terms, schema), whole)
+
+
+@pytest.mark.parametrize("size", [1, 9, 130, 1000, 1500])
+def test_squares_have_the_bits_of_dot(size: int) -> None:
+    schema, rng = Schema((TensorSpec("a", (size,)),)), np.random.default_rng(size)
+    several = [Tensors(schema, rng.standard_normal(size).astype(np.float32)) for _ in range(70)]
+    several.insert(3, Tensors(schema, np.float32([2.5]), np.array([0])))
+    assert squares(several) == [dot(one, one) for one in several]
+    assert squares([]) == []

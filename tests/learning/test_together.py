@@ -148,3 +148,25 @@ def test_auto_is_a_rule() -> None:
     assert resolved_size(4, trainer_of(images), 100) == (4, "")
     with pytest.raises(ConfigError, match="together must be at least 1"):
         tiny(local={"together": 0})
+
+
+def test_a_client_follows_only_one_that_read_nothing_of_its_own() -> None:
+    trainer = trainer_of()
+    first, second, third = Group(trainer, 3).trainers(range(3), 1)
+    with pytest.raises(Paused):
+        first.train(trainer.initial)
+    assert second.follow(first)
+    Group(trainer, 3).train([first, second])
+    for client, one in enumerate((first, second)):
+        one.restart()
+        alone = trainer.for_client(client, 1).train(trainer.initial)
+        np.testing.assert_allclose(
+            one.train(trainer.initial).model.weights.values, alone.model.weights.values, **ROUNDING
+        )
+    assert not third.follow(first)  # it has a result already
+    for read in (lambda one: one.client, lambda one: one.rng("draws"), lambda one: one.work):
+        reader, other = Group(trainer, 2).trainers(range(2), 1)
+        read(reader)
+        with pytest.raises(Paused):
+            reader.train(trainer.initial)
+        assert not other.follow(reader)

@@ -33,6 +33,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "error feedback": {"uplink": EF, "client_store": "disk"},
     "scaffold": {"method": "scaffold"},
     "ditto": {"method": "ditto"},
+    "together": {"method": "scaffold", "network": {"name": "mlp", "hidden": [6]}, "local": {"together": 2}},
     "fedbuff": {"method": {"name": "fedbuff", "buffer": 2}, "devices": _LINES},
     "ca2fl": {"method": {"name": "ca2fl", "buffer": 2}, "devices": _LINES},
     "fedasync": {"method": "fedasync", "devices": _LINES},

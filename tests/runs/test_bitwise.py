@@ -29,7 +29,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "clag": {"method": {"name": "clag", "codec": TOP_K, "zeta": 3.0}},
     "dg_fedreuse": {"method": {"name": "dg_fedreuse", "gate": PROXY}, "uplink": {"update": TOP_K}},
     "broadcast": {"downlink": {"model": {"name": "broadcast", "codec": TOP_K}}},
+    "together": {"method": "scaffold", "network": {"name": "mlp", "hidden": [6]}, "local": {"together": 2}},
 }
+IN_SUITE = dict(zip(METHODS, ("pool 2", "pool 3", "ray", "pool 1", "pool 2", "pool 3", "pool 2"), strict=True))
+"""The executor of each method that is not long."""
 EXECUTORS: dict[str, dict[str, Any]] = {
     "pool 1": {"name": "pool", "workers": 1},
     "pool 2": {"name": "pool", "workers": 2},
@@ -38,10 +41,9 @@ EXECUTORS: dict[str, dict[str, Any]] = {
 }
 ROUNDS, COHORT = 4, 3
 PAIRS = [
-    # each method once and each executor at least once; the others are long
-    pytest.param(executor, method, marks=[] if (place + 1) % len(EXECUTORS) == number else [pytest.mark.long])
-    for number, executor in enumerate(EXECUTORS)
-    for place, method in enumerate(METHODS)
+    pytest.param(executor, method, marks=[] if executor == IN_SUITE[method] else [pytest.mark.long])
+    for executor in EXECUTORS
+    for method in METHODS
 ]
 
 

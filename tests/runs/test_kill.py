@@ -20,6 +20,14 @@ def test_killed_runs_come_to_the_same_bits(tmp_path: Path, executor: str) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("executor", ["serial", "pool", pytest.param("ray", marks=pytest.mark.long)])
+def test_clients_that_train_together_survive_kills(tmp_path: Path, executor: str) -> None:
+    done = campaign(cases(tmp_path, ["together"], [executor]), tmp_path, kills=2, seed=7)
+    assert len(done) >= 2
+    assert {kill.outcome for kill in done} == {"exact"}
+
+
+@pytest.mark.slow
 def test_another_result_would_be_noticed(tmp_path: Path) -> None:
     (case,) = cases(tmp_path, ["fedavg"], ["serial"])
     done = campaign([replace(case, wanted={**case.wanted, "model": {}})], tmp_path, kills=1, seed=1)

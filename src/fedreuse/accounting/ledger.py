@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fedreuse.core.local_trainer import Work
+from fedreuse.core.local_trainer import NO_WORK, Work
 
 if TYPE_CHECKING:
     from fedreuse.accounting.durable_rows import DurableRows
@@ -22,7 +22,6 @@ __all__ = ["EventRow", "Ledger", "LedgerRow", "Measured", "row_from_plain", "row
 
 _PURPOSES = {"evaluate": "evaluation", "prefetch": "prefetch"}
 _MEASURED = "measured"
-_NO_WORK = Work()
 Direction = Literal["down", "up"]
 
 
@@ -59,7 +58,7 @@ class LedgerRow:
     value_bytes: int
     header_bytes: int
     total_bytes: int
-    work: Work = Work()
+    work: Work = NO_WORK
     body: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -156,7 +155,7 @@ class Ledger:
         place, purpose = (request.round_number, request.exchange), _purpose(request)
         for (client, direction), size in sorted(repeated.items()):
             self.rows.append(
-                LedgerRow(*place, client, direction, "part", purpose, "abandoned", {}, 0, size, size, _NO_WORK, {})
+                LedgerRow(*place, client, direction, "part", purpose, "abandoned", {}, 0, size, size, NO_WORK, {})
             )
 
     def take_alarms(self) -> list[str]:
@@ -215,6 +214,9 @@ def _form(envelope: Envelope) -> tuple[Any, ...] | None:
         if parcel is None or parcel.notes or parcel.more:
             return None
         form.append(group)
+        if parcel.whole is not None:
+            form.append(id(parcel.whole))
+            continue
         for block in parcel.blocks:
             if block.mode.modelled is not None:
                 return None
@@ -227,7 +229,7 @@ def _request_row(client: int, envelope: Envelope, sizes: _Sizes) -> LedgerRow:
     fields, value_bytes, header_bytes, total_bytes, body = sizes.of(envelope)
     return LedgerRow(
         envelope.round_number, envelope.exchange, client, "down", envelope.kind, _purpose(envelope), "in_time", fields,
-        value_bytes, header_bytes, total_bytes, _NO_WORK, body,
+        value_bytes, header_bytes, total_bytes, NO_WORK, body,
     )  # fmt: skip
 
 

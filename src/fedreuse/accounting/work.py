@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
-from fedreuse.core.local_trainer import Work
+from fedreuse.core.local_trainer import NO_WORK, Work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,8 +20,5 @@ def total_work(rows: Sequence[LedgerRow]) -> Work:
 
     Computation for evaluation, such as fine-tuning before it, is not counted.
     """
-    total = Work()
-    for row in rows:
-        if row.purpose != "evaluation":
-            total += row.work
-    return total
+    works = [row.work for row in rows if row.purpose != "evaluation" and row.work is not NO_WORK]
+    return Work(*(sum((getattr(work, one.name) for work in works), getattr(NO_WORK, one.name)) for one in fields(Work)))

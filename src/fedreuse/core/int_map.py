@@ -10,11 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 __all__ = ["ABSENT", "Deferred", "IntMap"]
 
 V = TypeVar("V")
+D = TypeVar("D")
 _BITS = 5
 _WIDTH = 1 << _BITS
 ABSENT: Any = type("_Absent", (), {"__repr__": lambda _: "ABSENT"})()
@@ -61,6 +62,19 @@ class IntMap(Mapping[int, V]):
             raise KeyError(key)
         entry: V = held.load() if isinstance(held, Deferred) else held
         return entry
+
+    @overload
+    def get(self, key: int, default: None = None) -> V | None: ...
+
+    @overload
+    def get(self, key: int, default: V | D) -> V | D: ...
+
+    def get(self, key: int, default: Any = None) -> Any:
+        """Return the entry of a key, loaded if it is deferred, or `default`; without an exception on the way."""
+        held = self._find(key)
+        if held is ABSENT:
+            return default
+        return held.load() if isinstance(held, Deferred) else held
 
     def __contains__(self, key: object) -> bool:
         """Return whether the key has an entry; a deferred entry is not loaded."""

@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from fedreuse.core.schema import ModelSchema
     from fedreuse.core.tensors import Tensors
 
-__all__ = ["BatchPlan", "LocalTrainer", "Paused", "SplitName", "Together", "Trained", "WaitingTrainer", "Work"]
+__all__ = [
+    "NO_WORK",
+    "BatchPlan",
+    "LocalTrainer",
+    "Paused",
+    "SplitName",
+    "Together",
+    "Trained",
+    "WaitingTrainer",
+    "Work",
+]
 
 SplitName = Literal["validation", "test"]
 """A split of a client's own examples for evaluation."""
@@ -52,6 +62,10 @@ class Work:
             self.flops + other.flops,
             self.seconds + other.seconds,
         )
+
+
+NO_WORK = Work()
+"""No computation, as of a request."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +170,13 @@ class WaitingTrainer(LocalTrainer, Protocol):
 
     def restart(self) -> None:
         """Return the known results again, in the order of the calls."""
+        ...
+
+    def follow(self, other: WaitingTrainer) -> bool:
+        """Wait for the training that `other` waits for; False if its half read anything of its own client before.
+
+        The halves of both must have the same request and state: then they ask for the same training.
+        """
         ...
 
 

@@ -304,13 +304,13 @@ class ServerPort:
             link = self._method.uplink.get(group, _DENSE)
             context = self._context(group, client, "compression up", asked.values, asked.round_number)
             context = _with_reference(context, link, group, asked.held)
-            groups[group], after = link.receive(parcel, contact.uplink.get(group), context)
-            groups[group] = tensors = spooled(groups[group])
+            received, after = link.receive(parcel, contact.uplink.get(group), context)
+            groups[group] = tensors = spooled(received)
             if group != BITS:
                 square = None if group in BUFFER_GROUPS else partial(dot, tensors, tensors)
                 self._check_numbers(client, f"group {group}", tensors.values, square)
-            if answer is not None and groups[group].schema is not answer.groups[group]:
-                _check_tensors(group, groups[group], answer.groups[group])
+            if answer is not None and tensors.schema is not answer.groups[group]:
+                _check_tensors(group, tensors, answer.groups[group])
             if after is not None:
                 uplink[group] = spooled_state(after)
         # Only now does the exchange count, with the downlink state that `pack` proposed. A reply that never arrives,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fedreuse.core.errors import RunError
 from fedreuse.core.message import LOST, Message
 from fedreuse.core.model import BUFFER_GROUPS
-from fedreuse.core.tensors import dot
+from fedreuse.core.tensors import squares
 from fedreuse.engine.executors.executor import OpenExecutor, TooFewReplies
 from fedreuse.engine.ports import ServerPort
 
@@ -92,7 +92,10 @@ def dominant(messages: Mapping[int, Message], cohort: Cohort) -> list[str]:
         if len(tensors) < _FEWEST:
             continue
         weights = cohort.population.ratio_weights(tensors) if len(cohort.population) else dict.fromkeys(tensors, 1.0)
-        lengths = {client: weights[client] * dot(one, one) ** 0.5 for client, one in tensors.items()}
+        lengths = {
+            client: weights[client] * square**0.5
+            for client, square in zip(tensors, squares(tensors.values()), strict=True)
+        }
         total, usual = sum(lengths.values()), median(lengths.values())
         lines += [
             f"round {cohort.round_number}: client {client} has {length / total:.0%} of the step in group {group} "

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from torch.func import functional_call, vmap
 from fedreuse.core.local_trainer import BatchPlan, Paused, SplitName, Trained, Work
 from fedreuse.core.model import Model
 from fedreuse.core.tensors import Tensors, to_dense
+from fedreuse.learning.fully_connected import FullyConnected
 from fedreuse.learning.losses.loss import Loss
 from fedreuse.learning.targets import IGNORED
 
@@ -103,16 +104,37 @@ class _Waiting:
 
     def __init__(self, alone: TorchLocalTrainer) -> None:
         self.alone = alone
-        self.client, self.schema, self.initial = alone.client, alone.schema, alone.initial
-        self.rng = alone.rng
+        self.schema, self.initial = alone.schema, alone.initial
         self.wanted: _Call | None = None
+        self._is_read = False
+        """Whether the half has read anything that differs between clients."""
         self._results: list[Any] = []
         self._next = 0
 
     @property
+    def client(self) -> int:
+        """The client's id."""
+        self._is_read = True
+        return self.alone.client
+
+    @property
     def work(self) -> Work:
         """The computation so far."""
+        self._is_read = True
         return self.alone.work
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """Return the random stream of a purpose for this client and round."""
+        self._is_read = True
+        return self.alone.rng(purpose)
+
+    def follow(self, other: WaitingTrainer) -> bool:
+        """Wait for the training that `other` waits for, if its half read nothing of its own client before."""
+        assert isinstance(other, _Waiting)
+        if other._is_read or other._results:
+            return False
+        self.wanted = other.wanted
+        return True
 
     def restart(self) -> None:
         """Return the known results again, in the order of the calls."""
@@ -120,8 +142,8 @@ class _Waiting:
 
     def deliver(self, trained: Trained, work: Work) -> None:
         """Add the result of the training that was waited for."""
+        self.alone.work = work if not self._results else self.alone.work + work
         self._results.append(trained)
-        self.alone.work += work
         self.wanted = None
 
     def train(
@@ -164,7 +186,8 @@ class Group:
 
     def trainers(self, clients: Sequence[int], round_number: int) -> list[WaitingTrainer]:
         """Return the trainers of a group, in the order of the clients."""
-        return [_Waiting(self._trainer.for_client(client, round_number)) for client in clients]
+        made = (_Waiting(self._trainer.for_client(client, round_number)) for client in clients)
+        return [cast("WaitingTrainer", one) for one in made]  # its `client` is read-only, to notice who reads it
 
     def train(self, paused: Sequence[WaitingTrainer]) -> None:
         """Compute the training that each of these trainers waits for."""
@@ -188,16 +211,16 @@ class Group:
         purpose = calls[0].purpose
         augments = [clients[at].alone.augmentation(purpose) for at in order] if trainer.is_augmented else None
         rows = stack.train(plans, augments, [calls[at].correction for at in order], lr)
+        rows.flags.writeable = False
         examples = [sum(map(len, plan)) for plan in plans]
         seconds = (perf_counter() - began) / max(1, sum(examples))
+        schema, momentum = trainer.network.schema.weights, trainer.local.optimizer.momentum
+        flops = trainer.flops_per_example(None)
         for at, plan, row, count in zip(order, plans, rows, examples, strict=True):
-            alone, start = clients[at].alone, calls[at].start
-            model = Model(Tensors(alone.schema.weights, row), start.buffers, start.counters)
-            work = Work(
-                len(plan), count, 0, 0, count * trainer.flops_per_example(None) if count else 0, count * seconds
-            )
-            momentum = trainer.local.optimizer.momentum
-            clients[at].deliver(Trained(model, len(plan), alone.num_examples, lr, momentum), work)
+            start, steps = calls[at].start, len(plan)
+            model = Model(Tensors(schema, row), start.buffers, start.counters)
+            work = Work(steps, count, 0, 0, count * flops, count * seconds)
+            clients[at].deliver(Trained(model, steps, clients[at].alone.num_examples, lr, momentum), work)
 
 
 class _Stack:
@@ -212,12 +235,16 @@ class _Stack:
         self.vector.grad = self._gradient
         self._blocks: list[torch.Tensor] = []
         self._leaves: dict[str, torch.Tensor] = {}
+        self._gradients: dict[str, torch.Tensor] = {}
+        is_here = self.vector.device.type == "cpu"  # elsewhere products are of mixed precision, left to autograd
+        self._layers = FullyConnected.of(trainer.network.module) if is_here else None
         for spec, start in zip(self._schema, self._schema.offsets, strict=False):
             part = slice(self._count * start, self._count * (start + spec.size))
             block = self.vector.data[part].view(self._count, *spec.shape)
             self._blocks.append(block.view(self._count, -1))
             self._leaves[spec.name] = block.detach().requires_grad_()
-            self._leaves[spec.name].grad = self._gradient[part].view(self._count, *spec.shape)
+            self._gradients[spec.name] = self._gradient[part].view(self._count, *spec.shape)
+            self._leaves[spec.name].grad = self._gradients[spec.name]
 
     def _placed(self, tensors: Sequence[Tensors]) -> torch.Tensor:
         """Return the tensors of all clients as one vector, tensor after tensor."""
@@ -267,27 +294,39 @@ class _Stack:
         """Compute the gradients of the first clients, given their padded batches and the examples in each."""
         trainer, num_active = self._trainer, len(counts)
         inputs, labels = trainer.batches(index, counts, augments)
-        self._gradient.zero_()
         leaves = self._leaves
         if num_active < self._count:
+            self._gradient.zero_()
             leaves = {name: leaf[:num_active] for name, leaf in leaves.items()}
+        if self._layers is not None:
+            weights = {name: leaf.detach() for name, leaf in leaves.items()}
+            outputs = self._layers.forward(weights, inputs)
+            gradients = {name: gradient[:num_active] for name, gradient in self._gradients.items()}
+            self._layers.backward(weights, gradients, self._slopes(outputs, labels, counts))
+            return
 
         def scores(weights: dict[str, torch.Tensor], batch: torch.Tensor) -> torch.Tensor:
             output: torch.Tensor = functional_call(trainer.network.module, weights, (batch,))
             return output
 
+        self._gradient.zero_()
         with trainer.precision():
             outputs = vmap(scores, randomness="error")(leaves, inputs)
-            terms = trainer.loss.terms(outputs.flatten(0, 1), labels.flatten(0, 1)).view(num_active, -1)
-        is_whole = labels.dtype == torch.int64
-        if is_whole:  # padded examples have labels that do not count
-            numbers = (labels != IGNORED).view(num_active, -1).sum(1)
+        outputs.backward(self._slopes(outputs, labels, counts))  # type: ignore[no-untyped-call]  # torch leaves it untyped
+
+    def _slopes(self, outputs: torch.Tensor, labels: torch.Tensor, counts: np.ndarray) -> torch.Tensor:
+        """Return the derivatives by the outputs of the sum of the clients' losses, each the mean over its labels."""
+        num_active = len(counts)
+        slopes = self._trainer.loss.slopes(outputs.flatten(0, 1), labels.flatten(0, 1)).view_as(outputs)
+        shares = torch.zeros(labels.shape[:2], dtype=slopes.dtype)
+        if labels.dtype == torch.int64:  # padded examples have labels that do not count
+            numbers = (labels != IGNORED).view(num_active, -1).sum(1).cpu()
+            shares[:] = (1 / numbers).unsqueeze(1)
         else:
-            width = terms.shape[1] // index.shape[1]
-            numbers = torch.from_numpy(counts * width).to(terms.device)
-            is_real = torch.arange(terms.shape[1], device=terms.device) < numbers.unsqueeze(1)
-            terms = terms * is_real
-        (terms / numbers.unsqueeze(1)).sum().backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            width = labels[0, 0].numel()
+            for row, count in zip(shares, counts.tolist(), strict=True):
+                row[:count] = 1 / (count * width)
+        return slopes.mul_(shares.to(slopes.device).view(*shares.shape, *[1] * (slopes.dim() - 2)))
 
     def _clip(self, limit: float) -> None:
         parts = [leaf.grad.view(self._count, -1) for leaf in self._leaves.values() if leaf.grad is not None]

@@ -177,7 +177,8 @@ class Trainer:
             augments: Random streams of the clients' augmentation.
         """
         at = torch.from_numpy(index)
-        inputs, labels = self._inputs[at.view(-1)], self._labels[at]
+        inputs = torch.index_select(self._inputs, 0, at.view(-1))  # several times as fast as by brackets
+        labels = self._labels[at]
         if augments is not None:
             length = index.shape[1]
             for row, (rng, count) in enumerate(zip(augments[: len(counts)], counts.tolist(), strict=True)):

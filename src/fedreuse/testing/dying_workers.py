@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
-    from fedreuse.core.local_trainer import LocalTrainer
+    from fedreuse.core.local_trainer import LocalTrainer, Together, WaitingTrainer
     from fedreuse.engine.executors.executor import Site, WorkerSetup
 
 __all__ = ["DyingSetup", "SleepingSetup", "wake"]
@@ -43,14 +43,41 @@ class DyingSetup:
         inner = self.setup(arrays)
 
         def dying(client: int, round_number: int) -> LocalTrainer:
-            if (client, round_number) == (self.client, self.round_number):
-                deaths = len(list(Path(self.folder).iterdir()))
-                if deaths < self.num_deaths:
-                    (Path(self.folder) / str(deaths)).touch()
-                    _die(self.delay_seconds)
+            self._begin(client, round_number)
             return inner.trainer(client, round_number)
 
-        return replace(inner, trainer=dying)
+        together = None if inner.together is None else _DyingTogether(inner.together, self._begin)
+        return replace(inner, trainer=dying, together=together)
+
+    def _begin(self, client: int, round_number: int) -> None:
+        if (client, round_number) == (self.client, self.round_number):
+            deaths = len(list(Path(self.folder).iterdir()))
+            if deaths < self.num_deaths:
+                (Path(self.folder) / str(deaths)).touch()
+                _die(self.delay_seconds)
+
+
+@dataclass(frozen=True)
+class _DyingTogether:
+    """Training of several clients in a process that may be killed when it begins."""
+
+    inner: Together
+    begin: Callable[[int, int], None]
+
+    @property
+    def size(self) -> int:
+        """Largest number of clients of a group."""
+        return self.inner.size
+
+    def trainers(self, clients: Sequence[int], round_number: int) -> list[WaitingTrainer]:
+        """Return the trainers of a group, after its clients began."""
+        for client in clients:
+            self.begin(client, round_number)
+        return self.inner.trainers(clients, round_number)
+
+    def train(self, paused: Sequence[WaitingTrainer]) -> None:
+        """Train."""
+        self.inner.train(paused)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import torch
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.learning.losses.cross_entropy import CrossEntropy
+from fedreuse.learning.losses.loss import Loss
 from fedreuse.learning.targets import IGNORED
 
 
@@ -38,3 +39,15 @@ def test_tokens_by_hand() -> None:
     scores[1, 1] = torch.tensor([9.0, 0.0, 0.0, 0.0])
     assert float(CrossEntropy()(scores, labels)) == pytest.approx(log(4), rel=1e-6)
     assert float(CrossEntropy()(scores.transpose(1, 2)[:, :, :1], labels[:, :1])) == pytest.approx(log(4), rel=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_slopes_are_those_of_autograd(smoothing: float) -> None:
+    loss, draw = CrossEntropy(smoothing), torch.Generator().manual_seed(1)
+    scores, labels = torch.randn(2, 3, 4, generator=draw), torch.tensor([[0, 3, IGNORED], [1, 2, 2]])
+    for outputs, wanted in (
+        (scores, labels),
+        (scores[0], labels[0]),
+        (scores.transpose(1, 2).contiguous(), labels),  # classes in the second dimension
+    ):
+        torch.testing.assert_close(loss.slopes(outputs, wanted), Loss.slopes(loss, outputs, wanted))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,11 @@ class Parcel:
     more: tuple[Parcel, ...] = ()
     _decoded: Tensors | None = field(default=None, init=False, repr=False)
     """The tensors, if every block is dense and the sender is in this process; a changed copy does not have them."""
+
+    @property
+    def whole(self) -> Schema | None:
+        """The schema, if the parcel has a dense block for each of its tensors and was made in this process."""
+        return None if self._decoded is None else self._decoded.schema
 
     @property
     def field_bytes(self) -> int:
@@ -82,6 +88,22 @@ class Parcel:
         return block.mode.decode(block, spec, self.notes)
 
 
+class _Whole(Parcel):
+    """The parcel of whole dense tensors; in the process of the sender its blocks are seldom needed."""
+
+    @classmethod
+    def of(cls, tensors: Tensors) -> _Whole:
+        parcel = cls.__new__(cls)
+        parcel.__dict__.update(notes={}, more=(), _decoded=tensors)
+        return parcel
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        assert self._decoded is not None
+        wire, ends = to_little_endian(self._decoded.values), pairwise(self._decoded.schema.offsets)
+        return tuple(Block(DENSE, stop - start, (wire[start:stop],)) for start, stop in ends)
+
+
 def held_of(reference: Tensors | None, schema: Schema, spec: TensorSpec) -> np.ndarray | None:
     """Return one tensor's values in a reference, or None unless the reference is dense and has this schema."""
     if reference is None or reference.is_sparse or reference.schema != schema:
@@ -106,11 +128,7 @@ def pack_tensors(
     """
     part, values = tensors.schema, tensors.values
     if pack is dense_block and part is schema and notes is None:
-        wire = to_little_endian(values)
-        ends = pairwise(schema.offsets)
-        parcel = Parcel(tuple(Block(DENSE, stop - start, (wire[start:stop],)) for start, stop in ends))
-        object.__setattr__(parcel, "_decoded", tensors)
-        return parcel
+        return _Whole.of(tensors)
     packed = {}
     for spec, start in zip(part, part.offsets, strict=False):
         block = pack(values[start : start + spec.size])

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import torch
 from torch.nn import functional
 
 from fedreuse.core.errors import require
 from fedreuse.learning.losses.loss import Loss, losses
-from fedreuse.learning.targets import kind_of
-
-if TYPE_CHECKING:
-    import torch
+from fedreuse.learning.targets import IGNORED, kind_of
 
 __all__ = ["CrossEntropy"]
 
@@ -45,6 +42,18 @@ class CrossEntropy(Loss):
     def terms(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Return the loss of every example or token; 0 for those that do not count."""
         return self._loss(outputs, labels, "none").view(labels.shape)
+
+    def slopes(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Return softmax minus target, by its own operations: torch's kernel is slow for few classes."""
+        if outputs.shape[:-1] != labels.shape:  # classes are not the last dimension
+            return super().slopes(outputs, labels)
+        slopes = torch.exp(outputs.detach() - outputs.detach().amax(-1, keepdim=True))
+        slopes /= slopes.sum(-1, keepdim=True)
+        share = torch.full((1,), self.label_smoothing - 1, dtype=slopes.dtype, device=slopes.device)
+        slopes.scatter_add_(-1, labels.clamp(min=0).unsqueeze(-1), share.expand(*labels.shape, 1))
+        if self.label_smoothing:
+            slopes -= self.label_smoothing / slopes.shape[-1]
+        return slopes.mul_((labels != IGNORED).unsqueeze(-1))
 
     def _loss(self, outputs: torch.Tensor, labels: torch.Tensor, reduction: str) -> torch.Tensor:
         if kind_of(labels) == "tokens" and outputs.shape[:-1] == labels.shape:
