@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import reduce
 from math import isnan
 
+import msgpack
 import pytest
 
 from fedreuse.core.errors import RunError
@@ -21,6 +22,12 @@ def test_means_per_example() -> None:
 def test_nobody_has_no_mean() -> None:
     assert isnan(Metrics(0, 0.0, 0.0).mean_score)
     assert isnan(Metrics(0, 0.0, 0.0).mean_loss)
+
+
+def test_the_longest_numbers_of_a_structure() -> None:
+    held = Metrics(2, 1.0, (1, 0), ((3,), 2))
+    assert held.longest.form == held.form
+    assert len(msgpack.packb(held.longest.to_values())) - len(msgpack.packb(held.to_values())) == 8 * 5
 
 
 def test_states_are_added_entry_by_entry() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +178,18 @@ def test_real_nodes_that_do_not_fit_are_refused_with_a_line_and_the_run_goes_on(
         assert words in log
     events = {(event.client, event.outcome) for event in directory.events()}
     assert events == {(0, "fresh"), (5, "fresh"), (1, "lost"), (2, "lost"), (3, "lost"), (4, "lost")}
+
+
+@pytest.mark.slow
+def test_a_budget_contains_the_evaluations_of_the_nodes(tmp_path: Path) -> None:
+    """Six nodes, four rounds, evaluated after rounds 1 and 4, and tested: 18 dense models beside 24 visits."""
+    budget = 0.5
+    parts = {"method": {"name": "lean", "budget": budget}, "rounds": {"count": 4, "cohort": 6, "evaluate_every": 4}}
+    _, home, folders = split(tmp_path, **parts)
+    home = tiny(**{**home.to_plain(), "task": {**home.to_plain()["task"], "metrics": ["macro_f1"]}})
+    directory = deployed(tmp_path, home, folders)
+    traffic = directory.traffic()["with_evaluation"]
+    assert 0.8 * budget < 1 - traffic.saving() <= budget
+    assert 1 - directory.traffic()["messages"].saving() < 0.45
+    with pytest.raises(ConfigError, match=r"raise rounds\.evaluate_every"):
+        deployed(tmp_path / "again", replace(home, rounds=replace(home.rounds, evaluate_every=1)), folders)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
+from fedreuse.compression.wire.envelope import Envelope
 from fedreuse.core.errors import ConfigError
-from fedreuse.learning.at_home import at_node, at_server, is_at_home
+from fedreuse.learning.at_home import at_node, at_server, blank_answer, is_at_home
 from fedreuse.learning.files.writing import at_home_task, write_clients
+from fedreuse.learning.task import parse_task
 from tests.tiny import tiny
 
 
@@ -35,3 +39,25 @@ def test_a_node_holds_out_what_the_simulation_holds_out(tmp_path: Path) -> None:
 def test_only_data_at_home_are_read_at_a_node(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="only with the dataset at_home"):
         at_node(tiny().task, str(tmp_path), 0, 1)
+
+
+@pytest.mark.parametrize("labels", [None, "tokens", "numbers", "flags"])
+def test_a_blank_answer_has_the_structure_of_true_ones_and_is_longer(labels: Any) -> None:
+    metrics: dict[Any, list[str]] = {None: ["macro_f1", "auc"], "tokens": ["perplexity"], "numbers": ["mae", "rmse"]}
+    task: dict[str, Any] = {"name": "at_home", "clients": 2, "shape": [4], "classes": 3, "labels": labels}
+    task |= {"values": "tokens" if labels == "tokens" else "numbers"}
+    task |= {"metrics": metrics.get(labels, ["micro_f1"])}
+    task |= {"metric": "r2", "loss": "squared_error"} if labels == "numbers" else {}
+    parsed = parse_task(task, "task")
+    assert is_at_home(parsed.dataset)
+    labelled = torch.from_numpy(parsed.dataset.blank_labels())
+    outputs = torch.randn(2, 4, 3) if labels == "tokens" else torch.randn(2, 3)
+    true, blank = parsed.scoring.measure(outputs, labelled, 1.5), blank_answer(parsed)
+    assert blank.form == true.form
+    sizes = [Envelope("evaluate", 1, 1, values=one.to_values()).size() for one in (blank, true)]
+    assert sizes[0] >= sizes[1]
+
+
+def test_only_nodes_that_keep_their_data_answer() -> None:
+    with pytest.raises(ConfigError, match="only with the dataset at_home"):
+        blank_answer(tiny().task)

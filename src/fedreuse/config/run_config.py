@@ -16,13 +16,13 @@ from fedreuse.config.yaml_file import read_overrides, read_yaml
 from fedreuse.core.allowed import allow as allow_imports
 from fedreuse.core.errors import ConfigError, require
 from fedreuse.core.listener import ListenerConfig, listeners, parse_listeners
-from fedreuse.core.method import BufferPolicy, Line, Link, Method, MethodConfig, Scope, methods
+from fedreuse.core.method import BufferPolicy, Evaluations, Line, Link, Method, MethodConfig, Scope, methods
 from fedreuse.core.registry import named_plain, optional_part, parse, part, to_plain
 from fedreuse.engine.devices import Devices, devices
 from fedreuse.engine.executors.executor import ExecutorConfig, executors
 from fedreuse.engine.faults import FaultPlan, faults
 from fedreuse.engine.schedule import Availability, Schedule, availabilities
-from fedreuse.learning.at_home import is_at_home
+from fedreuse.learning.at_home import blank_answer, is_at_home
 from fedreuse.learning.networks.network import Network, networks
 from fedreuse.learning.task import TASK_KEYS, Task, parse_task
 from fedreuse.learning.trainer import Local
@@ -95,6 +95,11 @@ class Rounds:
     def is_evaluated(self, round_number: int) -> bool:
         """Return whether a round is evaluated: the first, every `evaluate_every`-th, and the last."""
         return round_number in (1, self.count) or round_number % self.evaluate_every == 0
+
+    @property
+    def num_evaluations(self) -> int:
+        """Number of rounds that are evaluated."""
+        return sum(self.is_evaluated(number) for number in range(1, self.count + 1))
 
 
 @dataclass(frozen=True)
@@ -258,7 +263,18 @@ class RunConfig:
 
     def scope(self, schema: ModelSchema) -> Scope:
         """Return the facts about the federation that a method may adapt to, given the model's tensors."""
-        return Scope(schema, self.task.clients, self.rounds.cohort, self.rounds.count, lines=self._lines())
+        rounds = self.rounds
+        evaluations = self._evaluations() if is_at_home(self.task.dataset) else None
+        return Scope(
+            schema, self.task.clients, rounds.cohort, rounds.count, lines=self._lines(), evaluations=evaluations
+        )
+
+    def _evaluations(self) -> Evaluations:
+        """Return the evaluations by clients that have the data: on validation examples, and the test at the end."""
+        return Evaluations(
+            self.rounds.num_evaluations * (self.task.validation > 0) + (self.test == "open"),
+            blank_answer(self.task).to_values(),
+        )
 
     def _lines(self) -> tuple[Line, ...]:
         """Return the lines of the clients if the method adapts to them."""

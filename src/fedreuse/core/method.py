@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fedreuse.compression.wire.parcel import Parcel
     from fedreuse.core.cohort import Cohort
     from fedreuse.core.local_trainer import LocalTrainer
+    from fedreuse.core.message import Value
     from fedreuse.core.model import Model
     from fedreuse.core.population import Population
     from fedreuse.core.schema import ModelSchema, Schema
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BufferPolicy",
     "ClientHalf",
+    "Evaluations",
     "Line",
     "Link",
     "LinkContext",
@@ -355,6 +357,19 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Evaluations:
+    """Evaluations of the model by all clients in the course of a run.
+
+    Args:
+        times: How often each client is sent the model for evaluation, the test at the end included.
+        answer: Values of a reply that is as long as it can be.
+    """
+
+    times: int
+    answer: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
 class Scope:
     """Facts about a federation that a method may adapt to before a run.
 
@@ -366,6 +381,7 @@ class Scope:
         shares_initial: True if both ends create the initial model themselves.
         buffer: Replies per round of an asynchronous method; None: one from every client of the cohort.
         lines: Bandwidths and visits of every client, for methods that need `lines`; empty: unknown.
+        evaluations: Evaluations by clients; None if the server has the examples.
 
     Example:
         >>> from fedreuse.core.method import Scope
@@ -381,6 +397,7 @@ class Scope:
     shares_initial: bool = True
     buffer: int | None = None
     lines: tuple[Line, ...] = ()
+    evaluations: Evaluations | None = None
 
     @property
     def num_requests(self) -> int:

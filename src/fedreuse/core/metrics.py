@@ -63,10 +63,24 @@ class Metrics:
         """Return score and loss per example, if the primary metric's state is a sum over examples."""
         return {"score": self.mean_score, "loss": self.mean_loss}
 
+    @property
+    def longest(self) -> Metrics:
+        """The same structure with numbers that are as long in a message as numbers can be."""
+        more: Any = _longest(self.more)
+        return Metrics(_LONG, float(_LONG), _longest(self.score), more)
+
     def to_values(self) -> dict[str, Value]:
         """Return the evaluation as the values of a message."""
         values: dict[str, Value] = {"examples": self.examples, "loss": self.loss, "score": self.score}
         return values | {"more": self.more} if self.more else values
+
+
+_LONG = 1 << 40
+"""A number that takes nine bytes in a message, as a float does."""
+
+
+def _longest(state: State) -> State:
+    return tuple(_longest(inner) for inner in state) if isinstance(state, tuple) else _LONG
 
 
 Read = Callable[[Metrics], Mapping[str, float]]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
+import torch
 
 from fedreuse.core.errors import ConfigError
 from fedreuse.core.streams import first_numbers
@@ -21,9 +22,10 @@ from fedreuse.learning.task import PreparedTask
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fedreuse.core.metrics import Metrics
     from fedreuse.learning.task import Task
 
-__all__ = ["at_node", "at_server", "is_at_home"]
+__all__ = ["at_node", "at_server", "blank_answer", "is_at_home"]
 
 
 def is_at_home(dataset: Dataset) -> TypeGuard[AtHome]:
@@ -77,6 +79,24 @@ def at_node(task: Task, path: str, client: int, seed: int) -> PreparedTask:
     official = data.validation if task.validation else None
     open_data = dataclasses.replace(data, test=_none_of(data.test), validation=None)
     return PreparedTask(task, open_data, data.digest, training, validation, official, SealedSplit(data.test))
+
+
+def blank_answer(task: Task) -> Metrics:
+    """Return an evaluation with the structure of those that nodes return, and the longest possible numbers.
+
+    Args:
+        task: A task with the dataset `at_home`.
+
+    Raises:
+        ConfigError: The dataset is not `at_home`.
+    """
+    dataset = task.dataset
+    if not is_at_home(dataset):
+        raise ConfigError("task: nodes evaluate only with the dataset at_home")
+    labels = torch.from_numpy(dataset.blank_labels())
+    # the metrics see outputs of the shape that the network has for such labels
+    rows = labels.shape if dataset.labels == "tokens" else labels.shape[:1]
+    return task.scoring.measure(torch.zeros(*rows, dataset.num_classes), labels, 0.0).longest
 
 
 def _none_of(split: Split) -> Split:

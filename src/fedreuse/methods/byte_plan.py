@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgpack
 import numpy as np
 
-from fedreuse.accounting.dense import dense_reference, message_groups
+from fedreuse.accounting.dense import dense_reference, evaluation_size, message_groups
 from fedreuse.compression.codecs.allot import Allot
 from fedreuse.compression.codecs.dense import Dense
 from fedreuse.compression.codecs.fit import Fit
@@ -107,6 +107,10 @@ class BytePlan:
         has_firsts = scope.shares_initial and not is_shared and not is_stateless
         late = scope.clients - scope.cohort if has_firsts else 0
         lost = ceil(_LOST * scope.clients) if has_firsts else 0
+        self._evaluated = 0
+        """Bytes of evaluation by all clients, at most; dense FedAvg sends the same."""
+        if scope.evaluations is not None:
+            self._evaluated = scope.clients * evaluation_size(scope.schema, scope.evaluations)
         self._first = min(late + lost, self._later)
         """First differences after round 1: to clients that are asked late, and to some that lose their state."""
 
@@ -139,9 +143,21 @@ class BytePlan:
     @cached_property
     def smallest(self) -> float:
         """Smallest possible budget, rounded up to four decimals."""
+        whole = self._requests * self._both + self._evaluated
+        return min(1.0, ceil(1e4 * (self._needed + self._evaluated) / whole) / 1e4)
+
+    @property
+    def _needed(self) -> int:
+        """Bytes of the smallest messages of training."""
         reply, request = self._least
-        needed = self._requests * reply + self._carrying * request + self._fixed
-        return min(1.0, ceil(1e4 * needed / (self._requests * self._both)) / 1e4)
+        return self._requests * reply + self._carrying * request + self._fixed
+
+    def _beside(self, budget: float) -> float:
+        """Return the bytes that evaluation takes from training, which has budget x (its dense bytes) without it.
+
+        All messages are to take budget x (dense training + evaluation) bytes, and evaluation takes its own in full.
+        """
+        return (1 - budget) * self._evaluated
 
     def allowances(self, budget: float) -> Allowances:
         """Return the bytes of single messages; what one direction cannot use moves to the other.
@@ -154,23 +170,45 @@ class BytePlan:
             raise ConfigError(
                 f"method.budget must be from {self.smallest:g}, the smallest that this federation can reach "
                 f"({scope.rounds} rounds, {scope.cohort} of {scope.clients} clients in each, "
-                f"{scope.schema.dense_bytes:,} bytes of model), to 1, got {budget!r}"
+                f"{scope.schema.dense_bytes:,} bytes of model{self._of_evaluation}), to 1, got {budget!r}"
+                f"{self._way_out(budget)}"
             )
         request = self._dense.request_bytes
         least_up, least_down = self._least
         # The uplink first: a quarter of the budget, at least the smallest message; the downlink gets the rest.
-        wanted = max(_UP * budget * self._both, least_up)
+        per_visit = budget * self._both - self._beside(budget) / self._requests
+        wanted = max(_UP * per_visit, least_up)
         # Dense requests cost the same in every round, round 1 included, which is free otherwise.
-        if budget * self._both - request >= wanted or budget == 1:
+        if per_visit - request >= wanted or budget == 1:
             reply = self._dense_reply(request)
-            return Allowances(min(reply, int(budget * self._both - request)), request, request)
+            return Allowances(min(reply, int(per_visit - request)), request, request)
         reply = self._dense_reply(least_down)
-        total = budget * self._requests * self._both - self._fixed
+        total = budget * self._requests * self._both - self._beside(budget) - self._fixed
         if not self._carrying:  # a single round: nothing but replies costs
             return Allowances(min(reply, int(total / self._requests)), least_down, least_down)
         down = min(max((total - wanted * self._requests) / self._carrying, least_down), request - 1)
         ordinary, first = self._divided(down)
         return Allowances(min(reply, int((total - down * self._carrying) / self._requests)), ordinary, first)
+
+    @property
+    def _of_evaluation(self) -> str:
+        """The part of an error message about the number of evaluations."""
+        evaluations = self._scope.evaluations
+        return "" if evaluations is None else f", {evaluations.times} evaluations by all clients, test included"
+
+    def _way_out(self, budget: float) -> str:
+        """Return the part of an error message about evaluating less often."""
+        evaluations = self._scope.evaluations
+        if evaluations is None or budget >= 1:
+            return ""
+        room = (budget * self._requests * self._both - self._needed) / (1 - budget)
+        most = int(room // (self._evaluated / evaluations.times))
+        if most < 1:
+            return "; its training alone, or its test at the end, takes more: raise the budget or rounds.count"
+        return (
+            f"; evaluation is in the budget, which has room for {most} of them: raise rounds.evaluate_every, or set "
+            "task.validation: 0, which leaves the test"
+        )
 
     def _dense_reply(self, request: int) -> int:
         """Return the bytes of a dense reply, which has the small values beside it unless requests are dense, too."""

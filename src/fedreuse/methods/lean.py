@@ -23,6 +23,9 @@ b     = (B - N u - F) / M                              a broadcast; F is the siz
 With `buffer: K` the server is asynchronous (buffered.py), and N = rounds * K + cohort - 1: every reply but the last of
 a round is followed by a request. A difference is then one to the version that its client holds.
 
+Where all clients evaluate (data at home), E bytes of evaluation are part of B, and dense FedAvg sends them, too:
+B = budget * (N * S + E) - E; in every formula above, budget * N * S becomes that.
+
 With `by_line` the bytes of each direction are divided by the clients' bandwidths (line_budgets.py) instead of equally.
 
 C is `allot`, packed; its rounding follows from the share of the weights' dense bytes that a message may take. Running
@@ -65,8 +68,8 @@ class Lean(Alias):
 
     Args:
         budget: Bytes of all messages of the run, both directions together, as a share of dense FedAvg's, in
-            (0, 1]; 1 is dense FedAvg. A federation of few rounds or a tiny model has a smallest budget, which
-            the error names.
+            (0, 1]; 1 is dense FedAvg. Evaluation by clients is part of both. A federation of few rounds or a tiny
+            model has a smallest budget, which the error names.
         momentum: Server momentum, in [0, 1); costs no bytes. 0 is FedAvg's step.
         moving_average: Weight of the last average in the model that is evaluated and deployed, in [0, 1); costs no
             bytes. 0 evaluates the last model, as FedAvg does.

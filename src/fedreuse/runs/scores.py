@@ -206,13 +206,13 @@ class Scores:
 def evaluation_note(federation: Federation) -> str:
     """Return a sentence with the bytes of evaluation by clients that a run will send; empty if clients do not evaluate.
 
-    They depend on the number of evaluations alone: every client gets the dense model each time.
+    They depend on the number of evaluations alone: every client gets the dense model each time. A budget contains them.
     """
     config, prepared = federation.config, federation.prepared
     if not (config.method.is_personal or prepared.is_at_home):
         return ""
     rounds, dense = config.rounds, dense_reference(federation.schema)
-    validations = sum(rounds.is_evaluated(number) for number in range(1, rounds.count + 1)) * prepared.has_validation
+    validations = rounds.num_evaluations * prepared.has_validation
     times = validations + (0 if config.test == "sealed" else 3 if config.method.is_personal else 1)
     sent = times * config.task.clients * dense.request_bytes
     share = sent / (rounds.count * rounds.cohort * (dense.request_bytes + dense.reply_bytes))

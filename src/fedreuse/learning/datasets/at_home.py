@@ -100,7 +100,7 @@ class AtHome(Dataset):
     def _scaling(self) -> dict[str, Any]:
         return {"mean": self.mean, "std": self.std, "is_scaled": True}
 
-    def _blank_labels(self) -> np.ndarray:
+    def blank_labels(self) -> np.ndarray:
         """Return two labels of the right kind, for a trial of the network."""
         if self.labels is None:
             return np.zeros(2, np.int64)
@@ -113,7 +113,7 @@ class AtHome(Dataset):
         """Return the server's data: its test set, and two blank examples for a trial of the network."""
         del folder
         blank = np.zeros((2, *self.shape), _DTYPES[self.values])
-        train = Split(blank, self._blank_labels())
+        train = Split(blank, self.blank_labels())
         test = Split(blank[:0], train.labels[:0]) if self.test is None else self.read(self.test).train
         return Data("at_home", self.num_classes, train, test, num_tokens=self._num_tokens, **self._scaling)
 
