@@ -79,6 +79,12 @@ def test_a_client_beyond_the_deadline_is_named_once(tmp_path: Path) -> None:
     assert log.count("later than rounds.deadline") == 1
     assert f"a deadline of {int(slowest) + 1} s would include it" in log
     assert all(row["simulated_seconds"] == pytest.approx(0.9 * slowest) for row in directory.metrics())
+    # without a barrier the deadline counts from each request; the same replies have the same bytes
+    asynchronous = {"method": {"name": "fedbuff", "buffer": 2}, "devices": LINES}
+    rounds = {"cohort": 6, "deadline": 0.9 * slowest}
+    late = (run(tiny(**asynchronous, rounds=rounds), tmp_path / "asynchronous").path / "log.txt").read_text()
+    assert late.count("s after its request, later than rounds.deadline") == 1
+    assert f"a deadline of {int(slowest) + 1} s would include it" in late
 
 
 @pytest.mark.slow

@@ -87,7 +87,7 @@ def test_a_trace_changes_over_time(tmp_path: Path) -> None:
         ([*ROWS, "1,30,1,1,1"], "line 5: second 30 of client 1 is not after its second 60"),
         ([*ROWS[:2], "1,-5,1,1,1"], "line 3: time must not be negative"),
         ([*ROWS[:2], "1,0,1,,1"], "line 3: down must be a number"),
-        ([*ROWS[:2], "1,0,1,1,1,1"], "too many columns"),
+        ([*ROWS[:2], "1,0,1,1,1,1"], "line 3: 5 columns expected, got 6"),
         (ROWS, r"client 1 can never answer: its down is 0 from its last row on"),
         (["client,time,up,down,compute", "0,0,1,1,1", "1,0,0,1,1"], "client 1 can never answer: its up is 0"),
     ],

@@ -53,7 +53,7 @@ EXECUTORS: dict[str, dict[str, Any]] = {
 ASYNCHRONOUS = [name for name, parts in METHODS.items() if "devices" in parts]
 _WORKERS = (b"fedreuse.engine.processes", b"ray::")
 """What the command line of a process that plays clients holds."""
-_LONGEST = 600.0
+_LONGEST, _ROUNDS = 600.0, 20
 _LIBC, _PARENT_DEATH_SIGNAL = ctypes.CDLL(None), 1
 
 
@@ -79,7 +79,7 @@ class Case:
     @property
     def parts(self) -> dict[str, Any]:
         """Its configuration."""
-        return {**METHODS[self.method], "executor": EXECUTORS[self.executor], "rounds": {"count": 6, "cohort": 4}}
+        return {**METHODS[self.method], "executor": EXECUTORS[self.executor], "rounds": {"count": _ROUNDS, "cohort": 4}}
 
 
 def cases(folder: Path, methods: list[str], executors: list[str]) -> list[Case]:
@@ -136,13 +136,17 @@ def rounds_of(place: Path) -> int:
     return 0
 
 
-def strike(case: Case, place: Path, rng: np.random.Generator, expected: float) -> tuple[str, int]:
-    """Start or resume a run and kill its server or a worker at a random moment: who, and after which round."""
-    child = start(case, place)
-    moment = time.monotonic() + float(rng.uniform(0.0, expected))
+def strike(case: Case, place: Path, rng: np.random.Generator) -> tuple[str, int]:
+    """Start or resume a run and kill its server or a worker at a random moment: who, and after which round.
+
+    The moment lies up to 0.2 s after a random round that is still to come, or during the start.
+    """
+    last = int(rng.integers(rounds_of(place), _ROUNDS))
     wants_worker = case.executor != "serial" and rng.random() < 0.5
-    while not _has_ended(child) and (time.monotonic() < moment or (wants_worker and not workers_of(child))):
-        time.sleep(0.02)
+    child = start(case, place)
+    while not _has_ended(child) and (rounds_of(place) < last or (wants_worker and not workers_of(child))):
+        time.sleep(0.01)
+    time.sleep(float(rng.uniform(0.0, 0.2)))
     if _has_ended(child):
         os.waitpid(child, 0)
         return "nobody", rounds_of(place)
@@ -171,23 +175,22 @@ def settle(case: Case, place: Path) -> str:
 def campaign(made: list[Case], folder: Path, kills: int, seed: int, seconds: float = 1e9) -> list[Kill]:
     """So many kills, or as many as the time allows; up to three in one run, which must then come to its exact end.
 
-    A case is first run undisturbed, which tells how long that takes on this machine and now; `who` is then "nobody".
+    Every case is first run undisturbed; `who` is then "nobody".
     """
     done: list[Kill] = []
     began, number, num_kills = time.monotonic(), 0, 0
-    expected: dict[tuple[str, str], float] = {}
     while num_kills < kills and time.monotonic() - began < seconds:
         case, rng = made[number % len(made)], np.random.default_rng([seed, number])
         place = folder / f"{case.method} {number}"
         number += 1
         name = (case.method, case.executor)
-        if name not in expected:
-            whole, at = folder / " ".join(name), time.monotonic()
-            done.append(Kill(*name, "nobody", 0, settle(case, whole)))
-            expected[name] = time.monotonic() - at
+        if number <= len(made):
+            done.append(Kill(*name, "nobody", 0, settle(case, folder / " ".join(name))))
         struck = []
         for _ in range(int(rng.integers(1, 4))):
-            who, rounds = strike(case, place, rng, expected[name])
+            if rounds_of(place) == _ROUNDS:
+                break
+            who, rounds = strike(case, place, rng)
             if who != "nobody":
                 struck.append((who, rounds))
         num_kills += len(struck)

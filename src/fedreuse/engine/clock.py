@@ -67,7 +67,7 @@ class Clock:
         times = {reply.client: self.arrival(now, requests[reply.client], reply) for reply in waited}
         in_time, end = self.in_time(began, now, times, len(requests))
         for client in sorted(times):
-            self._warn_late(client, times[client] - began)
+            self.check_late(client, times[client] - began, "the start of the round")
         judged = [
             reply if reply.client in in_time or reply.status != "in_time" else replace(reply, status="late")
             for reply in replies
@@ -92,12 +92,20 @@ class Clock:
         end = limit if is_waiting and isfinite(limit) else max((time for time, _ in taken), default=now)
         return frozenset(client for _, client in taken), max(now, end)
 
-    def _warn_late(self, client: int, seconds: float) -> None:
-        """Warn once about a client that misses the deadline."""
-        if self.deadline is not None and seconds > self.deadline and client not in self._named:
+    def check_late(self, client: int, seconds: float, since: str) -> bool:
+        """Return whether a reply misses the deadline, and warn once about its client.
+
+        Args:
+            client: The client's id.
+            seconds: Time of the reply since the deadline began to count.
+            since: The event from which it counts, for the message.
+        """
+        is_late = self.deadline is not None and seconds > self.deadline
+        if is_late and client not in self._named:
             self._named.add(client)
             self.warn(
-                f"client {client} answers {seconds:.6g} s after the start of the round, later than rounds.deadline "
+                f"client {client} answers {seconds:.6g} s after {since}, later than rounds.deadline "
                 f"({self.deadline:g} s); "
                 + (f"a deadline of {ceil(seconds)} s would include it" if isfinite(seconds) else "it never answers")
             )
+        return is_late

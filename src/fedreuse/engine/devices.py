@@ -301,7 +301,7 @@ def _read_trace(path: Path, num_clients: int) -> list[_Series]:
     return [tuple(zip(*rows[client], strict=True)) for client in range(num_clients)]
 
 
-def _read_row(row: Mapping[str, Any], where: str, num_clients: int) -> list[float]:
+def _read_row(row: Mapping[Any, Any], where: str, num_clients: int) -> list[float]:
     numbers = []
     for name in COLUMNS:
         try:
@@ -311,10 +311,12 @@ def _read_row(row: Mapping[str, Any], where: str, num_clients: int) -> list[floa
         if not 0 <= number < inf:
             raise ConfigError(f"{where}: {name} must not be negative or infinite, got {row[name]}")
         numbers.append(number)
-    if None in row or numbers[0] != int(numbers[0]) or numbers[0] >= num_clients:
+    if None in row:
+        raise ConfigError(f"{where}: {len(COLUMNS)} columns expected, got {len(COLUMNS) + len(row[None])}")
+    if numbers[0] != int(numbers[0]) or numbers[0] >= num_clients:
         raise ConfigError(
-            f"{where}: client {row['client']} is unknown or the line has too many columns; with task.clients "
-            f"{num_clients}, ids are 0 to {num_clients - 1}"
+            f"{where}: client {row['client']} is unknown; with task.clients {num_clients}, ids are 0 to "
+            f"{num_clients - 1}"
         )
     return numbers
 

@@ -189,7 +189,7 @@ def _send(port: ServerPort, requests: Requests, executor: Executor, ledger: Ledg
         arrives = clock.noticed(port.now, client, request)
         if reply is not None and reply.status == "in_time":
             at = clock.arrival(port.now, request, reply)
-            is_late = clock.deadline is not None and at > port.now + clock.deadline
+            is_late = clock.check_late(client, at - port.now, "its request")
             reply, arrives = (replace(reply, status="late"), arrives) if is_late else (reply, at)
         is_late = reply is not None and reply.status == "late"
         late += [reply] if reply is not None and is_late else []
