@@ -1,12 +1,17 @@
 """Kill -9 of server and workers at random moments, over methods and executors: the same bits every time.
 
 python -m tests.runs.kill --kills 200
+python -m tests.runs.kill --asynchronous --each 50 --out docs/bench/kills.json
+
+The second one kills runs of every asynchronous method 50 times. Every method first runs undisturbed on every executor,
+which must give the bits of the serial one.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
+import json
 import os
 import shutil
 import signal
@@ -44,6 +49,7 @@ EXECUTORS: dict[str, dict[str, Any]] = {
     "pool": {"name": "pool", "workers": 2},
     "ray": {"name": "ray", "workers": 2},
 }
+ASYNCHRONOUS = [name for name, parts in METHODS.items() if "devices" in parts]
 _WORKERS = (b"fedreuse.engine.processes", b"ray::")
 """What the command line of a process that plays clients holds."""
 _LONGEST = 600.0
@@ -162,29 +168,55 @@ def settle(case: Case, place: Path) -> str:
 
 
 def campaign(made: list[Case], folder: Path, kills: int, seed: int, seconds: float = 1e9) -> list[Kill]:
-    """So many kills, or as many as the time allows; up to three in one run, which must then come to its exact end."""
+    """So many kills, or as many as the time allows; up to three in one run, which must then come to its exact end.
+
+    A case is first run undisturbed, which tells how long that takes on this machine and now; `who` is then "nobody".
+    """
     done: list[Kill] = []
-    began, number = time.monotonic(), 0
-    expected: dict[str, float] = {}
-    while len(done) < kills and time.monotonic() - began < seconds:
+    began, number, num_kills = time.monotonic(), 0, 0
+    expected: dict[tuple[str, str], float] = {}
+    while num_kills < kills and time.monotonic() - began < seconds:
         case, rng = made[number % len(made)], np.random.default_rng([seed, number])
-        place = folder / f"run-{number}"
+        place = folder / f"{case.method} {number}"
         number += 1
-        if case.executor not in expected:  # how long an undisturbed one takes, on this machine and now
-            at = time.monotonic()
-            settle(case, folder / f"timed-{case.executor}")
-            expected[case.executor] = time.monotonic() - at
+        name = (case.method, case.executor)
+        if name not in expected:
+            whole, at = folder / " ".join(name), time.monotonic()
+            done.append(Kill(*name, "nobody", 0, settle(case, whole)))
+            expected[name] = time.monotonic() - at
         struck = []
         for _ in range(int(rng.integers(1, 4))):
-            who, rounds = strike(case, place, rng, expected[case.executor])
+            who, rounds = strike(case, place, rng, expected[name])
             if who != "nobody":
                 struck.append((who, rounds))
+        num_kills += len(struck)
         outcome = settle(case, place)
-        done += [Kill(case.method, case.executor, who, rounds, outcome) for who, rounds in struck]
+        done += [Kill(*name, who, rounds, outcome) for who, rounds in struck]
         told = ", ".join(f"{who} after round {rounds}" for who, rounds in struck) or "nobody"
         print(f"run {number - 1} of seed {seed}, {case.method}, {case.executor}: {told}: {outcome}", flush=True)
         shutil.rmtree(place)
     return done
+
+
+def counted(done: list[Kill]) -> list[dict[str, Any]]:
+    """One row per method and executor: kills, the rounds that were safe then, and runs that ended with other bits."""
+    rows = []
+    for method, executor in dict.fromkeys((kill.method, kill.executor) for kill in done):
+        of_it = [kill for kill in done if (kill.method, kill.executor) == (method, executor)]
+        who = Counter(kill.who for kill in of_it)
+        rounds = Counter(kill.rounds for kill in of_it if kill.who != "nobody")
+        rows.append(
+            {
+                "method": method,
+                "executor": executor,
+                "undisturbed": who["nobody"],
+                "server": who["server"],
+                "worker": who["worker"],
+                "wrong": sum(kill.outcome != "exact" for kill in of_it),
+                "rounds": dict(sorted(rounds.items())),
+            }
+        )
+    return rows
 
 
 def _has_ended(child: int) -> bool:
@@ -209,26 +241,34 @@ def _finish(child: int) -> None:
 
 
 def main() -> int:
-    """The command: exit code 1 if any killed run does not come to its exact end."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=200)
+    """The command: exit code 1 if any run does not come to the exact result."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200, help="kills of all methods together")
+    parser.add_argument("--each", type=int, help="kills of every method, instead")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--seconds", type=float, default=1e9, help="longest time of a campaign")
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    parser.add_argument("--asynchronous", action="store_true", help="all asynchronous methods")
     parser.add_argument("--executors", nargs="+", choices=list(EXECUTORS), default=list(EXECUTORS))
+    parser.add_argument("--out", type=Path, help="store the table of counts as JSON")
     options = parser.parse_args()
+    methods = ASYNCHRONOUS if options.asynchronous else options.methods
+    done: list[Kill] = []
     with tempfile.TemporaryDirectory() as folder:
-        made = cases(Path(folder), options.methods, options.executors)
-        done = campaign(made, Path(folder), options.kills, options.seed, options.seconds)
-    counted = Counter((kill.method, kill.executor, kill.who, kill.outcome.split(":")[0]) for kill in done)
-    for words, count in sorted(counted.items()):
-        print("  ".join(f"{word:14}" for word in words), f"{count:5}")
-    moments = Counter(kill.rounds for kill in done)
-    print(
-        "kills by rounds that were safe:", ", ".join(f"{rounds}: {count}" for rounds, count in sorted(moments.items()))
-    )
-    wrong = sum(kill.outcome != "exact" for kill in done)
-    print(f"{len(done)} kills, {wrong} of them in runs that did not come to the exact result")
+        made = cases(Path(folder), methods, options.executors)
+        if options.each is None:
+            done = campaign(made, Path(folder), options.kills, options.seed, options.seconds)
+        else:
+            for method in methods:
+                of_it = [case for case in made if case.method == method]
+                done += campaign(of_it, Path(folder), options.each, options.seed, options.seconds)
+    rows = counted(done)
+    for row in rows:
+        print("  ".join(f"{value!s:14}" for value in row.values()))
+    if options.out is not None:
+        options.out.write_text(json.dumps({"seed": options.seed, "rows": rows}, indent=1) + "\n")
+    kills, wrong = sum(kill.who != "nobody" for kill in done), sum(row["wrong"] for row in rows)
+    print(f"{kills} kills; {wrong} of these and of the undisturbed runs did not come to the exact result")
     return int(wrong > 0)
 
 
